@@ -21,6 +21,8 @@ inf: Final = float("inf")
 nan: Final = float("nan")
 newaxis: Final = None
 
+__array_api_version__: Final = "2024.12"
+
 _SUBMODULES: Final = frozenset(
     [
         "autograd",
@@ -73,6 +75,7 @@ _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
 
 _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there
     "Tensor": "jitgraph.tensor",
+    **dict.fromkeys(("can_cast", "finfo", "iinfo", "isdtype", "result_type"), "jitgraph.tensor.dtype_queries"),
     "Generator": "jitgraph.random",
     "rand": "jitgraph.random.forms",
     "rand_like": "jitgraph.random.forms",
@@ -93,6 +96,12 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "scan": "jitgraph.tracing",
     "save": "jitgraph.saved",
     "load": "jitgraph.saved",
+    "custom_op": "jitgraph.tensor.custom",
+    "einsum": "jitgraph.tensor.einsum",
+    **dict.fromkeys(
+        ("addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "inner", "kron", "mm", "mv", "vdot"),
+        "jitgraph.tensor.products",
+    ),
     "no_grad": "jitgraph.autograd",
     "enable_grad": "jitgraph.autograd",
     "set_grad_enabled": "jitgraph.autograd",
@@ -156,6 +165,11 @@ def _found(name: str) -> Any:
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found
+
+
+def __array_namespace_info__() -> Any:  # noqa: N807 - the name is the standard's
+    """The inspection of the Array API: capabilities, devices and dtypes."""
+    return imports.module("jitgraph.tensor.namespace_info").NamespaceInfo()
 
 
 def _public() -> list[str]:

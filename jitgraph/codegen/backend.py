@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Protocol
 
+from jitgraph.codegen.kernels.host_calls import HostCalls
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
@@ -26,11 +27,13 @@ Stage = Callable[[str], AbstractContextManager[None]]
 class Code:
     """What a backend makes of a schedule, without a device: a host image with the one ABI, and its texts by language.
 
-    ``texts`` are what ``low.compile()`` shows, such as "llvm"; a backend may keep more in a subclass.
+    ``calls`` are those of Python that the image asks for. ``texts`` are what ``low.compile()`` shows, such as "llvm";
+    a backend may keep more in a subclass.
     """
 
     image: bytes
     texts: Mapping[str, str] = field(default_factory=dict)
+    calls: HostCalls | None = None
 
     @property
     def bytes(self) -> int:

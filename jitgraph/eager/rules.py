@@ -220,6 +220,8 @@ def evaluated(op: Op, evaluate: Callable[..., Any], arrays: Sequence[Any], attrs
             raise
         raise type(error)(with_line(str(error))) from None
     except (IndexError, ValueError) as error:
+        if op.lowering == "host":  # what a user's function raises is the user's
+            raise
         kind = "IndexError" if isinstance(error, IndexError) else "ValueError"
         raise CHECK_KINDS[kind](with_line(f"{op.name}: {error}")) from error
     results = result if isinstance(result, tuple) else (result,)

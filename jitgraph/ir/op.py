@@ -52,7 +52,7 @@ AtIndex: TypeAlias = Literal[
     "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
 ]
 Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check", "attention", "attention_gradient"]
-ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print"]
+ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print", "host"]
 Lowering: TypeAlias = AtIndex | Nest | ScheduleStep  # a value at an index, kernels of their own, steps of the schedule
 
 
@@ -104,7 +104,8 @@ class Op:
     index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
         over loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
     fusion: its part in a group of nodes that become one kernel (``passes/fuse.py``), where the kind does not say it.
-    lowering: which lowering of codegen makes it, where the kind does not say it.
+    lowering: which lowering of codegen makes it, where the kind does not say it; "host": compiled code calls back and
+        has ``evaluate`` run by Python.
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
         leaves open where it serves eager calls; None: every extent.

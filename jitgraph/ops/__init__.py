@@ -29,8 +29,10 @@ if TYPE_CHECKING:
         square,
     )
     from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
+    from jitgraph.ops.bessel_functions import i0, i0e, i1, i1e
     from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
     from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
+    from jitgraph.ops.combining_scatters import scatter_extreme, scatter_product
     from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
     from jitgraph.ops.complex_arithmetic import (
         complex_abs,
@@ -145,6 +147,8 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "cumulative": "cummax cummin cumprod cumsum",
     "sorting": "sort",
     "philox": "random_bits",
+    "bessel_functions": "i0 i0e i1 i1e",
+    "combining_scatters": "scatter_extreme scatter_product",
     "control": "call cond fused grad scan while_",
     "effects": "check print_ stack_new stack_pop stack_push token",
     "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
@@ -313,6 +317,10 @@ __all__ = [
     "gt",
     "gumbel",
     "hypot",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "imag",
     "iota",
     "irfft",
@@ -371,6 +379,8 @@ __all__ = [
     "scan",
     "scatter",
     "scatter_add",
+    "scatter_extreme",
+    "scatter_product",
     "select",
     "shift_left",
     "shift_right",

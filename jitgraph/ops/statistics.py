@@ -47,10 +47,12 @@ def _over_axes(name: str, **attrs: Any) -> Callable[[DType], Sequence[Sample]]:
     return samples
 
 
-def count_of(x: Any, axes: Axes, less: int = 0) -> Any:
+def count_of(x: Any, axes: Axes, less: float = 0) -> Any:
     """The number of elements along ``axes`` minus ``less`` as a 0-d value of x's dtype."""
-    size = dims.product(x.shape[axis] for axis in axes) - less
-    return full(shape=(), value=size, dtype=x.dtype)
+    size = dims.product(x.shape[axis] for axis in axes)
+    if isinstance(less, int):
+        return full(shape=(), value=size - less, dtype=x.dtype)
+    return sub(full(shape=(), value=size, dtype=x.dtype), full(shape=(), value=less, dtype=x.dtype))
 
 
 def _each(value: Any, like: Any) -> Any:
@@ -64,7 +66,7 @@ def mean_of(x: Any, axes: Axes) -> Any:
     return div(total, _each(count_of(x, axes), total))
 
 
-def _var(x: Any, *, axes: Axes, correction: int) -> Any:
+def _var(x: Any, *, axes: Axes, correction: float) -> Any:
     """Two passes: the mean, then the mean square of what is left."""
     left = sub(x, restore(mean_of(x, axes), x.type, axes))
     total = reduce_sum(mul(left, left), axes=axes)

@@ -27,7 +27,8 @@ def fold(graph: Graph, target: Target, constraints: Constraints | None = None) -
     """Evaluate nodes whose operands are constants, and take the known branch of a cond.
 
     Values of one element repeated become ``full``; elementwise ops on such are folded for any size, named ones too.
-    Nothing larger than 64 KB is made, and an op that would raise is left to raise at its time.
+    What the host evaluates (``Op.lowering``) is left to the run. Nothing larger than 64 KB is made, and an op that
+    would raise is left to raise at its time.
     """
     rewriter = Rewriter(graph, constraints)
     known: dict[Value, Node] = {}
@@ -54,7 +55,7 @@ def _folded(rewriter: Rewriter, node: Node, known: dict[Value, Node]) -> tuple[V
         predicate = uniform_value(known.get(node.inputs[0]))
         chosen = structure.then if predicate else structure.otherwise
         return None if predicate is None else rewriter.inline(chosen, node.inputs[1:])
-    if has_effect(node) or node.op.evaluate is None or node.regions:
+    if has_effect(node) or node.op.evaluate is None or node.op.lowering == "host" or node.regions:
         return None
     if _is_given(node) and node.op is not constant:  # it is as short as can be
         return None

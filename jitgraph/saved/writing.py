@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from jitgraph.artifact import SavedEntry, write_artifact
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import JitgraphError, UnsupportedOp
 from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
@@ -42,7 +42,8 @@ def save(
     default keep it; each tensor in a container is an argument of its own, ``batch["x"]`` as ``batch_x``. ``targets``
     are levels such as "x86-64-v3", generations of GPUs such as "sm_80", and "cuda" for sm_80 and sm_90, or one of these
     (default: this machine's level and x86-64-v3, and "cuda" for a function that runs on a GPU). JitgraphError for what
-    a file cannot hold, UnsupportedOp for what a GPU cannot run, FileNotFoundError for a folder that is not there; the
+    a file cannot hold, UnsupportedOp for what a GPU cannot run and for ops
+    that Python evaluates, FileNotFoundError for a folder that is not there; the
     file is written whole or not at all.
     """
     described = _json(metadata or {})
@@ -51,6 +52,12 @@ def save(
     names = _names(targets, lowered.plan.device)
     compiled = {name: _compile(entry, Target.named(name)) for name in names}
     first = compiled[names[0]]
+    for call in first.stages.schedule.calls:
+        raise UnsupportedOp(
+            f"jg.save: {call.op.name} is evaluated by Python, which a file cannot hold",
+            location=call.location,
+            hint="save what comes before and behind it, each as a function of its own, and call it between them",
+        )
     signature = _signature(entry, first.signature)
     images = {name: made.image for name, made in compiled.items() if made.target.sm is None}
     weights = {state.key: state.array for state in entry.state}

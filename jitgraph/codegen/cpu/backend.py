@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.cpu import native
+from jitgraph.codegen.kernels.host_calls import HostCalls
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
@@ -29,11 +30,16 @@ class CpuBackend:
         with stage("emit"):
             module = native.emit_module(schedule, target)
         with stage("llvm"):
-            return Code(native.image_of(module, target), {"llvm": module.text()})
+            return Code(native.image_of(module, target), {"llvm": module.text()}, HostCalls.of(schedule))
 
     def load(self, code: Code, signature: loader.Signature, target: Target) -> Executable:
         """The image, mapped when it is first called."""
         llvm_ir = code.texts["llvm"]
         return Executable(
-            code.image, signature, llvm_ir=llvm_ir, asm=lambda: native.assembly_of(llvm_ir, target), target=target
+            code.image,
+            signature,
+            llvm_ir=llvm_ir,
+            asm=lambda: native.assembly_of(llvm_ir, target),
+            callback=code.calls,
+            target=target,
         )

@@ -82,6 +82,7 @@ class _Entry(EntryWriter):
             self.function,
             self.host,
             self.call,
+            self.dims,
             self.scratch,
             self.sizes.values,
             self.places,

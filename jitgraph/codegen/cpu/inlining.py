@@ -13,6 +13,7 @@ from typing import Final
 
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     Pop,
     PrintStep,
@@ -93,7 +94,7 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
     small = {made.name for made in functions.values() if made.is_small}
     steps = list(all_steps(schedule.steps))
     in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
-    in_memory.update(name for step in steps if isinstance(step, PrintStep) for name in step.buffers)
+    in_memory.update(name for step in steps if isinstance(step, PrintStep | HostStep) for name in step.buffers)
     values = frozenset(
         buffer.name
         for buffer in schedule.buffers

@@ -8,9 +8,9 @@ from typing import Final
 
 from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Step, While
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue, check
-from jitgraph.codegen.llvm.control import emit_branch, emit_print, emit_while
+from jitgraph.codegen.llvm.control import emit_branch, emit_host_call, emit_print, emit_while
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
@@ -31,6 +31,7 @@ class StepWriter:
     function: LlvmFunction
     host: LlvmValue
     call: LlvmValue
+    dims: LlvmValue
     scratch: LlvmValue
     sizes: Mapping[str, str]
     places: Mapping[str, str]
@@ -63,6 +64,10 @@ class StepWriter:
                     )
                 case PrintStep():
                     self._print(step)
+                case HostStep():
+                    self._keep_quiet((step,))
+                    places = [self.places[name] for name in step.buffers]
+                    emit_host_call(self.function, self.host, self.call, self.dims, step, places)
 
     def _print(self, step: PrintStep) -> None:
         places = [self.places[name] for name in step.buffers]
@@ -144,6 +149,8 @@ def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
                 found = _writes((*then, *otherwise), buffers)
             case While(condition, _, body):
                 found = _writes((*condition, *body), buffers)
+            case HostStep(_, _, names):
+                found = not buffers.isdisjoint(names)
             case Push() | PrintStep():
                 found = False
         if found:

@@ -26,6 +26,7 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     Pop,
     PrintStep,
@@ -75,6 +76,9 @@ def print_schedule(schedule: Schedule) -> str:
     for number, print_site in enumerate(schedule.prints):
         where = f"  # {print_site.location}" if print_site.location else ""
         lines.append(f"{_INDENT}print {number}: {'{}'.join(print_site.texts)!r} to {print_site.stream}{where}")
+    for number, call in enumerate(schedule.calls):
+        where = f"  # {call.location}" if call.location else ""
+        lines.append(f"{_INDENT}host {number}: {call.op.name}{where}")
     if plan := schedule.plan:
         lines.append(f"{_INDENT}arena {plan.arena_bytes} bytes, {plan.unplanned} without the plan")
         lines += [f"{_INDENT}donate {given} for {output}" for output, given in sorted(plan.donations.items())]
@@ -113,6 +117,8 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield f"pop {stack} -> {name}"
             case PrintStep(site, names):
                 yield f"print {site}({', '.join(names)})"
+            case HostStep(site, reads, writes):
+                yield f"{', '.join(writes)} = host {site}({', '.join(reads)})"
 
 
 def _param(param: Param) -> str:
@@ -179,11 +185,13 @@ def _carry(carry: Carry) -> str:
     return f"{_define(carry.var)} = {carry.init.name}"
 
 
+def _window(loop: Loop | Contract) -> str:
+    return (f" from {loop.begin}" if loop.begin != 0 else "") + (f" span {loop.span}" if loop.span is not None else "")
+
+
 def _loop(loop: Loop) -> Iterator[Marked]:
     results = f"{_definitions(carry.result for carry in loop.carries)} = " if loop.carries else ""
-    window = (f" from {loop.begin}" if loop.begin != 0 else "") + (
-        f" span {loop.span}" if loop.span is not None else ""
-    )
+    window = _window(loop)
     order = (f" lanes {loop.lanes}" if loop.lanes != 1 else "") + (f" chain {loop.chain}" if loop.chain else "")
     carries = f" carry({', '.join(map(_carry, loop.carries))})" if loop.carries else ""
     yield loop, f"{results}{loop.kind} {loop.axis} < {loop.extent}{window}{order}{carries} {{"
@@ -204,7 +212,7 @@ def _loop(loop: Loop) -> Iterator[Marked]:
 
 def _contract(contract: Contract) -> Iterator[Marked]:
     m, n, k = contract.extents
-    axes = f"{contract.m} < {m}, {contract.n} < {n}, {contract.k} < {k} by {contract.block_k}"
+    axes = f"{contract.m} < {m}, {contract.n} < {n}, {contract.k} < {k}{_window(contract)} by {contract.block_k}"
     yield contract, f"{_define(contract.acc)} = contract {axes} {{"
     for side, operand in (("left", contract.left), ("right", contract.right)):
         yield None, f"{_INDENT}{side} {{"

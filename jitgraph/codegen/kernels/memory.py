@@ -20,6 +20,7 @@ from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     MemoryPlan,
     Pop,
@@ -51,7 +52,10 @@ class Access:
 
 @dataclass
 class _Flat:
-    """The steps in a row: every access, every loop as (first, last) number, and the launches by number."""
+    """The steps in a row: every access, every loop as (first, last) number, and the launches by number.
+
+    ``prints`` are the steps that the host may end the call in: prints and calls of Python.
+    """
 
     accesses: list[Access] = field(default_factory=list)
     loops: list[tuple[int, int]] = field(default_factory=list)
@@ -86,6 +90,13 @@ class _Flat:
                     self.prints.append(number)
                     for buffer in buffers:
                         self._use(number, buffer, True, False)
+                case HostStep(_, reads, writes):
+                    number = self._next()
+                    self.prints.append(number)
+                    for buffer in reads:
+                        self._use(number, buffer, True, False)
+                    for buffer in writes:
+                        self._use(number, buffer, False, True)
 
     def _next(self) -> int:
         self.count += 1

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jitgraph.codegen.kernels.kernel import CheckStatement
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     MemoryPlan,
     Pop,
@@ -118,6 +119,10 @@ class _Checker:
                 return live | {buffer}
             case PrintStep(_, buffers):
                 return live | frozenset(buffers)
+            case HostStep(_, reads, writes):
+                for buffer in writes:
+                    self.written("a call", buffer, ((live & made) | frozenset(step.buffers)) - {buffer}, frozenset())
+                return (live - frozenset(writes)) | frozenset(reads)
             case Pop(_, buffer):
                 self.written("a pop", buffer, (live & made) - {buffer}, frozenset())
                 return live - {buffer}
@@ -144,9 +149,12 @@ class _Checker:
         """No check or print can fail once an input that was given away is written."""
         written: set[str] = set()
         for step in _unrolled(steps):
+            before = frozenset(written)
             written |= _written((step,)) & donations.keys()
-            what = step.kernel.name if isinstance(step, Launch) else f"print {step.site}"
-            if written and (isinstance(step, PrintStep) or _checks(step)):
+            if isinstance(step, HostStep):  # its results are written once nothing can fail any more
+                written -= frozenset(step.writes) - before
+            what = step.kernel.name if isinstance(step, Launch) else f"print or call {step.site}"
+            if written and (not isinstance(step, Launch) or _checks(step)):
                 raise GraphError(f"{self.name}: {what} can fail when {min(written)} is already written")
 
 
@@ -154,12 +162,12 @@ def _checks(launch: Launch) -> bool:
     return any(isinstance(statement, CheckStatement) for statement in statements_of(launch.kernel.body))
 
 
-def _unrolled(steps: Sequence[Step]) -> list[Launch | PrintStep]:
+def _unrolled(steps: Sequence[Step]) -> list[Launch | PrintStep | HostStep]:
     """What can fail, in order, that of loops twice: what a turn writes is there when the next one checks."""
-    found: list[Launch | PrintStep] = []
+    found: list[Launch | PrintStep | HostStep] = []
     for step in steps:
         match step:
-            case Launch() | PrintStep():
+            case Launch() | PrintStep() | HostStep():
                 found.append(step)
             case Branch(_, then, otherwise):
                 found += _unrolled(then) + _unrolled(otherwise)

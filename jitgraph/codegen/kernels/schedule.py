@@ -10,6 +10,8 @@ from jitgraph.ir import dims
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Attrs
+from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
@@ -87,7 +89,32 @@ class PrintStep:
     buffers: tuple[str, ...]
 
 
-Step: TypeAlias = Launch | Branch | While | Push | Pop | PrintStep
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """Have Python evaluate the schedule's call number ``site`` on the contents of ``reads``, and fill ``writes``."""
+
+    site: int
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """All that it uses, as native code hands them over: what it reads, then what it writes."""
+        return (*self.reads, *self.writes)
+
+
+Step: TypeAlias = Launch | Branch | While | Push | Pop | PrintStep | HostStep
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """An op that Python evaluates, on operands and results of these types."""
+
+    op: Op
+    attrs: Attrs
+    operands: tuple[TensorType, ...]
+    results: tuple[TensorType, ...]
+    location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +162,4 @@ class Schedule:
     stacks: tuple[str, ...] = ()
     plan: MemoryPlan | None = None
     prints: tuple[loader.Print, ...] = ()
+    calls: tuple[HostCall, ...] = ()

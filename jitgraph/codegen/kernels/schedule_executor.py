@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.executor import POISON, CheckFailedError, execute_kernel
+from jitgraph.codegen.kernels.host_calls import run_host_call
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     MemoryPlan,
     Pop,
@@ -190,6 +192,13 @@ class _ScheduleRun:
                 printed = self.schedule.prints[site]
                 shapes = [[self.size(parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
                 printed.write([self.buffer(name).reshape(shape) for name, shape in zip(names, shapes, strict=True)])
+            case HostStep(site, reads, writes):
+                host = self.schedule.calls[site]
+                shapes = [[self.size(extent) for extent in type.shape] for type in host.operands]
+                given = [self.buffer(name).reshape(shape) for name, shape in zip(reads, shapes, strict=True)]
+                found = run_host_call(host, given, self.sizes)
+                for name, array in zip(writes, found, strict=True):
+                    self.buffer(name)[...] = array.reshape(-1)
 
     def buffer(self, name: str) -> Array:
         if name not in self.memory:
@@ -215,4 +224,6 @@ def _mentioned(steps: Iterable[Step]) -> set[str]:
                 found.add(name)
             case PrintStep(_, names):
                 found.update(names)
+            case HostStep(_, reads, writes):
+                found.update((*reads, *writes))
     return found

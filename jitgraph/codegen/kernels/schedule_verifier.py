@@ -12,6 +12,7 @@ from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     Pop,
     PrintStep,
@@ -101,6 +102,25 @@ class _ScheduleVerifier:
                     self.write(name, written)
                 case PrintStep():
                     self.print(step, written)
+                case HostStep():
+                    self.host(step, written)
+
+    def host(self, step: HostStep, written: set[str]) -> None:
+        if step.site >= len(self.schedule.calls):
+            self.fail(f"call {step.site} is not among the schedule's")
+        call = self.schedule.calls[step.site]
+        if (len(step.reads), len(step.writes)) != (len(call.operands), len(call.results)):
+            self.fail(f"call {step.site} of {call.op.name} has {len(step.reads)} operands, {len(step.writes)} results")
+        for name in step.reads:
+            self.read(name, written)
+        for name in step.writes:
+            if step.buffers.count(name) > 1:
+                self.fail(f"call {step.site} writes {name} and is given it twice")
+            self.write(name, written)
+        for name, due in zip(step.buffers, (*call.operands, *call.results), strict=True):
+            type = self.buffer(name).type
+            if type.dtype != due.dtype or not self.equal(due.size, type.size):
+                self.fail(f"call {step.site}: {name} is {type}, not {due}")
 
     def print(self, step: PrintStep, written: set[str]) -> None:
         if step.site >= len(self.schedule.prints):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jitgraph.codegen.kernels.schedule import Branch, PrintStep, Step, While
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue
+from jitgraph.codegen.kernels.schedule import Branch, HostStep, PrintStep, Step, While
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue, check
 from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader.abi import CALLBACK_FAILED
 
 Write = Callable[[Sequence[Step]], None]
 """What writes steps to the end of the function."""
@@ -45,11 +46,11 @@ def emit_print(
     call: LlvmValue,
     step: PrintStep,
     addresses: Callable[[], Sequence[str]],
-    check: Callable[[str], None],
+    checked: Callable[[str], None],
 ) -> None:
     """Ask the host, where it prints, to print: the number of the print and its operands lie in the call.
 
-    ``addresses`` gives where the operands lie in the host's memory, ``check`` makes a call that gives an error code.
+    ``addresses`` gives where the operands lie in the host's memory, ``checked`` makes a call that gives an error code.
     """
     slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {offsets.HOST_PRINT}")
     ask, go_on = function.label("print"), function.label("go_on")
@@ -63,6 +64,29 @@ def emit_print(
     for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
         at = function.emit("ptr", f"getelementptr i8, {call}, i64 {offset}")
         function.do(f"store {value}, {at}, align 8")
-    check(f"call i32 {printer.name}({host}, {call})")
+    checked(f"call i32 {printer.name}({host}, {call})")
     function.jump(go_on)
     function.start_block(go_on)
+
+
+def emit_host_call(
+    function: LlvmFunction,
+    host: LlvmValue,
+    call: LlvmValue,
+    dims: LlvmValue,
+    step: HostStep,
+    places: Sequence[str],
+) -> None:
+    """Have the host evaluate an op, whose operands and results lie at ``places``; a host that cannot ends the call."""
+    slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {offsets.HOST_CALLBACK}")
+    callback = function.emit("ptr", f"load ptr, {slot}, align 8")
+    ask, refuse = function.label("call"), function.label("no_callback")
+    function.branch(function.emit("i1", f"icmp ne {callback}, null").name, ask, refuse)
+    function.start_block(refuse)
+    function.ret(LlvmValue(str(CALLBACK_FAILED), "i32"))
+    function.start_block(ask)
+    buffers = function.alloca("ptr", max(1, len(places)), align=8)
+    for number, address in enumerate(places):
+        at = function.emit("ptr", f"getelementptr ptr, {buffers}, i64 {number}")
+        function.do(f"store ptr {address}, {at}, align 8")
+    check(function, f"call i32 {callback.name}({host}, {call}, i64 {step.site}, {buffers}, {dims})")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.schedule import Launch, ScheduleBuffer, Step
+from jitgraph.codegen.kernels.schedule import HostCall, Launch, ScheduleBuffer, Step
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.schedules.decisions import Decisions
 from jitgraph.codegen.lower.storage import Storage
@@ -57,6 +57,7 @@ class ScheduleBuilder:
         self.stacks: list[str] = []
         self._stack_numbers = itertools.count()
         self.prints: list[loader.Print] = []
+        self.calls: list[HostCall] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
         self._table = table

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Schedule, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of
 
 
@@ -92,6 +92,8 @@ def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
         match step:
             case Launch(_, buffers) | PrintStep(_, buffers):
                 yield from buffers
+            case HostStep():
+                yield from step.buffers
             case Branch(predicate, then, otherwise):
                 yield predicate
                 yield from _mentioned((*then, *otherwise))

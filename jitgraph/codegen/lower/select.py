@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jitgraph.codegen.kernels.schedule import Pop, PrintStep, Push, Schedule, ScheduleBuffer
+from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Pop, PrintStep, Push, Schedule, ScheduleBuffer
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
@@ -48,6 +48,7 @@ def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
         tuple(builder.sites.all),
         tuple(builder.stacks),
         prints=tuple(builder.prints),
+        calls=tuple(builder.calls),
     )
     return forward_copies(schedule)
 
@@ -150,6 +151,8 @@ class Selector:
                 places.append(self.builder.temporary(_tensor(value, f"an output of {node.op.name}")))
         operands = [held[value] for value in node.inputs]
         match structure_of(node):
+            case None if node.op.lowering == "host":
+                self._host(node, operands, places)
             case None if node.op.lowering == "stack_pop":
                 self._pop(operands, places)
             case Conditional():
@@ -176,6 +179,30 @@ class Selector:
             self.builder.steps.append(Pop(stack, whole.name))
             self.copy([(whole, popped)])
         places[0] = stack
+
+    def _host(self, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> None:
+        """A call of Python, which takes and gives whole buffers."""
+        reads, results = [], []
+        for operand in operands:
+            assert isinstance(operand, Storage)
+            reads.append(self.whole(operand))
+        for place in places:
+            assert isinstance(place, Storage)
+            results.append(place if place.slot is None else self.builder.temporary(place.type))
+        call = HostCall(
+            node.op,
+            node.attrs,
+            tuple(value.tensor for value in node.inputs),
+            tuple(value.tensor for value in node.outputs),
+            node.location,
+        )
+        step = HostStep(
+            len(self.builder.calls), tuple(x.name for x in reads), tuple(storage.name for storage in results)
+        )
+        self.builder.steps.append(step)
+        self.builder.calls.append(call)
+        pairs = zip(results, places, strict=True)
+        self.copy([(made, place) for made, place in pairs if isinstance(place, Storage) and made != place])
 
     def _group(
         self,

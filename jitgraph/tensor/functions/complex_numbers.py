@@ -86,14 +86,6 @@ def view_as_complex(x: TensorLike) -> Tensor:
     return complex(whole[..., 0], whole[..., 1])
 
 
-@array_function
-def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The sum of the products of all elements, of which those of x1 are conjugated."""
-    first, second = (wrap(lifting.value_of(x)).reshape(-1) for x in (x1, x2))
-    found: Tensor = conj(first) @ second
-    return found
-
-
 def _adjoint(x: Tensor) -> Tensor:
     """The last two axes swapped, and conjugated."""
     return conj(x.mT)

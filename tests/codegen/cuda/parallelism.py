@@ -147,7 +147,11 @@ def _like_a_sample(name: str) -> tuple[Operands, dict[str, Any]]:
     if "axis" in attrs:
         attrs["axis"] = 0
     arrays = [np.asarray(x) for x in sample.inputs]
-    return [(array.dtype, (LONG,) if array.ndim else ()) for array in arrays], attrs
+    keys = [array.dtype == dtypes.uint64 and array.shape == (2,) for array in arrays]
+    if any(keys) and "shape" in attrs:
+        attrs["shape"] = (LONG,)
+    shapes = [(2,) if key else (LONG,) if array.ndim else () for array, key in zip(arrays, keys, strict=True)]
+    return [(array.dtype, shape) for array, shape in zip(arrays, shapes, strict=True)], attrs
 
 
 def rows_of(name: str, target: Target = SM_90) -> Iterator[Row]:

@@ -1,0 +1,182 @@
+"""``jg.custom_op``: functions over NumPy arrays, and compiled C functions, as ops that compiled code calls back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import ArgumentError, DTypeError, JitgraphError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.constraints import require_same
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops import rules
+from jitgraph.runtime import forks
+from jitgraph.tensor import lifting
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import wrap
+from jitgraph.tensor.user_rules import apply_rule
+
+_C_FUNCTION: Final = ctypes.CFUNCTYPE(None).__mro__[1]
+_used: Final[dict[str, int]] = {}
+_lock: Final = forks.lock()
+
+
+def custom_op(
+    name: str,
+    impl: Callable[..., Any],
+    infer: Callable[..., Any],
+    vjp: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """An op that runs ``impl`` on NumPy arrays: a function of tensors, eager and in traces, loops and branches.
+
+    ``infer(*types)`` gives what the op returns for operands of these types (each with ``shape``, whose sizes may be
+    names, and ``dtype``): something with ``shape`` and ``dtype``, or a pair (shape, dtype), or a list of such for
+    several results. ``impl(*arrays)`` gets copies and returns an array of that shape and dtype, or a tuple. It should
+    be a pure function: calls may be repeated, left out or shared. ``vjp(ct, out, *inputs)``, over tensors, gives the
+    cotangent of each input, or None; for several results ``ct`` and ``out`` are tuples. Without it the op has no
+    gradient.
+
+    ``impl`` may be a function pointer, of ctypes or ``numba.cfunc``: ``f(void **inputs, void **outputs, int64_t
+    *sizes)`` with dense arrays and the extents of all operands, then results, one after the other. What it returns,
+    where its type says int32, is an error code: JitgraphError unless 0.
+
+    What ``impl`` raises is raised by the call. ShapeError or DTypeError where a result is not as inferred;
+    UnsupportedOp on a GPU and from ``jg.save``.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ArgumentError(f'jg.custom_op: the name {name!r} is no identifier\n  hint: jg.custom_op("my_op", ...)')
+    for what, function in (("impl", impl), ("infer", infer)):
+        if not callable(function):
+            raise ArgumentError(f"jg.custom_op: {what} is a {type(function).__name__}, not a function")
+    if vjp is not None and not callable(vjp):
+        raise ArgumentError(f"jg.custom_op: vjp is a {type(vjp).__name__}, not a function or None")
+    op = _Custom(_unique(name), impl, infer, vjp).op
+
+    def call(*operands: TensorLike) -> Any:
+        result = op(*map(lifting.value_of, operands))
+        return tuple(map(wrap, result)) if isinstance(result, tuple) else wrap(result)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = impl.__doc__
+    return call
+
+
+def _unique(name: str) -> str:
+    """A name that no other op of the process has, since texts of graphs are what code is remembered by."""
+    with _lock:
+        number = _used[name] = _used.get(name, 0) + 1
+    return f"{name}.{number}" if number > 1 or hasattr(ops, name) else name
+
+
+class _Custom:
+    """What an op made of the user's functions does."""
+
+    def __init__(self, name: str, impl: Any, infer: Any, vjp: Any) -> None:
+        self._name = name
+        self._impl = impl
+        self._infer = infer
+        self._vjp = vjp
+        native = getattr(impl, "ctypes", impl)
+        self._native: Any = native if isinstance(native, _C_FUNCTION) else None
+        self.op = Op(
+            name=name,
+            kind="other",
+            infer=self._types,
+            evaluate=self._evaluate,
+            vjp=None if vjp is None else self._cotangents,
+            lowering="host",
+            doc="A function of the user's.",
+        )
+
+    def _types(self, *types: Type) -> tuple[TensorType, ...]:
+        given = [rules.require_tensor(self._name, type) for type in types]
+        found = self._infer(*given)
+        several = isinstance(found, list) or (isinstance(found, tuple) and not _is_pair(found))
+        results = tuple(map(self._type, found if several else (found,)))
+        if not results:
+            raise ShapeError(f"{self._name}: infer gives no result", hint="an op has one result or more")
+        return results
+
+    def _type(self, found: Any) -> TensorType:
+        shape, dtype = found if _is_pair(found) else (getattr(found, "shape", None), getattr(found, "dtype", None))
+        if not isinstance(shape, tuple | list) or dtype is None:
+            raise ShapeError(
+                f"{self._name}: infer gives {found!r}, which has no shape and dtype",
+                hint="return one of the operands' types, jg.TensorSpec(shape, dtype), or a pair (shape, dtype)",
+            )
+        sizes = tuple([Dim.name(size) if isinstance(size, str) else size for size in shape])
+        return TensorType(dtypes.canonical(dtype), rules.require_shape(self._name, sizes))
+
+    def _evaluate(self, *arrays: Any) -> Any:
+        due = self._types(*[TensorType(array.dtype, array.shape) for array in arrays])
+        # what the function keeps of them must not change when the memory serves other values, nor it the operands
+        copies = [np.array(array, order="C") for array in arrays]
+        results = self._called_natively(copies, due) if self._native is not None else self._impl(*copies)
+        several = results if isinstance(results, tuple | list) else (results,)
+        if len(several) != len(due):
+            raise ShapeError(f"{self._name}: impl gives {len(several)} results, and infer says {len(due)}")
+        checked = tuple([self._checked(i, x, type) for i, (x, type) in enumerate(zip(several, due, strict=True))])
+        return checked if len(checked) > 1 else checked[0]
+
+    def _checked(self, number: int, result: Any, due: TensorType) -> Any:
+        array = np.asarray(result)
+        if array.shape != due.shape:
+            raise ShapeError(
+                f"{self._name}: result {number} of impl has the shape {array.shape}, and infer says {due}",
+                hint="let impl and infer agree",
+            )
+        if array.dtype != due.dtype:
+            raise DTypeError(
+                f"{self._name}: result {number} of impl is {array.dtype}, and infer says {due}",
+                hint=f"result.astype({due.dtype.name!r}) in impl, or another dtype in infer",
+            )
+        return np.array(array, order="C")  # what impl keeps, or shares with others, is not the tensor's
+
+    def _called_natively(self, arrays: Sequence[Any], due: Sequence[TensorType]) -> tuple[Any, ...]:
+        """The function pointer's results: they begin as zeros."""
+        assert self._native is not None
+        results = [np.zeros(type.shape, type.dtype) for type in due]
+        sizes = [extent for array in (*arrays, *results) for extent in array.shape]
+        pointers = [(ctypes.c_void_p * len(some))(*[x.ctypes.data for x in some]) for some in (arrays, results)]
+        kinds = self._native.argtypes or (ctypes.c_void_p,) * 3
+        given: tuple[Any, ...] = (*pointers, (ctypes.c_int64 * len(sizes))(*sizes))
+        code = self._native(*[ctypes.cast(x, kind) for x, kind in zip(given, kinds, strict=True)])
+        if isinstance(code, int) and code:
+            raise JitgraphError(f"{self._name}: the function returned the error code {code}")
+        return tuple(results)
+
+    def _cotangents(self, ct: Any, out: Any, *inputs: Any) -> tuple[Any, ...]:
+        found = apply_rule(self._name, self._rule, ct, out, *inputs)
+        pairs = enumerate(zip(found, inputs, strict=True))
+        return tuple([None if x is None else self._cotangent(i, x, of.type) for i, (x, of) in pairs])
+
+    def _rule(self, ct: Any, out: Any, *inputs: Any) -> list[Any]:
+        """The values of what ``vjp`` gives."""
+        assert self._vjp is not None
+        found = self._vjp(ct, out, *inputs)
+        given = found if isinstance(found, tuple | list) else (found,)
+        if len(given) != len(inputs):
+            raise ShapeError(f"{self._name}: vjp gives {len(given)} cotangents for {len(inputs)} inputs")
+        return [None if x is None else lifting.value_of(x) for x in given]
+
+    def _cotangent(self, number: int, found: Any, due: TensorType) -> Any:
+        value = lifting.cast(found, due.dtype)
+        what = f"{self._name}: the cotangent {number} of vjp is {value.type}, and the input {due}"
+        if len(value.shape) != due.ndim:
+            raise ShapeError(what)
+        for a, b in zip(value.shape, due.shape, strict=True):
+            require_same(context.constraints(), a, b, what)
+        return value
+
+
+def _is_pair(found: Any) -> bool:
+    """Whether this is (shape, dtype), and not two results."""
+    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[0], tuple | list):
+        return False
+    return all(isinstance(size, int | Dim | str) for size in found[0])

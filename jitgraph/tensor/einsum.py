@@ -9,7 +9,6 @@ from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.op import Op
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.manipulation import take_along_axis
@@ -169,22 +168,18 @@ def _product(left: _Term, right: _Term, wanted: Iterable[str]) -> _Term:
         sizes = dict(zip(left.labels, left.value.shape, strict=True))
         sizes |= dict(zip(right.labels, right.value.shape, strict=True))
         shape = tuple(sizes[label] for label in result)
-        return _Term(_of(ops.mul, left)(*(_spread(term, result, shape) for term in (left, right))), result)
+        return _Term(
+            lifting.form_of(ops.mul, left.value)(*(_spread(term, result, shape) for term in (left, right))), result
+        )
 
     def axes(labels: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         names = list(labels)
         return tuple(map(left.labels.index, names)), tuple(map(right.labels.index, names))
 
-    return _Term(_of(ops.dot, left)(left.value, right.value, batch=axes(batch), contract=axes(contracted)), result)
-
-
-def _of(op: Op, term: _Term) -> Op:
-    """The op, or the one that is it for complex numbers."""
-    if term.value.dtype.kind != "c":
-        return op
-    from jitgraph.ops.complex_forms import of_complex  # here: few programs have complex numbers
-
-    return of_complex(op)
+    return _Term(
+        lifting.form_of(ops.dot, left.value)(left.value, right.value, batch=axes(batch), contract=axes(contracted)),
+        result,
+    )
 
 
 def _summed(term: _Term, wanted: Iterable[str]) -> _Term:

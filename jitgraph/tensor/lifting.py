@@ -20,6 +20,7 @@ from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.op import Op
 from jitgraph.tensor import weak_ints
 from jitgraph.tensor.scalars import (
     SCALARS,
@@ -275,6 +276,15 @@ def cast(value: Any, dtype: DType) -> Any:
     if dtypes.is_bool(dtype) and dtypes.is_complex(value.dtype):
         return ops.complex_ne(value, ops.zeros_like(value))
     return value if value.dtype == dtype else ops.cast(value, dtype=dtype)
+
+
+def form_of(op: Op, value: Any) -> Op:
+    """The op, or what it is for a value of complex numbers; DTypeError where it is nothing for them."""
+    if value.dtype.kind != "c":
+        return op
+    from jitgraph.ops.complex_forms import of_complex  # here: few programs have complex numbers
+
+    return of_complex(op)
 
 
 _MOST: Final = 2**63 - 1

@@ -334,11 +334,7 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     if floating and not dtypes.is_inexact(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)
-    if values[0].dtype.kind == "c":
-        from jitgraph.ops.complex_forms import of_complex  # here: few programs have complex numbers
-
-        op = of_complex(op)
-    result = wrap(op(*values))
+    result = wrap(lifting.form_of(op, values[0])(*values))
     if weak:
         result._weak = True
         weak_ints.require_no_overflow(op, xs, values, result.value)

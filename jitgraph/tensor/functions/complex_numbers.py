@@ -20,16 +20,16 @@ def _number(x: TensorLike) -> Any:
 
 
 @array_function
-def real(x: TensorLike) -> Tensor:
-    """The real part: a real x itself."""
-    value = _number(x)
+def real(val: TensorLike) -> Tensor:
+    """The real part of ``val``, which is itself where it is real."""
+    value = _number(val)
     return wrap(ops.real(value) if dtypes.is_complex(value.dtype) else value)
 
 
 @array_function
-def imag(x: TensorLike) -> Tensor:
-    """The imaginary part: zeros for a real x."""
-    value = _number(x)
+def imag(val: TensorLike) -> Tensor:
+    """The imaginary part of ``val``: zeros where it is real."""
+    value = _number(val)
     return wrap(ops.imag(value) if dtypes.is_complex(value.dtype) else ops.zeros_like(value))
 
 
@@ -41,9 +41,9 @@ def conj(x: TensorLike) -> Tensor:
 
 
 @method
-def angle(x: TensorLike) -> Tensor:
-    """The argument in radians, from -pi to pi: 0 or pi for a real x, which is computed in floats."""
-    value = _number(x)
+def angle(z: TensorLike) -> Tensor:
+    """The argument in radians, from -pi to pi: 0 or pi for real numbers, which are computed in floats."""
+    value = _number(z)
     if dtypes.is_complex(value.dtype):
         return wrap(ops.complex_angle(value))
     value = value if dtypes.is_float(value.dtype) else lifting.cast(value, dtypes.float32)

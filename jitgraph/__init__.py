@@ -110,8 +110,16 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "value_and_grad": "jitgraph.autograd.transforms",
     "vjp": "jitgraph.autograd.transforms",
     "jvp": "jitgraph.autograd.transforms",
-    "jacobian": "jitgraph.autograd.transforms",
-    "hessian": "jitgraph.autograd.transforms",
+    "jacobian": "jitgraph.autograd.jacobians",
+    "hessian": "jitgraph.autograd.jacobians",
+    "checkpoint": "jitgraph.transforms.checkpointing",
+    "custom_jvp": "jitgraph.transforms.custom",
+    "custom_vjp": "jitgraph.transforms.custom",
+    "functional_call": "jitgraph.autograd.functional",
+    "jacfwd": "jitgraph.autograd.jacobians",
+    "jacrev": "jitgraph.autograd.jacobians",
+    "linearize": "jitgraph.autograd.jacobians",
+    "vmap": "jitgraph.transforms.vmap",
     "bool": "jitgraph.dtypes:bool_",
     **dict.fromkeys(
         ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"

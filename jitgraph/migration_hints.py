@@ -228,16 +228,10 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
         ("save_checkpoint", "load_checkpoint"),
         "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",
     ),
-    "checkpoint": "memory of a traced step is saved by its own rematerialisation",
-    **dict.fromkeys(("custom_vjp", "custom_jvp"), "write the function over jg's own"),
-    **dict.fromkeys(("jacfwd", "jacrev"), "jg.jacobian"),
-    "linearize": "jg.jvp",
-    "functional_call": "a function of the parameters as a dict of tensors, or module.load_state_dict(dict)",
     "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
     "elementwise": "write the function over jg's own; it is fused",
     "linalg": "np.linalg outside of traces",
     "onnx": "jg.save for files of our own",
-    "vmap": "write the function for tensors with a leading axis",
 }
 
 PLANNED_NN: Final[Mapping[str, str]] = {
@@ -251,8 +245,6 @@ PLANNED_DATA: Final[Mapping[str, str]] = {
     "Subset": "a TensorDataset of the arrays with an index: array[chosen]",
     "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]]",
 }
-
-PLANNED_AUTOGRAD: Final[Mapping[str, str]] = {"Function": "write the function over jg's own"}
 
 
 def advice(name: str, replacements: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:

@@ -18,9 +18,13 @@ from jitgraph.autograd import detect_anomaly as detect_anomaly
 from jitgraph.autograd import enable_grad as enable_grad
 from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
+from jitgraph.autograd.functional import functional_call as functional_call
+from jitgraph.autograd.jacobians import hessian as hessian
+from jitgraph.autograd.jacobians import jacfwd as jacfwd
+from jitgraph.autograd.jacobians import jacobian as jacobian
+from jitgraph.autograd.jacobians import jacrev as jacrev
+from jitgraph.autograd.jacobians import linearize as linearize
 from jitgraph.autograd.transforms import grad as grad
-from jitgraph.autograd.transforms import hessian as hessian
-from jitgraph.autograd.transforms import jacobian as jacobian
 from jitgraph.autograd.transforms import jvp as jvp
 from jitgraph.autograd.transforms import value_and_grad as value_and_grad
 from jitgraph.autograd.transforms import vjp as vjp
@@ -350,5 +354,9 @@ from jitgraph.tracing.control.flow import while_loop as while_loop
 from jitgraph.tracing.explain import explain as explain
 from jitgraph.tracing.function import trace as trace
 from jitgraph.tracing.script import script as script
+from jitgraph.transforms.checkpointing import checkpoint as checkpoint
+from jitgraph.transforms.custom import custom_jvp as custom_jvp
+from jitgraph.transforms.custom import custom_vjp as custom_vjp
+from jitgraph.transforms.vmap import vmap as vmap
 
 bool = bool_

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.convolution import conv
     from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
     from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
+    from jitgraph.ops.custom_rules import custom_gradient, recompute
     from jitgraph.ops.distributions import dropout, normal, uniform
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
     from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
@@ -150,6 +151,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "bessel_functions": "i0 i0e i1 i1e",
     "combining_scatters": "scatter_extreme scatter_product",
     "control": "call cond fused grad scan while_",
+    "custom_rules": "custom_gradient recompute",
     "effects": "check print_ stack_new stack_pop stack_push token",
     "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
     "activation": ("elu gelu leaky_relu log2 log10 log_sigmoid logaddexp reciprocal relu sigmoid silu softplus square"),
@@ -286,6 +288,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_gradient",
     "digamma",
     "div",
     "dot",
@@ -366,6 +369,7 @@ __all__ = [
     "random_bits",
     "real",
     "reciprocal",
+    "recompute",
     "reduce_max",
     "reduce_min",
     "reduce_prod",

@@ -34,7 +34,14 @@ PARTS = {
     "minimum_cut": "partition",
 }  # of a pass, whose cases they share
 TOOLS = {"patterns": "the language of the rules", "rewriter": "what passes write graphs with"}  # no passes themselves
-MODULES = sorted({file.stem for file in Path(passes.__path__[0]).glob("*.py")} - {"__init__", *TOOLS})
+BY_OPS = {
+    "batched": "samples of every op, in tests/transforms",
+    "batched_control": "loops and branches over samples, in tests/transforms",
+    "batching": "samples of every op, in tests/transforms",
+    "recomputing": "gradients of checkpoints, in tests/transforms",
+    "vmap": "samples of every op, in tests/transforms",
+}  # what is held against single calls instead of against texts
+MODULES = sorted({file.stem for file in Path(passes.__path__[0]).glob("*.py")} - {"__init__", *TOOLS, *BY_OPS})
 
 
 def found_text(case: Case) -> str:

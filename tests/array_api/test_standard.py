@@ -199,6 +199,7 @@ def test_methods_and_constants() -> None:
     assert x.to_device("cpu") is x and x.mT.tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert x.astype(jg.float32, copy=False) is x and x.astype(jg.float32) is not x
     assert jg.astype(x, jg.int8, device="cpu").dtype == jg.int8
+    assert complex(jg.asarray(2.0)) == 2 and complex(jg.asarray([3])) == 3
     mask = np.array([True, False])
     assert [
         (mask & jg.asarray(mask)).tolist(),

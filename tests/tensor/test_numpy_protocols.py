@@ -66,6 +66,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         *(np.diff(x, axis=0, n=2), np.isin(x, [0.5, 4.0]), np.searchsorted(np.sort(V), x)),
         np.take_along_axis(x, np.argsort(X), 1),
     ],
+    "families": lambda x: [
+        *(np.atleast_1d(x[0, 0]), np.atleast_2d(x[0]), np.atleast_3d(x), np.column_stack([x[0], V]), np.dstack([x, X])),
+        *(np.convolve(x[0], V), np.fliplr(x), np.flipud(x), np.rot90(x), np.rollaxis(x, 1), np.trapezoid(x, dx=0.5)),
+        *(np.interp(x[0], np.sort(V), V), np.isclose(x, X + 1e-9), *np.hsplit(x, 2)),
+        *(*np.gradient(x), *np.vsplit(x, 3)),
+        *(*np.dsplit(x[None], [1, 2]), np.nanmax(x, axis=0), np.nanmin(x), np.nansum(x, 1), np.ptp(x, 0)),
+        *(np.nanmean(x), np.nanstd(x, axis=0, ddof=1), np.nanvar(x)),
+    ],
     "making": lambda x: [
         *(np.zeros_like(x), np.ones_like(x, dtype=np.int64), np.full_like(x, 2.5), np.full_like(x, fill_value=1)),
         *(np.zeros_like(x, shape=(2,)), np.dot(x, V), np.dot(x.T, x), np.dot(2.0, x), np.outer(V, x[0])),

@@ -56,7 +56,7 @@ def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
         options = _plain(name, given)
         if options.get("dtype", 0) is None or name in ("all", "any", "max", "min"):
             options.pop("dtype", None)
-        if name in ("mean", "std", "var") and "dtype" in options:
+        if name not in ("sum", "prod") and "dtype" in options:
             a = _tensor(a).astype(options.pop("dtype"))
         if "ddof" in options:
             options["correction"] = options.pop("ddof")
@@ -275,13 +275,17 @@ _SAME: Final = (
     *("broadcast_arrays", "flip", "isin", "matrix_transpose", "meshgrid", "moveaxis", "permute_dims", "roll"),
     *("squeeze", "swapaxes", "take_along_axis", "tensordot", "tile", "unique_all", "unique_counts"),
     *("unique_inverse", "unique_values", "unstack", "astype", "count_nonzero", "nonzero", "repeat"),
+    *("atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "convolve", "dsplit", "dstack", "fliplr", "flipud"),
+    *("gradient", "hsplit", "interp", "isclose", "rollaxis", "rot90", "trapezoid", "vsplit"),
 )
+
+_TYPED: Final = ("sum", "prod", "mean", "std", "var", "nansum", "nanmean", "nanstd", "nanvar")
 
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     **{name: _same(name) for name in _SAME},
-    **{name: _reduction(name, typed=True) for name in ("sum", "prod", "mean", "std", "var")},
+    **{name: _reduction(name, typed=True) for name in _TYPED},
     **{name: _reduction(name.removeprefix("a")) for name in ("amax", "amin", "max", "min")},
-    **{name: _reduction(name) for name in ("all", "any")},
+    **{name: _reduction(name) for name in ("all", "any", "nanmax", "nanmin", "ptp")},
     **{name: _place(name) for name in ("argmax", "argmin")},
     **{name: _running(name) for name in ("cumsum", "cumprod")},
     **{name: _sorting(name) for name in ("sort", "argsort")},

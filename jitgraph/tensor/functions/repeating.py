@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.tensor import lifting, scalars
@@ -54,16 +55,17 @@ def _repeated_each(value: Any, repeats: TensorLike, axis: int, size: Any) -> Ten
         given.ndim == 1 and context.constraints().same(given.value.shape[0], length)
     ):
         raise ShapeError(f"repeat: repeats of shape {given.value.shape} for {length} slices")
-    flat = lifting.cast(given.value, dtypes.int64)
-    if not flat.shape:
-        flat = ops.reshape(flat, shape=(1,))
-    counts = wrap(lifting.broadcast_to(flat, (length,)))
-    least = ops.reduce_min(ops.ge(counts.value, lifting.repeated(0, dtypes.int64, (length,))), axes=(0,))
-    ops.check(least, kind="ValueError", message="repeat: a count is negative")
-    total = sum_of(counts)
-    extent = counted(total, size, "repeat")
-    if size is not None:
-        fits = ops.eq(total.value, ops.full(shape=(), value=extent, dtype=dtypes.int64))
-        ops.check(fits, kind="ValueError", message=f"repeat: the counts do not add up to size={extent}")
-    places = wrap(lifting.places((extent,), 0, value))
-    return wrap(ops.gather(value, searchsorted(cumsum(counts), places, side="right").value, axis=axis))
+    with placement.beside(value):
+        flat = lifting.cast(given.value, dtypes.int64)
+        if not flat.shape:
+            flat = ops.reshape(flat, shape=(1,))
+        counts = wrap(lifting.broadcast_to(flat, (length,)))
+        least = ops.reduce_min(ops.ge(counts.value, lifting.repeated(0, dtypes.int64, (length,))), axes=(0,))
+        ops.check(least, kind="ValueError", message="repeat: a count is negative")
+        total = sum_of(counts)
+        extent = counted(total, size, "repeat")
+        if size is not None:
+            fits = ops.eq(total.value, ops.full(shape=(), value=extent, dtype=dtypes.int64))
+            ops.check(fits, kind="ValueError", message=f"repeat: the counts do not add up to size={extent}")
+        places = wrap(lifting.places((extent,), 0, value))
+        return wrap(ops.gather(value, searchsorted(cumsum(counts), places, side="right").value, axis=axis))

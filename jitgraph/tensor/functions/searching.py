@@ -88,9 +88,10 @@ def nonzero(x: TensorLike, *, size: Any = None, fill_value: int = 0) -> tuple[Te
     found = numbered(cumsum(flat) - 1, flat, count, order, -1)
     present = found >= 0
     places: list[Tensor] = []
-    for extent in reversed(shape):
-        places.append(where(present, found % _number(extent), fill_value))
-        found = found // _number(extent)
+    with placement.beside(flat.value):
+        for extent in reversed(shape):
+            places.append(where(present, found % _number(extent), fill_value))
+            found = found // _number(extent)
     return tuple(reversed(places))
 
 
@@ -119,9 +120,9 @@ def searchsorted(
     dtype = lifting.common_dtype(row, x2)
     wanted = tensor_of(x2)
     left, right = wrap(lifting.cast(row.value, dtype)), wrap(lifting.cast(wanted.value, dtype))
-    if isinstance(left.value.shape[0], int):
-        return _by_halving(left, right, side)
-    return _by_merging(left, right, side)
+    search = _by_halving if isinstance(left.value.shape[0], int) else _by_merging
+    with placement.beside(left.value):
+        return search(left, right, side)
 
 
 def _before(element: Tensor, wanted: Tensor, side: str) -> Tensor:
@@ -167,7 +168,8 @@ def isin(x1: TensorLike, x2: TensorLike, *, invert: bool = False) -> Tensor:
         found = any_of(equal(left[..., None], right), axis=-1)  # of integers of two dtypes exactly
     else:
         row = sort(right)
-        found = equal(row[minimum(searchsorted(row, left), _number(size - 1))], left)
+        with placement.beside(row.value):
+            found = equal(row[minimum(searchsorted(row, left), _number(size - 1))], left)
     return ~found if invert else found
 
 
@@ -208,4 +210,5 @@ def _beside(part: TensorLike, tensor: Tensor, axis: int) -> Tensor:
     if found.ndim:
         return found
     shape = tuple(1 if i == axis else size for i, size in enumerate(tensor.value.shape))
-    return wrap(lifting.broadcast_to(found.value, shape))
+    value, _ = lifting.together(found.value, tensor.value)
+    return wrap(lifting.broadcast_to(value, shape))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import not_equal
@@ -60,7 +61,8 @@ class _Sorted:
         self.size = counted(sum_of(self.first, dtype=dtypes.int64), size, name)
 
     def _first(self) -> Tensor:
-        head = wrap(lifting.repeated(True, dtypes.bool_, (1,)))
+        with placement.beside(self.order.value):
+            head = wrap(lifting.repeated(True, dtypes.bool_, (1,)))
         if self.length == (0,):
             return head[:0]
         return concat([head, not_equal(self.elements[1:], self.elements[:-1])])
@@ -90,21 +92,24 @@ class _Sorted:
 def unique_all(x: TensorLike, *, size: Any = None) -> UniqueAll:
     """The distinct elements in order, where each first stands, which is which (of x's shape), and how often each is."""
     found = _Sorted(x, size, "unique_all")
-    return UniqueAll(found.values(), found.indices(), found.inverse(), found.counts())
+    with placement.beside(found.order.value):
+        return UniqueAll(found.values(), found.indices(), found.inverse(), found.counts())
 
 
 @method
 def unique_counts(x: TensorLike, *, size: Any = None) -> UniqueCounts:
     """The distinct elements in order, and how often each is there."""
     found = _Sorted(x, size, "unique_counts")
-    return UniqueCounts(found.values(), found.counts())
+    with placement.beside(found.order.value):
+        return UniqueCounts(found.values(), found.counts())
 
 
 @method
 def unique_inverse(x: TensorLike, *, size: Any = None) -> UniqueInverse:
     """The distinct elements in order, and the index into them (of x's shape) that gives x."""
     found = _Sorted(x, size, "unique_inverse")
-    return UniqueInverse(found.values(), found.inverse())
+    with placement.beside(found.order.value):
+        return UniqueInverse(found.values(), found.inverse())
 
 
 @method

@@ -108,6 +108,8 @@ APART: Final = {
     "while": "its steps come one after another",
     "cond": "what is in it",
     "call": "what is in it",
+    "custom_gradient": "what is in it",
+    "recompute": "what is in it",
     "fused": "what is in it",
     "optimization_barrier": "no launch of its own",
 }

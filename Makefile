@@ -11,7 +11,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/digits.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	EAGER_SAMPLE=3 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # All that takes too long for each change: the suite with every warm call past Python, 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
 # 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.

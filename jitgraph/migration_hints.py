@@ -146,10 +146,7 @@ KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the 
     "a1": "the first argument by position",
     "a2": "the second argument by position",
     "f": "the first argument by position",
-    "overwrite_input": "nothing; a function leaves its arguments as they are",
-    "rowvar": "x.T for rowvar=False",
     "tup": "the first argument by position",
-    "y": "jg.concat of both as rows",
     **dict.fromkeys(
         ("a", "arr", "array", "ary", "arrays", "m", "A", "a1", "element", "f", "input", "prototype", "tensors", "tup"),
         _FIRST,

@@ -28,10 +28,14 @@ from tests.golden_steps import result_of
 
 CASES = cases()
 PARTS = {
+    "batched": "vmap",
+    "batched_control": "vmap",
+    "batching": "vmap",
     "effect_order": "fuse",
     "fusion_forms": "fuse",
     "fusion_groups": "fuse",
     "minimum_cut": "partition",
+    "recomputing": "reverse",
 }  # of a pass, whose cases they share
 TOOLS = {"patterns": "the language of the rules", "rewriter": "what passes write graphs with"}  # no passes themselves
 BY_OPS = {

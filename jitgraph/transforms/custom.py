@@ -14,7 +14,7 @@ from jitgraph.tensor import lifting, wrap
 from jitgraph.transforms.rules import GradientRule, apply, is_tensor
 
 
-class _Custom:
+class _WithRule:
     """A function whose derivative a rule gives; ``nondiff_argnums`` number arguments without one, of any kind."""
 
     _rule: GradientRule | None = None
@@ -65,7 +65,7 @@ class _Custom:
         raise NotImplementedError
 
 
-class custom_vjp(_Custom):  # noqa: N801 - a decorator
+class custom_vjp(_WithRule):  # noqa: N801 - a decorator
     """A function with a reverse-mode rule: ``@jg.custom_vjp`` and then ``f.defvjp(forward, backward)``.
 
     ``forward`` takes what f takes and gives ``(result, residuals)``, ``backward(residuals, cotangent)`` a tuple with a
@@ -148,7 +148,7 @@ def _aligned(structure: tree.TreeDef, entry: Any) -> list[Any] | None:
     return found
 
 
-class custom_jvp(_Custom):  # noqa: N801 - a decorator
+class custom_jvp(_WithRule):  # noqa: N801 - a decorator
     """A function with a forward-mode rule: ``@jg.custom_jvp`` and then ``@f.defjvp``.
 
     The rule is ``rule(primals, tangents)``, both tuples of the differentiated arguments (those that ``nondiff_argnums``

@@ -99,6 +99,8 @@ def test_rules_of_trees_and_fixed_arguments(mode: Mode) -> None:
     close(of_y, values(x))
     close(mode(lambda x: jg.jvp(lambda x: product(x, x), x, jg.ones((3,)))[1])(x), 11 * values(x))
     close(mode(jg.vmap(jg.grad(product)))(x, y), 10 * values(y))
+    shared = jg.grad(lambda a: jg.vmap(product, in_axes=(0, None))(x, a).sum())
+    close(mode(shared)(jg.asarray(2.0)), values(x).sum())
 
 
 @each_mode

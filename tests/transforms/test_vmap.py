@@ -194,6 +194,8 @@ def test_checks_of_any_sample_fail() -> None:
         with pytest.raises(IndexError):
             jg.vmap(pick, in_axes=axes)(given, jg.asarray([0, 3]))
         with pytest.raises(IndexError):
+            jg.vmap(pick, in_axes=axes)(given, jg.asarray([3, 0]))  # which is no element of the next sample
+        with pytest.raises(IndexError):
             jg.trace(jg.vmap(pick, in_axes=axes))(given, jg.asarray([0, -4]))
 
 

@@ -105,6 +105,7 @@ APART: Final = {
     "constant": "a buffer that is there",
     "check": "one bool",
     "scan": "its steps come one after another",
+    "scatter_product": "a loop over its factors",
     "while": "its steps come one after another",
     "cond": "what is in it",
     "call": "what is in it",

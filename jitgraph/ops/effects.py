@@ -129,7 +129,10 @@ def sizes_text(shape: Shape) -> tuple[int | str, ...]:
 def _print_type(before: Type, *tensors: Type, **attrs: Any) -> TokenType:
     if not isinstance(before, TokenType):
         raise DTypeError(f"print takes a token first, not {before}")
-    print_site([rules.require_tensor("print", tensor) for tensor in tensors], **attrs)
+    types = [rules.require_tensor("print", tensor) for tensor in tensors]
+    for type in types:
+        rules.require_dtype("print in compiled code", type, rules.ALL)
+    print_site(types, **attrs)
     return TokenType()
 
 

@@ -15,7 +15,7 @@ from jitgraph.dtypes import DTYPES
 from jitgraph.runtime import dlpack
 from tests.sharing import PROTOCOLS, ByArray, ByDLPack, ByInterface, ByOldDLPack
 
-BY_NUMPY = [dtype for dtype in DTYPES if dtype != jg.bfloat16]
+BY_NUMPY = [dtype for dtype in (*DTYPES, jg.complex64, jg.complex128) if dtype != jg.bfloat16]
 
 
 class OfAnotherType(ByDLPack):

@@ -11,6 +11,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.runtime import loader
 
 RNG = np.random.default_rng(7)
 Z = (RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))).astype(np.complex64)
@@ -205,3 +206,21 @@ def test_what_is_refused(call: Callable[[jg.Tensor], Any], message: str) -> None
         call(x)
     with pytest.raises(jg.DTypeError, match=message):
         jg.trace(call)(x)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_files_hold_complex_numbers(dtype: Any, tmp_path: Any) -> None:
+    weight, x = jg.asarray(W[0].astype(dtype)), jg.asarray(Z[0].astype(dtype))
+    function = jg.trace(lambda a: jg.exp(a) * weight)
+    expected = function(x).numpy()
+    jg.save(function, tmp_path / "model.jg", example_inputs=(x,))
+    assert np.asarray(jg.load(tmp_path / "model.jg")(x)).tobytes() == expected.tobytes()
+    assert loader.load(tmp_path / "model.jg")(x.numpy()).tobytes() == expected.tobytes()
+
+
+def test_samples_in_one_call() -> None:
+    x = jg.asarray(Z.astype(np.complex128))
+    norm = lambda row: jg.grad(lambda y: jg.abs(y * y).sum())(row) + jg.fft.fft(row)
+    found = jg.vmap(norm)(x).numpy()
+    np.testing.assert_allclose(found, np.stack([norm(row).numpy() for row in x]), rtol=1e-14)
+    assert found.tobytes() == jg.trace(jg.vmap(norm))(x).numpy().tobytes()

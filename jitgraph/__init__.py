@@ -36,6 +36,7 @@ _SUBMODULES: Final = frozenset(
         "dtypes",
         "eager",
         "errors",
+        "fft",
         "foreign",
         "tracing",
         "ir",
@@ -53,7 +54,21 @@ _SUBMODULES: Final = frozenset(
 )
 
 _PUBLIC_SUBMODULES: Final = (
-    *("autograd", "cache", "cuda", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special"),
+    *(
+        "autograd",
+        "cache",
+        "cuda",
+        "data",
+        "debug",
+        "errors",
+        "fft",
+        "ir",
+        "nn",
+        "optim",
+        "random",
+        "runtime",
+        "special",
+    ),
     "tree",
 )
 _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
@@ -109,7 +124,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     **dict.fromkeys(
         ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"
     ),
-    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), "jitgraph.dtypes"),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"), "jitgraph.dtypes"),
     **dict.fromkeys(
         (
             "AnomalyError",

@@ -34,6 +34,41 @@ if TYPE_CHECKING:
     from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
     from jitgraph.ops.combining_scatters import scatter_extreme, scatter_product
     from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
+    from jitgraph.ops.complex_arithmetic import (
+        complex_abs,
+        complex_angle,
+        complex_conj,
+        complex_div,
+        complex_dot,
+        complex_eq,
+        complex_isfinite,
+        complex_isinf,
+        complex_isnan,
+        complex_mul,
+        complex_ne,
+        complex_reciprocal,
+        complex_sign,
+        complex_square,
+    )
+    from jitgraph.ops.complex_functions import (
+        complex_acos,
+        complex_acosh,
+        complex_asin,
+        complex_asinh,
+        complex_atan,
+        complex_atanh,
+        complex_cos,
+        complex_cosh,
+        complex_exp,
+        complex_log,
+        complex_pow,
+        complex_sin,
+        complex_sinh,
+        complex_sqrt,
+        complex_tan,
+        complex_tanh,
+    )
+    from jitgraph.ops.complex_parts import complex_, imag, real
     from jitgraph.ops.contraction import dot
     from jitgraph.ops.control import call, cond, fused, grad, scan, while_
     from jitgraph.ops.conversion import bitcast, cast, optimization_barrier, stop_gradient
@@ -45,6 +80,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
     from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
     from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
+    from jitgraph.ops.fourier import fft, irfft, rfft
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
     from jitgraph.ops.layers import conv_nd, embedding, linear
@@ -127,6 +163,17 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "layers": "conv_nd embedding linear",
     "pooling": "avg_pool2d max_pool2d",
     "distributions": "dropout normal uniform",
+    "complex_parts": "complex_ imag real",
+    "complex_arithmetic": (
+        "complex_abs complex_angle complex_conj complex_div complex_dot complex_eq complex_isfinite "
+        "complex_isinf complex_isnan complex_mul complex_ne complex_reciprocal complex_sign complex_square"
+    ),
+    "complex_functions": (
+        "complex_acos complex_acosh complex_asin complex_asinh complex_atan complex_atanh complex_cos "
+        "complex_cosh complex_exp complex_log complex_pow complex_sin complex_sinh complex_sqrt complex_tan "
+        "complex_tanh"
+    ),
+    "fourier": "fft irfft rfft",
     "draws": "exponential gamma_candidate gumbel poisson_candidate",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
@@ -198,6 +245,37 @@ __all__ = [
     "ceil",
     "check",
     "clamp",
+    "complex_",
+    "complex_abs",
+    "complex_acos",
+    "complex_acosh",
+    "complex_angle",
+    "complex_asin",
+    "complex_asinh",
+    "complex_atan",
+    "complex_atanh",
+    "complex_conj",
+    "complex_cos",
+    "complex_cosh",
+    "complex_div",
+    "complex_dot",
+    "complex_eq",
+    "complex_exp",
+    "complex_isfinite",
+    "complex_isinf",
+    "complex_isnan",
+    "complex_log",
+    "complex_mul",
+    "complex_ne",
+    "complex_pow",
+    "complex_reciprocal",
+    "complex_sign",
+    "complex_sin",
+    "complex_sinh",
+    "complex_sqrt",
+    "complex_square",
+    "complex_tan",
+    "complex_tanh",
     "concat",
     "cond",
     "constant",
@@ -227,6 +305,7 @@ __all__ = [
     "exp2",
     "expm1",
     "exponential",
+    "fft",
     "flip",
     "floor",
     "floor_divide",
@@ -245,7 +324,9 @@ __all__ = [
     "i0e",
     "i1",
     "i1e",
+    "imag",
     "iota",
+    "irfft",
     "isfinite",
     "isinf",
     "isnan",
@@ -286,6 +367,7 @@ __all__ = [
     "pow",
     "print_",
     "random_bits",
+    "real",
     "reciprocal",
     "recompute",
     "reduce_max",
@@ -295,6 +377,7 @@ __all__ = [
     "relu",
     "remainder",
     "reshape",
+    "rfft",
     "rint",
     "rsqrt",
     "scan",

@@ -90,8 +90,9 @@ reduce_sum: Op = reduce_over(
         rounds=True,
         empty=lambda dtype: dtype.type(0).item(),
     ),
-    accepts=rules.NUMBERS,
+    accepts=rules.LINEAR,
     vjp=lambda ct, out, x, *, axes: (restore(ct, x.type, axes),),
+    traits=["planewise"],
     onnx="ReduceSum",
     doc="The sum over axes, in the operand's dtype; integers wrap.",
 )

@@ -35,6 +35,7 @@ _SUBMODULES: Final = frozenset(
         "eager",
         "errors",
         "foreign",
+        "linalg",
         "tracing",
         "ir",
         "location",
@@ -51,7 +52,21 @@ _SUBMODULES: Final = frozenset(
 )
 
 _PUBLIC_SUBMODULES: Final = (
-    *("autograd", "cache", "cuda", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special"),
+    *(
+        "autograd",
+        "cache",
+        "cuda",
+        "data",
+        "debug",
+        "errors",
+        "ir",
+        "linalg",
+        "nn",
+        "optim",
+        "random",
+        "runtime",
+        "special",
+    ),
     "tree",
 )
 _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
@@ -111,6 +126,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "HostAccessError",
             "IndexingError",
             "JitgraphError",
+            "LinAlgError",
             "LoadError",
             "NumberError",
             "OutOfMemoryError",

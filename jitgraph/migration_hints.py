@@ -188,7 +188,6 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
     "logcumsumexp": "jg.log(jg.cumulative_sum(jg.exp(x - m))) + m with the maximum m",
     "elementwise": "write the function over jg's own; it is fused",
     "fft": "np.fft outside of traces",
-    "linalg": "np.linalg outside of traces",
     "onnx": "jg.save for files of our own",
     "vmap": "write the function for tensors with a leading axis",
 }

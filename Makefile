@@ -11,14 +11,14 @@ demo: $(STAMP)
 	$(BIN)/python examples/digits.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	EAGER_SAMPLE=3 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # All that takes too long for each change: the suite with every warm call past Python, 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
 # 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	JITGRAPH_DISPATCH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda tests/cuda
-	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native
+	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native tests/eager/dispatch
 	$(BIN)/python -m tests.fuzz --files 20000
 	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py
 	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/tracing/script/test_script_programs.py

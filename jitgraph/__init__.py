@@ -21,6 +21,8 @@ inf: Final = float("inf")
 nan: Final = float("nan")
 newaxis: Final = None
 
+__array_api_version__: Final = "2024.12"
+
 _SUBMODULES: Final = frozenset(
     [
         "autograd",
@@ -73,6 +75,7 @@ _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
 
 _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there
     "Tensor": "jitgraph.tensor",
+    **dict.fromkeys(("can_cast", "finfo", "iinfo", "isdtype", "result_type"), "jitgraph.tensor.dtype_queries"),
     "Generator": "jitgraph.random",
     "rand": "jitgraph.random.forms",
     "rand_like": "jitgraph.random.forms",
@@ -107,8 +110,16 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "value_and_grad": "jitgraph.autograd.transforms",
     "vjp": "jitgraph.autograd.transforms",
     "jvp": "jitgraph.autograd.transforms",
-    "jacobian": "jitgraph.autograd.transforms",
-    "hessian": "jitgraph.autograd.transforms",
+    "jacobian": "jitgraph.autograd.jacobians",
+    "hessian": "jitgraph.autograd.jacobians",
+    "checkpoint": "jitgraph.transforms.checkpointing",
+    "custom_jvp": "jitgraph.transforms.custom",
+    "custom_vjp": "jitgraph.transforms.custom",
+    "functional_call": "jitgraph.autograd.functional",
+    "jacfwd": "jitgraph.autograd.jacobians",
+    "jacrev": "jitgraph.autograd.jacobians",
+    "linearize": "jitgraph.autograd.jacobians",
+    "vmap": "jitgraph.transforms.vmap",
     "bool": "jitgraph.dtypes:bool_",
     **dict.fromkeys(
         ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"
@@ -163,6 +174,11 @@ def _found(name: str) -> Any:
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found
+
+
+def __array_namespace_info__() -> Any:  # noqa: N807 - the name is the standard's
+    """The inspection of the Array API: capabilities, devices and dtypes."""
+    return imports.module("jitgraph.tensor.namespace_info").NamespaceInfo()
 
 
 def _public() -> list[str]:

@@ -23,7 +23,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
-from jitgraph.runtime.device_parts import DeviceParts
+from jitgraph.runtime.device_parts import DeviceParts, LibraryProduct
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 
@@ -171,6 +171,7 @@ def _packed(image: bytes, parts: DeviceParts) -> bytes:
         "reports": parts.reports,
         "host_sizes": parts.host_sizes,
         "launches": parts.launches,
+        "products": parts.products,
         "constants": [[array.dtype.name, list(array.shape)] for array in parts.constants],
         "bytes": [len(piece) for piece in pieces],
     }
@@ -203,8 +204,14 @@ def _unpacked(content: bytes) -> tuple[bytes, DeviceParts]:
         reports=header["reports"],
         host_sizes=tuple(header["host_sizes"]),
         launches=header["launches"],
+        products=tuple(_product(*each) for each in header["products"]),
     )
     return image, parts
+
+
+def _product(dtype: str, result_dtype: str, tf32: bool, batch: int, *matrices: Sequence[int]) -> LibraryProduct:
+    left, right, result = ((int(a), int(b), int(c), int(d), int(e)) for a, b, c, d, e in matrices)
+    return LibraryProduct(str(dtype), str(result_dtype), bool(tf32), int(batch), left, right, result)
 
 
 def _same(a: DeviceParts | None, b: DeviceParts | None) -> bool:

@@ -10,12 +10,10 @@ _SELECT: Final = "jg.where(mask, x, 0) keeps the shape; x.numpy()[mask.numpy()] 
 _COMPILE: Final = "jg.trace, or jg.script for Python loops and branches on tensors"
 _DEVICE: Final = 'device="cpu" or device="cuda" by name, or x.to("cuda")'
 _LOOP: Final = "for i in range(n): in a @jg.script, or jg.scan"
-_SCATTER: Final = "jg.index_add, x[i] = v, or a product with jg.nn.functional.one_hot"
 _DTYPE: Final = "dtype= where a tensor is made; the defaults are float32 and int64"
 
 MODULE: Final[Mapping[str, str]] = {
     "absolute": "jg.abs",
-    "allclose": _CLOSE,
     "arccos": "jg.acos",
     "arccosh": "jg.acosh",
     "arcsin": "jg.asin",
@@ -34,39 +32,29 @@ MODULE: Final[Mapping[str, str]] = {
     "device": _DEVICE,
     "devices": _DEVICE,
     "diag": "x * jg.eye(n) to make one, jg.sum(x * jg.eye(n), axis=-1) to read one",
-    "diff": "x[1:] - x[:-1]",
     "digamma": "jg.special.digamma",
     "double": "jg.float64",
-    "dstack": "jg.stack(xs, axis=-1)",
     "erfc": "jg.special.erfc",
     "erfinv": "jg.special.erfinv",
     "fabs": "jg.abs",
     "float": "jg.float32",
     "for_loop": _LOOP,
     "fori_loop": _LOOP,
-    "from_dlpack": "jg.asarray, which takes arrays of any library",
     "from_numpy": "jg.asarray",
     "fromfunction": "the function of jg.arange(n)[:, None] and jg.arange(m)",
-    "gather": "jg.take_along_axis(x, indices, axis)",
     "half": "jg.float16",
-    "hstack": "jg.concat(xs, axis=1)",
     "inference_mode": "jg.no_grad()",
     "int": "jg.int32",
     "invert": "jg.bitwise_invert",
     "is_tensor": "isinstance(x, jg.Tensor)",
-    "isclose": _CLOSE,
     "jit": _COMPILE,
     "lax": "jg.cond, jg.while_loop, jg.scan",
     "left_shift": "jg.bitwise_left_shift",
     "lgamma": "jg.special.lgamma",
     "long": "jg.int64",
     "manual_seed": "jg.random.seed",
-    "masked_select": _SELECT,
     "matrix_power": "a loop of x @ x",
-    "median": "jg.sort(x, axis=-1)[..., n // 2]",
-    "meshgrid": "jg.broadcast_arrays(x[:, None], y[None, :])",
     "mod": "jg.remainder",
-    "nonzero": "jg.where(mask, x, y) keeps the shape; np.nonzero(np.asarray(mask)) outside of traces",
     "norm": "jg.sqrt(jg.sum(x * x, axis))",
     "numel": "x.size",
     "one_hot": "jg.nn.functional.one_hot",
@@ -74,20 +62,19 @@ MODULE: Final[Mapping[str, str]] = {
     "permute": "jg.permute_dims",
     "pmap": "jg.trace; loops of a compiled function run on all cores",
     "power": "jg.pow",
-    "ravel": "jg.reshape(x, -1)",
     "right_shift": "jg.bitwise_right_shift",
     "set_default_device": _DEVICE,
     "set_default_dtype": _DTYPE,
     "set_default_tensor_type": _DTYPE,
     "set_num_threads": "JITGRAPH_NUM_THREADS in the environment",
     "short": "jg.int16",
-    "swapdims": "jg.swapaxes",
     "t": "x.T",
     "tree_map": "jg.tree.map_leaves",
     "true_divide": "jg.divide",
-    "unique": "np.unique(np.asarray(x)) outside of traces; its size depends on the data",
+    "unique": "jg.unique_values(x), or jg.unique_all, unique_counts, unique_inverse for what else is wanted",
+    "argwhere": "jg.stack(jg.nonzero(x), axis=-1)",
+    "in1d": "jg.isin",
     "utils": "jg.data for data sets and loaders, jg.nn.utils for gradients",
-    "vstack": "jg.concat(xs, axis=0)",
 }
 
 TENSOR: Final[Mapping[str, str]] = {
@@ -119,7 +106,6 @@ TENSOR: Final[Mapping[str, str]] = {
     "fill_": "x[...] = value",
     "flat": "x.reshape(-1)",
     "float": "x.astype(jg.float32)",
-    "gather": "jg.take_along_axis(x, indices, axis)",
     "get_device": "x.device",
     "half": "x.astype(jg.float16)",
     "int": "x.astype(jg.int32)",
@@ -134,11 +120,9 @@ TENSOR: Final[Mapping[str, str]] = {
     "mv": "x @ y",
     "nelement": "x.size",
     "norm": "jg.sqrt(jg.sum(x * x))",
-    "nonzero": MODULE["nonzero"],
     "numel": "x.size",
     "permute": "x.permute_dims(axes)",
     "pin_memory": "x; data is read where it lies",
-    "ravel": "x.reshape(-1)",
     "register_hook": "the change of the gradient into the function itself, or change x.grad after backward()",
     "retain_grad": "jg.autograd.grad(loss, x), which takes any tensor of the tape",
     "short": "x.astype(jg.int16)",
@@ -153,6 +137,78 @@ TENSOR: Final[Mapping[str, str]] = {
     "view_as": "x.reshape(y.shape)",
     "zero_": "x[...] = 0",
 }
+
+_FIRST: Final = "the tensor first, by position"
+_SECOND: Final = "the second argument by position"
+_NOTHING: Final = "nothing; it makes no difference to a tensor"
+
+KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
+    "a1": "the first argument by position",
+    "a2": "the second argument by position",
+    "f": "the first argument by position",
+    "tup": "the first argument by position",
+    **dict.fromkeys(
+        ("a", "arr", "array", "ary", "arrays", "m", "A", "a1", "element", "f", "input", "prototype", "tensors", "tup"),
+        _FIRST,
+    ),
+    **dict.fromkeys(("b", "indices_or_sections", "pad_width", "reps", "test_elements", "v", "a2"), _SECOND),
+    **dict.fromkeys(("casting", "order", "subok", "signature", "like", "assume_unique", "memory_format"), _NOTHING),
+    "M": "n_cols",
+    "N": "n_rows",
+    "a_max": "max",
+    "a_min": "min",
+    "axes": "axis",
+    "axis": "jg.moveaxis of the result",
+    "copy": "nothing; no tensor sees another's changes",
+    "ddof": "correction",
+    "decimals": "jg.round(x * 10**n) / 10**n",
+    "dim": "axis",
+    "dims": "axis",
+    "dtype": "x.astype(dtype) before, or f(x).astype(dtype)",
+    "initial": "jg.maximum(jg.max(x), initial), or x with it joined by jg.concat",
+    "keepdim": "keepdims",
+    "kind": "nothing; every sort is stable",
+    "mean": "jg.mean(jg.square(x - mean), axis)",
+    "mode": "np.pad(np.asarray(x), ...) for an array",
+    "other": _SECOND,
+    "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
+    "bias": "correction=0 for bias=True",
+    "method": "interpolation",
+    "overwrite_input": _NOTHING,
+    "period": "jg.remainder of the places",
+    "returned": "jg.sum(weights) for the sum of the weights",
+    "rowvar": "x.mT for rowvar=False",
+    "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
+    "retstep": "(stop - start) / (num - 1)",
+    "shape": "jg.zeros(shape, dtype=x.dtype), jg.full and so on",
+    "size": "the shape, the first argument",
+    "sparse": "x[:, None] and y[None, :], which broadcast",
+    "weights": "weight, where the function takes one",
+    "y": "jg.stack or jg.concat of both",
+    "unbiased": "correction=1, or correction=0 for unbiased=False",
+    "where": "jg.where(mask, f(x), y)",
+}
+_OF_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {  # where that depends on the function
+    ("average", "returned"): "jg.average(x, ...), and jg.sum(weights, axis) beside it",
+    ("histogram", "weights"): "weight",
+    ("histogram_bin_edges", "weights"): "jg.histogram(x, bins, weight=w), whose edges are the same",
+    ("quantile", "method"): "interpolation",
+    ("nanquantile", "method"): "interpolation",
+    ("quantile", "weights"): "jg.quantile without weights, or NumPy's outside of traces",
+    ("nanquantile", "weights"): "jg.nanquantile without weights, or NumPy's outside of traces",
+    ("interp", "period"): "jg.interp(jg.remainder(x, period), xp, fp)",
+    ("cov", "bias"): "correction=0 for bias=True",
+    ("where", "x"): "x1",
+    ("where", "y"): "x2",
+    ("take", "mode"): "jg.remainder(indices, n), or jg.clip(indices, 0, n - 1)",
+    **{(name, "where"): "jg.where(mask, x, neutral) before" for name in ("all", "any", "max", "mean", "min", "sum")},
+}
+
+
+def keyword_advice(function: str, keyword: str) -> str | None:
+    """What to write instead of a keyword of other libraries; None for one that none of them has."""
+    return _OF_FUNCTIONS.get((function, keyword)) or KEYWORDS.get(keyword)
+
 
 RANDOM: Final[Mapping[str, str]] = {
     "PRNGKey": "jg.random.seed(n); a stream goes on by itself, in traces too",
@@ -177,19 +233,11 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
         ("save_checkpoint", "load_checkpoint"),
         "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",
     ),
-    "checkpoint": "memory of a traced step is saved by its own rematerialisation",
     **dict.fromkeys(("complex64", "complex128"), "real and imaginary parts as two tensors"),
-    **dict.fromkeys(("custom_vjp", "custom_jvp"), "write the function over jg's own"),
-    **dict.fromkeys(("jacfwd", "jacrev"), "jg.jacobian"),
-    "linearize": "jg.jvp",
-    "functional_call": "a function of the parameters as a dict of tensors, or module.load_state_dict(dict)",
     "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
-    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), _SCATTER),
-    "logcumsumexp": "jg.log(jg.cumulative_sum(jg.exp(x - m))) + m with the maximum m",
     "elementwise": "write the function over jg's own; it is fused",
     "fft": "np.fft outside of traces",
     "onnx": "jg.save for files of our own",
-    "vmap": "write the function for tensors with a leading axis",
 }
 
 PLANNED_NN: Final[Mapping[str, str]] = {
@@ -203,8 +251,6 @@ PLANNED_DATA: Final[Mapping[str, str]] = {
     "Subset": "a TensorDataset of the arrays with an index: array[chosen]",
     "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]]",
 }
-
-PLANNED_AUTOGRAD: Final[Mapping[str, str]] = {"Function": "write the function over jg's own"}
 
 
 def advice(name: str, replacements: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:

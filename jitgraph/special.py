@@ -8,25 +8,59 @@ from jitgraph.tensor import Tensor, elementwise, wrap
 from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, where
 from jitgraph.tensor.functions.elementwise import sigmoid as expit
 from jitgraph.tensor.functions.reductions import log_softmax, logsumexp, softmax
+from jitgraph.tensor.functions.special_functions import (
+    betaln,
+    entr,
+    erfcx,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    kl_div,
+    log_ndtr,
+    multigammaln,
+    ndtr,
+    ndtri,
+    rel_entr,
+    sinc,
+    xlog1py,
+    zeta,
+)
 from jitgraph.tensor.lifting import TensorLike, cast, value_of
 
 __all__ = [
+    "betaln",
     "digamma",
+    "entr",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
     "exp2",
     "expit",
     "expm1",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "kl_div",
     "lgamma",
     "log1p",
+    "log_ndtr",
     "log_softmax",
     "logaddexp",
     "logit",
     "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
     "polygamma",
+    "rel_entr",
+    "sinc",
     "softmax",
+    "xlog1py",
     "xlogy",
+    "zeta",
 ]
 
 

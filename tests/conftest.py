@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -97,3 +98,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         file = cache.mkdir("jitgraph") / "coverage_table.txt"
         file.write_text("\n".join(lines) + "\n")
         terminalreporter.write_line(f"the table by op: {file.relative_to(config.rootpath)}")
+
+
+_SAMPLED = ("tests/eager/test_op_eager.py", "tests/eager/test_eager_bits.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every n-th case of the two longest loops over the ops where EAGER_SAMPLE is n; ``make nightly`` runs them all."""
+    step = int(os.environ.get("EAGER_SAMPLE", "1"))
+    loops = [item for item in items if item.nodeid.startswith(_SAMPLED)]
+    left_out = {id(item) for number, item in enumerate(loops) if number % step}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+    items[:] = [item for item in items if id(item) not in left_out]

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from jitgraph.codegen.kernels.kernel_text import print_schedule
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
@@ -17,7 +19,10 @@ from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
+from jitgraph.ir import context
+from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.printer import print_graph
 from jitgraph.ir.target import Target
@@ -27,11 +32,13 @@ from jitgraph.passes.autodiff import has_gradients
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from jitgraph.passes.silence import silence
-from tests.golden_files import Case, Options, Result
+from jitgraph.passes.vmap import Batcher
+from tests.golden_files import Case, Options, Result, numbers_in
 from tests.golden_gradients import GRADIENT_STEPS
 from tests.golden_meaning import (
     require_same_schedule,
     require_same_values,
+    samples,
 )
 from tests.graphs import TARGET
 
@@ -108,6 +115,24 @@ def _memory(graph: Graph, target: Target, options: Options) -> Result:
     return Result((), lambda: require_same_schedule(graph, schedule), (*text.split("\n"), *headings))
 
 
+def _vmap(graph: Graph, target: Target, options: Options) -> Result:
+    """The graph of ``size`` samples at the inputs that ``varies`` numbers; every output has a sample's for each."""
+    size, numbers = int(options["size"]), numbers_in(options, "varies") or []
+    flags = [i in numbers for i in range(len(graph.inputs))]
+    with context.using(constraints=Constraints(graph.constraints)):
+        after, _ = Batcher(size).region(graph, flags, [True] * len(graph.outputs))
+
+    def check() -> None:
+        rows = [samples(graph, seed) for seed in range(size)]
+        shared = rows[0]
+        given = [np.stack([row[i] for row in rows]) if flag else shared[i] for i, flag in enumerate(flags)]
+        alone = [interpret(graph, [row[i] if flag else shared[i] for i, flag in enumerate(flags)]) for row in rows]
+        for got, want in zip(interpret(after, given), zip(*alone, strict=True), strict=True):
+            np.testing.assert_array_equal(got, np.stack(want))
+
+    return Result((after,), check)
+
+
 _STEPS: Final[dict[str, Callable[[Graph, Target, Options], Result]]] = {
     **GRADIENT_STEPS,
     "silence": _silence,
@@ -115,4 +140,5 @@ _STEPS: Final[dict[str, Callable[[Graph, Target, Options], Result]]] = {
     "apart": _apart,
     "schedule": _schedule,
     "memory": _memory,
+    "vmap": _vmap,
 }

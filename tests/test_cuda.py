@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.errors import DeviceError, OutOfMemoryError
+from jitgraph.errors import DeviceError, DTypeError, OutOfMemoryError
 from tests.runtime.cuda.machines import has_gpu, machine
 
 MIB = 1 << 20
@@ -36,6 +36,45 @@ def test_devices() -> None:
                 jg.cuda.set_device(wrong)
         with pytest.raises(DeviceError, match="there is no cuda:-1"):
             jg.cuda.set_device(-1)
+
+
+def test_a_number_names_a_device() -> None:
+    with machine(2):
+        x = jg.ones(3)
+        assert (
+            x.to(0).device == "cuda:0"
+            and x.to(1).device == x.to(device=1).device == x.to(np.int64(1)).device == "cuda:1"
+        )
+        both = x.to(1, jg.float64)
+        assert both.device == "cuda:1" and both.dtype == jg.float64
+        model = jg.nn.Linear(3, 2).to(1)
+        assert [p.device for p in model.parameters()] == ["cuda:1"] * 2
+        moved = jg.trace(lambda x, n: x.to(n) + n)
+        for n in (0, 1, 0, 1):
+            found = moved(x.to(n), n)
+            assert found.device == f"cuda:{n}" and found.tolist() == [1 + n] * 3
+        for absent in (2, -1):
+            with pytest.raises(DeviceError, match=f"there is no cuda:{absent}"):
+                x.to(absent)
+        for wrong in (True, 1.5):
+            with pytest.raises(DTypeError, match="is not a dtype"):
+                x.to(wrong)
+
+
+def test_arrays_beside_tensors_of_a_gpu() -> None:
+    """As in PyTorch they are not copied without being asked; the error says how. Numbers go with every device."""
+    array = np.ones(3, np.float32)
+    with machine(1):
+        x, both = jg.ones(3, device="cuda"), jg.trace(lambda x, y: x + y)
+        for call in (lambda: x + array, lambda: array + x, lambda: both(x, array), lambda: both(array, x)):
+            with pytest.raises(
+                DeviceError, match=r"different devices[\s\S]*cuda:0[\s\S]*jg\.asarray\(x, device=\"cuda:0\"\)"
+            ):
+                call()
+        with pytest.raises(DeviceError, match=r'hint: x\.to\("cuda:0"\) brings x to the other'):
+            both(x, jg.ones(3))
+        for found in (x + np.float32(2), both(x, np.float32(2)), both(x, jg.asarray(array, device="cuda")) + 1):
+            assert found.device == "cuda:0" and found.tolist() == [3, 3, 3]
 
 
 def test_properties() -> None:

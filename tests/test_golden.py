@@ -28,13 +28,24 @@ from tests.golden_steps import result_of
 
 CASES = cases()
 PARTS = {
+    "batched": "vmap",
+    "batched_control": "vmap",
+    "batching": "vmap",
     "effect_order": "fuse",
     "fusion_forms": "fuse",
     "fusion_groups": "fuse",
     "minimum_cut": "partition",
+    "recomputing": "reverse",
 }  # of a pass, whose cases they share
 TOOLS = {"patterns": "the language of the rules", "rewriter": "what passes write graphs with"}  # no passes themselves
-MODULES = sorted({file.stem for file in Path(passes.__path__[0]).glob("*.py")} - {"__init__", *TOOLS})
+BY_OPS = {
+    "batched": "samples of every op, in tests/transforms",
+    "batched_control": "loops and branches over samples, in tests/transforms",
+    "batching": "samples of every op, in tests/transforms",
+    "recomputing": "gradients of checkpoints, in tests/transforms",
+    "vmap": "samples of every op, in tests/transforms",
+}  # what is held against single calls instead of against texts
+MODULES = sorted({file.stem for file in Path(passes.__path__[0]).glob("*.py")} - {"__init__", *TOOLS, *BY_OPS})
 
 
 def found_text(case: Case) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 from jitgraph.eager import tape
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
-from jitgraph.migration_hints import PLANNED_AUTOGRAD, advice
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, TensorLike, wrap
 from jitgraph.tensor.gradients import cotangent
 
-__all__ = ["backward", "detect_anomaly", "enable_grad", "grad", "no_grad", "set_grad_enabled"]
+__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "no_grad", "set_grad_enabled"]
 
 
 @contextmanager
@@ -96,5 +96,6 @@ def grad(
 
 
 def __getattr__(name: str) -> Any:
-    hint = advice(name, {}, PLANNED_AUTOGRAD)
-    raise AttributeError(f"module 'jitgraph.autograd' has no attribute {name!r}{hint}")
+    if name == "Function":  # few programs define one
+        return imports.module("jitgraph.transforms.function").Function
+    raise AttributeError(f"module 'jitgraph.autograd' has no attribute {name!r}")

@@ -123,7 +123,8 @@ def target_of(device: Device) -> Target:
     target, order = Target.named(f"sm_{known}"), config.cuda_order()
     if not order:
         return target
-    return target.in_tf32() if order == "tf32" else target.in_any_order()
+    free = target.in_tf32() if order == "tf32" else target.in_any_order()
+    return free if device.products is None else free.with_library()
 
 
 @lru_cache(maxsize=1)

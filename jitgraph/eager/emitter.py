@@ -71,7 +71,7 @@ class EagerEmitter:
         return _values(self._run(op, inputs, attrs, regions))
 
     def _emit_taped(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
-        if op.kind == "control" or (op.decompose is not None and regions):
+        if op.kind == "control" or regions:
             return self._emit_region(op, inputs, attrs, regions)
         if op.decompose is not None and op.vjp is None:
             result = op.decompose(*inputs, **attrs)

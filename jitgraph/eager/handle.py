@@ -35,6 +35,9 @@ class HandleStore(Protocol):
     ends: dict[Any, tuple[int, int]]
     """Between which ends int64 values lie that stand for Python ints, where that is known."""
 
+    producers: dict[Any, Any]
+    """The node that made each value of the graph."""
+
     def read(self, handle: ValueHandle) -> Any:
         """The handle's value inside the trace; lifts it to an input on first read."""
 
@@ -73,6 +76,15 @@ class HandleStore(Protocol):
 
     def to_dim(self, size: Any) -> DimLike:
         """The size that an int or such a number means."""
+
+    def own(self, value: Any) -> Any:
+        """A value as one of the trace."""
+
+    def is_own(self, handle: ValueHandle) -> bool:
+        """Whether the handle was made in the trace."""
+
+    def state_of(self, handle: ValueHandle) -> Any:
+        """The shadow of a handle from outside: its ``value`` there, the ``initial`` one, whether it was ``written``."""
 
     def size_value(self, size: Any) -> Any:
         """The int64 value of a size, known or named."""

@@ -84,7 +84,9 @@ def is_number(value: Any) -> bool:
 
 
 def canonical(name: Any) -> str:
-    """A device's name in full: "cpu", or such as "cuda:0". DeviceError for a device that is absent."""
+    """A device's name in full: "cpu", or "cuda:0" for "cuda:0" and 0. DeviceError for a device that is absent."""
+    if is_ordinal(name):
+        return _device(int(name)).name
     if isinstance(name, str):
         kind = name.partition(":")[0]
         if name in (CPU, "cpu:0"):
@@ -93,12 +95,17 @@ def canonical(name: Any) -> str:
             return _device(name).name
         if kind in _OTHERS:
             raise DeviceError(f"device {name!r} is not available", hint='devices are "cpu" and "cuda"')
-    raise DeviceError(f"{name!r} names no device", hint='"cpu", "cuda" or "cuda:0"')
+    raise DeviceError(f"{name!r} names no device", hint='"cpu", "cuda", "cuda:0", or the number of a GPU')
 
 
 def is_name(target: Any) -> bool:
-    """Whether a text names a device, present or absent, and no dtype."""
-    return isinstance(target, str) and target.partition(":")[0] in (*KINDS, *_OTHERS)
+    """Whether a text or a number names a device, present or absent, and no dtype."""
+    return is_ordinal(target) or (isinstance(target, str) and target.partition(":")[0] in (*KINDS, *_OTHERS))
+
+
+def is_ordinal(target: Any) -> bool:
+    """Whether this is the number of a GPU, as PyTorch takes it for a device; a bool is none."""
+    return isinstance(target, int | np.integer) and not isinstance(target, bool)
 
 
 def moved(value: Any, device: str) -> Any:
@@ -150,7 +157,12 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceVa
 
 def has_gpu() -> bool:
     """Whether this process can use a GPU."""
-    return bool(imports.module("jitgraph.runtime.cuda.devices").devices().count)
+    return bool(gpu_count())
+
+
+def gpu_count() -> int:
+    """How many GPUs this process can use; 0 where there is no driver."""
+    return int(imports.module("jitgraph.runtime.cuda.devices").devices().count)
 
 
 def exchange() -> Any:
@@ -158,7 +170,7 @@ def exchange() -> Any:
     return imports.module("jitgraph.eager.exchange")
 
 
-def _device(name: str) -> Device:
+def _device(name: str | int) -> Device:
     found: Device = imports.module("jitgraph.runtime.cuda.names").device_named(name)
     return found
 

@@ -12,16 +12,19 @@ from typing import Any
 
 from jitgraph import ops
 from jitgraph.eager import placement, tape
+from jitgraph.eager.handle import COMPUTED
+from jitgraph.eager.region_records import applied
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context, dims
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
-from jitgraph.ir.types import StackType, TensorType, Type
+from jitgraph.ir.types import StackType, TensorType, TokenType, Type
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 
+_OF_REGIONS = frozenset({"ruled_by_region", "recomputed"})
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 
 
@@ -85,13 +88,25 @@ def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     return _Replay(sizes).run(expanded, operands)
 
 
+def run(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+    """The outputs of a graph without gradient nodes for eager values, op by op on the tape, prints included."""
+    sizes = bind_sizes([v.type for v in graph.inputs], [v.shape for v in operands], graph.constraints)
+    return _Replay(sizes).run(graph, operands)
+
+
 class _Replay(Interpreter):
     """Over the ops themselves, each called on what it was called on."""
 
     def apply(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        if not _OF_REGIONS.isdisjoint(node.op.traits):
+            return applied(node, inputs, self.run)
         if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
             assert node.op.evaluate is not None
             result = node.op.evaluate(*inputs, **attrs)
+        elif any(isinstance(value.type, TokenType) for value in node.outputs):
+            assert node.op.evaluate is not None
+            held = [placement.moved(x, CPU).array if isinstance(x, COMPUTED) else x for x in inputs]
+            result = node.op.evaluate(*held, **attrs)
         else:
             regions = () if node.op.decompose is not None else node.regions
             result = node.op(*inputs, regions=regions, **attrs)

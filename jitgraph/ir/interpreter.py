@@ -103,7 +103,7 @@ class _OfArrays(Interpreter):
         if node.op.evaluate is not None:
             result = node.op.evaluate(*inputs, **attrs)
             outputs = result if isinstance(result, tuple) else (result,)
-        elif len(node.regions) == 1 and len(node.regions[0].inputs) == len(inputs):  # a composite
+        elif node.regions and len(node.regions[0].inputs) == len(inputs):  # a composite
             outputs = tuple(self.run(node.regions[0], inputs))
         else:
             raise GraphError(f"{node.op.name} cannot be evaluated", location=node.location, hint="run the passes first")

@@ -43,6 +43,8 @@ Trait: TypeAlias = Literal[
     "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
     "one_kernel",  # its region becomes one kernel and is not inlined
+    "ruled_by_region",  # a composite whose vjp takes its ``regions`` beside the attributes
+    "recomputed",  # a composite whose region runs once more where it is differentiated
     "implicit",  # recorded where eager code may do without it: constants, conversions
 ]
 OpenShape: TypeAlias = "tuple[int | str, ...]"
@@ -52,6 +54,23 @@ AtIndex: TypeAlias = Literal[
 ]
 Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check", "attention", "attention_gradient"]
 ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print", "host"]
+Batching: TypeAlias = Literal[  # the rules of passes/batching.py
+    "alike",
+    "shifted",
+    "leading",
+    "reshape",
+    "broadcast",
+    "slice",
+    "pad",
+    "dot",
+    "conv",
+    "gather",
+    "scatter",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "barrier",
+    "check",
+]
 Lowering: TypeAlias = AtIndex | Nest | ScheduleStep  # a value at an index, kernels of their own, steps of the schedule
 
 
@@ -97,7 +116,8 @@ class Op:
     vjp: ``vjp(ct, out, *inputs, **attrs)`` written over Op calls: a cotangent, or None, for each input. For several
         outputs ``ct`` and ``out`` are tuples (a missing ct is None). None: the op has no gradient.
     jvp: ``jvp(tangents, out, *inputs, **attrs)``; where None, the vjp of the vjp serves.
-    batch: batching rule, for vmap.
+    batch: the name of its batching rule (``passes/batching.py``), where the kind does not say it; an op without a rule
+        is batched through its decomposition, or applied to one sample after another.
     scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in scalar ops (``ir/scalar.py``).
     reduction: for reduce ops, and for cumulative ones and scatters that combine.
     index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
@@ -123,7 +143,7 @@ class Op:
     ufunc: Any = None
     vjp: Callable[..., tuple[Any, ...]] | None = None
     jvp: Callable[..., Any] | None = None
-    batch: Callable[..., Any] | None = None
+    batch: Batching | None = None
     scalar: Callable[..., Any] | None = None
     reduction: Reduction | None = None
     index_map: Callable[..., Any] | None = None

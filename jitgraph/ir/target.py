@@ -30,6 +30,7 @@ class Target:
     sm: int | None = None  # a GPU's compute capability, ten times its number: 90 is 9.0; None: no GPU
     free_order: bool = False  # sums may go in any order: the bits are then those of this target alone
     tf32: bool = False  # products of float32 may round their operands to 11 bits; only where sums are free, too
+    library: bool = False  # large plain products may go to a library of this process; only where sums are free, too
 
     @property
     def vector_bytes(self) -> int:
@@ -57,6 +58,10 @@ class Target:
     def in_tf32(self) -> Target:
         """This target, whose products of float32 round operands to tf32 and sum in any order."""
         return replace(self.in_any_order(), tf32=True)
+
+    def with_library(self) -> Target:
+        """This target, whose large plain products go to cuBLASLt; for code that never leaves the process's cache."""
+        return replace(self, library=True)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""

@@ -127,9 +127,9 @@ class _Verifier:
             self.fail(node, f"{node.op.name} gives ({rule}), but the graph says ({given})")
 
     def check_composite(self, node: Node) -> None:
-        if len(node.regions) != 1:
+        if len(node.regions) != (2 if "ruled_by_region" in node.op.traits else 1):
             self.fail(node, f"the composite {node.op.name} has {len(node.regions)} regions; it needs its decomposition")
-        (region,) = node.regions
+        region = node.regions[0]
         for what, inside, outside in (("input", region.inputs, node.inputs), ("output", region.outputs, node.outputs)):
             if len(inside) != len(outside):
                 self.fail(node, f"the region of {node.op.name} has {len(inside)} {what}s for {len(outside)}")

@@ -78,8 +78,7 @@ def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
     """U, descending singular values S, and Vh, of which x is the product.
 
     Gradients by Townsend (2016): those of singular vectors of equal singular values are infinite or NaN, as in PyTorch;
-    UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square. A matrix of named sizes
-    counts as one with at least as many rows as columns, and a call that breaks this is refused.
+    UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square.
     """
     return SVDResult(*map(wrap, ops.svd(lifting.value_of(x), full_matrices=bool(full_matrices))))
 

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
         square,
     )
     from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
+    from jitgraph.ops.bessel_functions import i0, i0e, i1, i1e
     from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
     from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
+    from jitgraph.ops.combining_scatters import scatter_extreme, scatter_product
     from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
     from jitgraph.ops.contraction import dot
     from jitgraph.ops.control import call, cond, fused, grad, scan, while_
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.convolution import conv
     from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
     from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
+    from jitgraph.ops.custom_rules import custom_gradient, recompute
     from jitgraph.ops.decompositions import cholesky, eigh, qr, svd
     from jitgraph.ops.distributions import dropout, normal, uniform
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
@@ -111,7 +114,10 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "cumulative": "cummax cummin cumprod cumsum",
     "sorting": "sort",
     "philox": "random_bits",
+    "bessel_functions": "i0 i0e i1 i1e",
+    "combining_scatters": "scatter_extreme scatter_product",
     "control": "call cond fused grad scan while_",
+    "custom_rules": "custom_gradient recompute",
     "effects": "check print_ stack_new stack_pop stack_push token",
     "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
     "activation": ("elu gelu leaky_relu log2 log10 log_sigmoid logaddexp reciprocal relu sigmoid silu softplus square"),
@@ -210,6 +216,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_gradient",
     "det",
     "digamma",
     "div",
@@ -242,6 +249,10 @@ __all__ = [
     "gt",
     "gumbel",
     "hypot",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "inv",
     "iota",
     "isfinite",
@@ -287,6 +298,7 @@ __all__ = [
     "qr",
     "random_bits",
     "reciprocal",
+    "recompute",
     "reduce_max",
     "reduce_min",
     "reduce_prod",
@@ -299,6 +311,8 @@ __all__ = [
     "scan",
     "scatter",
     "scatter_add",
+    "scatter_extreme",
+    "scatter_product",
     "select",
     "shift_left",
     "shift_right",

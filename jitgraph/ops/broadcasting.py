@@ -50,6 +50,7 @@ def _broadcast_vjp(ct: Any, out: Any, x: Any, *, shape: Shape, axes: tuple[int, 
 broadcast: Op = Op(
     name="broadcast",
     kind="movement",
+    batch="broadcast",
     infer=_broadcast_type,
     evaluate=_broadcast,
     vjp=_broadcast_vjp,

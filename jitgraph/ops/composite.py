@@ -9,7 +9,7 @@ from jitgraph.dtypes import DType, float32
 from jitgraph.ir import context
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.op import Lowering, Op, OpenShape, Trait
+from jitgraph.ir.op import Batching, Lowering, Op, OpenShape, Trait
 from jitgraph.ir.types import Type
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.rules import HALF, require_region
@@ -21,6 +21,7 @@ def composite(
     body: Callable[..., Any],
     *,
     vjp: Callable[..., tuple[Any, ...]] | None = None,
+    batch: Batching | None = None,
     samples: Samples,
     onnx: str | None = None,
     in_float32: bool = False,
@@ -51,6 +52,7 @@ def composite(
         kind="composite",
         infer=infer,
         vjp=vjp,
+        batch=batch,
         decompose=body,
         open_shapes=open_shapes,
         traits=frozenset(traits),

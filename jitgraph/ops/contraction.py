@@ -120,6 +120,7 @@ def _edge_products(dtype: DType) -> list[Sample]:
 dot: Op = Op(
     name="dot",
     kind="contraction",
+    batch="dot",
     infer=_dot_type,
     evaluate=rounded(_dot),
     vjp=_dot_vjp,

@@ -191,6 +191,7 @@ def _barrier_type(x: Type, after: Type) -> TensorType:
 optimization_barrier: Op = Op(
     name="optimization_barrier",
     kind="other",
+    batch="barrier",
     infer=_barrier_type,
     evaluate=lambda x, after: x,
     vjp=lambda ct, out, x, after: (ct, None),

@@ -190,6 +190,7 @@ def _attributes(spatial: int, **changes: Any) -> dict[str, Any]:
 conv: Op = Op(
     name="conv",
     kind="contraction",
+    batch="conv",
     infer=_conv_type,
     evaluate=rounded(_conv),
     vjp=_conv_vjp,

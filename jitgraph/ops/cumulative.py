@@ -74,6 +74,7 @@ def _cumulative(
     return Op(
         name=name,
         kind="other",
+        batch="shifted",
         infer=infer,
         evaluate=evaluate,
         vjp=vjp,

@@ -54,6 +54,7 @@ _SILENT: Final[frozenset[Trait]] = frozenset({"nondifferentiable"})
 check: Op = Op(
     name="check",
     kind="effect",
+    batch="check",
     infer=_check_type,
     evaluate=_check,
     lowering="check",

@@ -29,6 +29,7 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
 linear: Op = composite(
     "linear",
     _linear,
+    batch="leading",
     samples=samples_for(
         "linear",
         rules.FLOATS,

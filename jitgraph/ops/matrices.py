@@ -15,7 +15,7 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.errors import LinAlgError, ShapeError
 from jitgraph.ir import context
-from jitgraph.ir.constraints import require_same
+from jitgraph.ir.constraints import Constraints, require_same
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
@@ -65,7 +65,17 @@ def matrix_op(
         rng = generator(name, dtype)
         return samples(lambda *shape: rng.uniform(-0.5, 0.5, shape).astype(dtype))
 
-    return Op(name=name, kind="other", infer=infer, evaluate=run, vjp=vjp, lowering="host", samples=made, doc=doc)
+    return Op(
+        name=name,
+        kind="other",
+        infer=infer,
+        evaluate=run,
+        vjp=vjp,
+        batch="alike",
+        lowering="host",
+        samples=made,
+        doc=doc,
+    )
 
 
 def _first_failing(evaluate: Callable[..., Any], arrays: Sequence[Array], attrs: Any) -> str:
@@ -97,8 +107,18 @@ def require_square(name: str, type: Type) -> TensorType:
 
 
 def lesser(rows: DimLike, columns: DimLike) -> DimLike:
-    """The lesser extent of a matrix; of named sizes that leave it open the number of columns, which is recorded."""
-    return columns if context.constraints().at_least(rows, columns) else rows
+    """The lesser extent of a matrix; of named sizes that leave it open, an order is assumed and recorded.
+
+    What is known decides first, so that no second assumption contradicts one that was made before.
+    """
+    known = context.constraints()
+    settled = Constraints(known, frozen=True)
+    for asked in settled, known:
+        if asked.at_least(rows, columns):
+            return columns
+        if asked.at_least(columns, rows):
+            return rows
+    raise ShapeError(f"which of the sizes {rows} and {columns} of a matrix is the lesser one is open")
 
 
 def turned(x: Any) -> Any:

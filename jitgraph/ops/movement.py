@@ -56,6 +56,7 @@ def shape_text(shape: Shape) -> str:
 reshape: Op = Op(
     name="reshape",
     kind="movement",
+    batch="reshape",
     infer=_reshape_type,
     evaluate=lambda x, *, shape: np.reshape(x, shape),
     vjp=lambda ct, out, x, *, shape: (reshape(ct, shape=x.shape),),
@@ -98,6 +99,7 @@ def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
 transpose: Op = Op(
     name="transpose",
     kind="movement",
+    batch="shifted",
     infer=_transpose_type,
     evaluate=lambda x, *, permutation: np.transpose(x, permutation),
     vjp=lambda ct, out, x, *, permutation: (transpose(ct, permutation=inverse(permutation)),),
@@ -127,6 +129,7 @@ transpose: Op = Op(
 flip: Op = Op(
     name="flip",
     kind="movement",
+    batch="shifted",
     infer=lambda x, *, axes: _flip_type(x, axes),
     evaluate=lambda x, *, axes: np.asarray(np.flip(x, axes)),
     vjp=lambda ct, out, x, *, axes: (flip(ct, axes=axes),),

@@ -79,6 +79,7 @@ layer_norm: Op = composite(
     "layer_norm",
     _layer_norm,
     vjp=_layer_norm_vjp,
+    batch="leading",
     samples=samples_for(
         "layer_norm",
         rules.FLOATS,

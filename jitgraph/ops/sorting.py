@@ -56,6 +56,7 @@ def _sort_vjp(ct: Any, out: Any, x: Any, *, axis: int, descending: bool, stable:
 sort: Op = Op(
     name="sort",
     kind="other",
+    batch="shifted",
     infer=_sort_type,
     evaluate=_sort,
     vjp=_sort_vjp,

@@ -47,10 +47,12 @@ def _over_axes(name: str, **attrs: Any) -> Callable[[DType], Sequence[Sample]]:
     return samples
 
 
-def count_of(x: Any, axes: Axes, less: int = 0) -> Any:
+def count_of(x: Any, axes: Axes, less: float = 0) -> Any:
     """The number of elements along ``axes`` minus ``less`` as a 0-d value of x's dtype."""
-    size = dims.product(x.shape[axis] for axis in axes) - less
-    return full(shape=(), value=size, dtype=x.dtype)
+    size = dims.product(x.shape[axis] for axis in axes)
+    if isinstance(less, int):
+        return full(shape=(), value=size - less, dtype=x.dtype)
+    return sub(full(shape=(), value=size, dtype=x.dtype), full(shape=(), value=less, dtype=x.dtype))
 
 
 def _each(value: Any, like: Any) -> Any:
@@ -64,7 +66,7 @@ def mean_of(x: Any, axes: Axes) -> Any:
     return div(total, _each(count_of(x, axes), total))
 
 
-def _var(x: Any, *, axes: Axes, correction: int) -> Any:
+def _var(x: Any, *, axes: Axes, correction: float) -> Any:
     """Two passes: the mean, then the mean square of what is left."""
     left = sub(x, restore(mean_of(x, axes), x.type, axes))
     total = reduce_sum(mul(left, left), axes=axes)
@@ -76,6 +78,7 @@ def _var(x: Any, *, axes: Axes, correction: int) -> Any:
 mean: Op = composite(
     "mean",
     lambda x, *, axes: mean_of(x, axes),
+    batch="shifted",
     samples=_over_axes("mean"),
     onnx="ReduceMean",
     in_float32=True,
@@ -84,6 +87,7 @@ mean: Op = composite(
 var: Op = composite(
     "var",
     _var,
+    batch="shifted",
     samples=_over_axes("var", correction=1),
     in_float32=True,
     doc="The variance over axes: squared deviations from the mean, summed and divided by max(0, n - correction).",
@@ -93,6 +97,7 @@ var: Op = composite(
 std: Op = composite(
     "std",
     lambda x, *, axes, correction: root(_var(x, axes=axes, correction=correction)),
+    batch="shifted",
     samples=lambda dtype: [s for s in _over_axes("std", correction=0)(dtype) if s.inputs[0].shape != (4, 1)],
     in_float32=True,
     doc="The square root of the variance; its gradient is 0 where that is 0.",
@@ -113,6 +118,7 @@ def _logsumexp(x: Any, *, axes: Axes) -> Any:
 logsumexp: Op = composite(
     "logsumexp",
     _logsumexp,
+    batch="shifted",
     samples=_over_axes("logsumexp"),
     onnx="ReduceLogSumExp",
     in_float32=True,
@@ -180,6 +186,7 @@ softmax: Op = composite(
     "softmax",
     _softmax,
     vjp=_softmax_vjp,
+    batch="shifted",
     samples=_along_axis("softmax"),
     onnx="Softmax",
     in_float32=True,
@@ -189,6 +196,7 @@ masked_softmax: Op = composite(
     "masked_softmax",
     _masked_softmax,
     vjp=_softmax_vjp,
+    batch="shifted",
     samples=_along_axis("masked_softmax"),
     in_float32=True,
     doc="softmax, and 0 for a row of -inf alone: the weights of attention, where nothing may be seen.",
@@ -197,6 +205,7 @@ log_softmax: Op = composite(
     "log_softmax",
     _log_softmax,
     vjp=_log_softmax_vjp,
+    batch="shifted",
     samples=_along_axis("log_softmax"),
     onnx="LogSoftmax",
     in_float32=True,

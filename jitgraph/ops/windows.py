@@ -55,6 +55,7 @@ def _slice_vjp(ct: Any, out: Any, x: Any, *, starts: Shape, stops: Shape, stride
 slice: Op = Op(
     name="slice",
     kind="movement",
+    batch="slice",
     infer=_slice_type,
     evaluate=lambda x, *, starts, stops, strides: np.asarray(x[_cut(starts, stops, strides)]),
     vjp=_slice_vjp,
@@ -145,6 +146,7 @@ def _pad_vjp(
 pad: Op = Op(
     name="pad",
     kind="movement",
+    batch="pad",
     infer=_pad_type,
     evaluate=_pad,
     vjp=_pad_vjp,
@@ -230,6 +232,7 @@ _CONCATENATED: list[tuple[list[tuple[int, ...]], int]] = [
 concat: Op = Op(
     name="concat",
     kind="movement",
+    batch="shifted",
     infer=_concat_type,
     evaluate=lambda *arrays, axis: np.concatenate(arrays, axis),
     vjp=_concat_vjp,

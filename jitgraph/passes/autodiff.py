@@ -65,13 +65,14 @@ def _expanded(graph: Graph, builder: GraphBuilder) -> Graph:
             found = backward(builder, inputs[:count], inputs[count : 2 * count], inputs[2 * count :])
             env.update(zip(node.outputs, found, strict=True))
         else:
-            regions = tuple(_expanded_region(region, builder) for region in node.regions)
+            regions = tuple(expand_region_grads(region, builder) for region in node.regions)
             builder.nodes.append(replace(node, inputs=inputs, regions=regions))
     outputs = tuple(env.get(value, value) for value in graph.outputs)
     return replace(graph, nodes=tuple(builder.nodes), outputs=outputs)
 
 
-def _expanded_region(region: Graph, parent: GraphBuilder) -> Graph:
+def expand_region_grads(region: Graph, parent: GraphBuilder) -> Graph:
+    """``expand_grads`` of a closed region of the graph that ``parent`` builds."""
     if not has_gradients(region):
         return region
     builder = GraphBuilder()

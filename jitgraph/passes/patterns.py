@@ -56,12 +56,12 @@ class Name:
 class Number:
     """A tensor that is this number everywhere; its type is that of ``like``, or of the whole."""
 
-    number: int | float | Function
+    number: int | float | PatternFunction
     like: str = "out"
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class PatternFunction:
     """A function of the vocabulary on what was matched."""
 
     name: str
@@ -74,7 +74,7 @@ class OpTerm:
 
     op: Op
     args: tuple[Term, ...]
-    attrs: tuple[tuple[str, Name | Function], ...]
+    attrs: tuple[tuple[str, Name | PatternFunction], ...]
 
 
 Term: TypeAlias = "Name | Number | OpTerm"
@@ -103,7 +103,7 @@ class Rule:
         return _term(_tree(self.texts[1]), self.vocabulary)
 
     @cached_property
-    def conditions(self) -> tuple[Function, ...]:
+    def conditions(self) -> tuple[PatternFunction, ...]:
         """What has to hold besides."""
         if self.texts[2] is None:
             return ()
@@ -148,7 +148,7 @@ class Rule:
         """The value that replaces the output of the node that ``match`` matched; its ops are emitted."""
         return self._build(self.replacement, bindings)
 
-    def _call(self, function: Function, bindings: Bindings) -> Any:
+    def _call(self, function: PatternFunction, bindings: Bindings) -> Any:
         return self.vocabulary[function.name](*(bindings[name] for name in function.args))
 
     def _build(self, term: Term, bindings: Bindings) -> Value:
@@ -156,7 +156,7 @@ class Rule:
             found: Value = bindings[term.name].value
             return found
         if isinstance(term, Number):
-            number = self._call(term.number, bindings) if isinstance(term.number, Function) else term.number
+            number = self._call(term.number, bindings) if isinstance(term.number, PatternFunction) else term.number
             like: Matched = bindings[term.like]
             kind = float if is_float(like.dtype) else bool if is_bool(like.dtype) else int
             made: Value = full(shape=like.shape, value=kind(number), dtype=like.dtype)
@@ -203,8 +203,8 @@ def _may_match(term: Term, value: Value, producers: Producers) -> bool:
     return node is not None and (node.op is term.op if isinstance(term, OpTerm) else uniform_value(node) is not None)
 
 
-def _is_number(found: bool | int | float | None, wanted: int | float | Function) -> bool:
-    if found is None or isinstance(wanted, Function) or found != wanted:
+def _is_number(found: bool | int | float | None, wanted: int | float | PatternFunction) -> bool:
+    if found is None or isinstance(wanted, PatternFunction) or found != wanted:
         return False
     return not isinstance(found, float) or math.copysign(1, found) == math.copysign(1, wanted)
 
@@ -254,8 +254,8 @@ def _term(tree: ast.expr, vocabulary: Vocabulary) -> Term:
     raise GraphError(f"{ast.unparse(tree)!r} cannot stand in a rule")
 
 
-def _function(tree: ast.expr, vocabulary: Vocabulary) -> Function:
+def _function(tree: ast.expr, vocabulary: Vocabulary) -> PatternFunction:
     match tree:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in vocabulary:
-            return Function(name, tuple(arg.id for arg in args if isinstance(arg, ast.Name)))
+            return PatternFunction(name, tuple(arg.id for arg in args if isinstance(arg, ast.Name)))
     raise GraphError(f"{ast.unparse(tree)!r} is not a function of the rules' vocabulary")

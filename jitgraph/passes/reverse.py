@@ -17,6 +17,7 @@ from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient, spread
 from jitgraph.passes.control_gradients import cond_gradient, loop_gradient
 from jitgraph.passes.partition import Joint, ResidualStack
+from jitgraph.passes.recomputing import recomputed_gradient
 from jitgraph.passes.split import Split, split
 
 Cotangents = Sequence["Value | None"]
@@ -95,14 +96,17 @@ class Reverse:
             case CarriedLoop() as loop:
                 return loop_gradient(self, node, loop, cotangents)
         self._forward.append(node)
+        if "recomputed" in node.op.traits:
+            return recomputed_gradient(self, node, cotangents)
         if node.op.vjp is None:
             raise _no_gradient(node)
+        attrs = {**node.attrs, "regions": node.regions} if "ruled_by_region" in node.op.traits else node.attrs
         single = len(node.outputs) == 1
         found = node.op.vjp(
             cotangents[0] if single else tuple(cotangents),
             node.outputs[0] if single else node.outputs,
             *node.inputs,
-            **node.attrs,
+            **attrs,
         )
         if len(found) != len(node.inputs):
             raise GraphError(
@@ -198,7 +202,7 @@ def halves(
 
 def _is_inlined(node: Node) -> bool:
     if node.op.kind == "composite":
-        return node.op.vjp is None
+        return node.op.vjp is None and "recomputed" not in node.op.traits
     return isinstance(structure_of(node), RegionCall)
 
 

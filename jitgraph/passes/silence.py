@@ -29,7 +29,7 @@ def _is_token_alone(node: Node) -> bool:
 
 
 def _silent(node: Node) -> Node:
-    if node.op.kind == "composite":  # which says what a formula means
+    if node.op.kind == "composite" and "recomputed" not in node.op.traits:  # which says what a formula means
         return node
     inputs, outputs = _without_tokens(node.inputs), _without_tokens(node.outputs)
     regions = tuple(silence(region) for region in node.regions)

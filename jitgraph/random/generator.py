@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes, ops
-from jitgraph.autograd import no_grad
+from jitgraph.autograd import no_grad, streams
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
@@ -27,6 +27,7 @@ class Generator:
 
     def __init__(self, seed: int = 0) -> None:
         self.state = wrap(EagerValue(_state(seed)))
+        streams.register(self.state)
 
     def seed(self, seed: int) -> None:
         """Begin the stream that belongs to ``seed`` (0 to 2**64 - 1) anew."""

@@ -10,13 +10,15 @@ import ctypes
 import hashlib
 import threading
 from collections import deque
+from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
 from jitgraph.simulator.calls import devices, graphs, memory, modules, streams
-from jitgraph.simulator.calls.codes import NOT_INITIALIZED, SUCCESS, TEXTS, DriverFault
+from jitgraph.simulator.calls.codes import NOT_INITIALIZED, SUCCESS, TEXTS, UNKNOWN, DriverFault
 from jitgraph.simulator.calls.state import DriverState
 from jitgraph.simulator.faults import SimulationError
+from jitgraph.simulator.interrupts import INTERRUPTS
 
 _TYPES: Final = {
     "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "s": ctypes.c_char_p
@@ -24,6 +26,9 @@ _TYPES: Final = {
 _CALLS: Final[dict[str, Any]] = {
     **devices.CALLS, **modules.CALLS, **memory.CALLS, **streams.CALLS, **graphs.CALLS
 }  # fmt: skip
+_TELL: Final = frozenset({"cuLaunchKernel", "cuStreamSynchronize", "cuMemcpyDtoHAsync_v2"})
+"""What entries call, and end after an error of."""
+
 _MOST_LOGGED: Final = 100_000
 
 
@@ -60,6 +65,16 @@ class FakeDriver:
         return {symbol: int(address or 0) for symbol, address in zip(FUNCTIONS, self.table, strict=True)}
 
     @property
+    def state(self) -> DriverState:
+        """What a library beside the driver shares with it, under ``lock``."""
+        return self._state
+
+    @property
+    def lock(self) -> AbstractContextManager[bool]:
+        """One call at a time."""
+        return self._lock
+
+    @property
     def failures(self) -> list[SimulationError]:
         """What kernels and copies did wrong; the calls give the code alone."""
         return self._state.failures
@@ -87,10 +102,16 @@ class FakeDriver:
         do = _CALLS[symbol]
 
         def call(*arguments: Any) -> int:
-            with self._lock:
-                code, note = self._answer(symbol, do, arguments)
-                self.calls.append(DriverCall(symbol, arguments, code, note))
-            return code
+            try:
+                with self._lock:
+                    code, note = self._answer(symbol, do, arguments)
+                    self.calls.append(DriverCall(symbol, arguments, code, note))
+            except KeyboardInterrupt:  # the second one
+                INTERRUPTS.pending = True
+                return UNKNOWN
+            return UNKNOWN if symbol in _TELL and INTERRUPTS.is_told else code
+
+        INTERRUPTS.hold_inside(call.__code__)
 
         return kind(call)
 

@@ -40,7 +40,7 @@ class HostText:
 
     text: str
     kernels: dict[str, IrFunction]
-    crossing: frozenset[str]  # kernels in which threads wait for each other
+    crossing: frozenset[str]  # kernels whose threads each have a stack, as they wait or copy
     shared: dict[str, tuple[SharedVariable, ...]]  # of each kernel
     sites: tuple[AccessSite, ...]
     bounds: NDArray[np.int64]  # a row a site, at the address that the code has
@@ -100,7 +100,7 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
         text = counting(text)
     by_name = {each.name: each for each in functions}
     reached = {name: ir_text.reached(name, by_name) for name in kernels}
-    crossing = frozenset(name for name in kernels if any(map(intrinsics.crosses_threads, reached[name])))
+    crossing = frozenset(name for name in kernels if any(map(intrinsics.needs_a_fiber, reached[name])))
     shared = {
         name: of_kernel(name, variables, "\n".join(line for each in reached[name] for line in by_name[each].body))
         for name in kernels

@@ -58,6 +58,11 @@ def crosses_threads(name: str) -> bool:
     return name.startswith(_PREFIX) and _EVENT.fullmatch(name.removeprefix(_PREFIX)) is not None
 
 
+def needs_a_fiber(name: str) -> bool:
+    """Whether threads need stacks and records of their own: they wait for others, or have copies under way."""
+    return crosses_threads(name) or name.startswith(f"{_PREFIX}cp.async.")
+
+
 def is_located(name: str) -> bool:
     """Whether it matters where an intrinsic is called: errors name the place, barriers must be the same one."""
     return crosses_threads(name) or _COPY.fullmatch(name.removeprefix(_PREFIX)) is not None

@@ -5,8 +5,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from jitgraph.errors import CudaError
+from jitgraph.runtime.cuda.cublas import CublasLibrary
 from jitgraph.runtime.cuda.driver import Driver
+from jitgraph.simulator.cublas import FakeCublas
 from jitgraph.simulator.driver import FakeDriver
+from jitgraph.simulator.interrupts import INTERRUPTS
 
 
 class SimulatedDriver(Driver):
@@ -14,7 +20,24 @@ class SimulatedDriver(Driver):
 
     def __init__(self, fake: FakeDriver | None = None) -> None:
         self.fake = fake or FakeDriver(2)
+        self.fake_cublas: FakeCublas | None = None
         super().__init__(self.fake.addresses, "the simulator")
+
+    def call(self, symbol: str, *arguments: Any, asked: str) -> None:
+        """As any driver's; KeyboardInterrupt where there was Ctrl-C while the simulator worked."""
+        super().call(symbol, *arguments, asked=asked)
+        if INTERRUPTS.taken():
+            raise KeyboardInterrupt
+
+    def error(self, code: int, asked: str) -> CudaError:
+        """As any driver's; KeyboardInterrupt where there was Ctrl-C while the simulator worked."""
+        if INTERRUPTS.taken():
+            raise KeyboardInterrupt
+        return super().error(code, asked)
+
+    def cublas(self) -> CublasLibrary | None:
+        """The simulator's own, where one was put there: the library of a wheel finds no device."""
+        return None if self.fake_cublas is None else self.fake_cublas.library
 
     def describe(self, ptx: bytes, llvm_ir: str) -> None:
         """Let the simulator run the IR where the PTX is launched."""

@@ -56,7 +56,7 @@ def custom_op(
             raise ArgumentError(f"jg.custom_op: {what} is a {type(function).__name__}, not a function")
     if vjp is not None and not callable(vjp):
         raise ArgumentError(f"jg.custom_op: vjp is a {type(vjp).__name__}, not a function or None")
-    op = _Custom(_unique(name), impl, infer, vjp).op
+    op = _HostFunction(_unique(name), impl, infer, vjp).op
 
     def call(*operands: TensorLike) -> Any:
         result = op(*map(lifting.value_of, operands))
@@ -74,7 +74,7 @@ def _unique(name: str) -> str:
     return f"{name}.{number}" if number > 1 or hasattr(ops, name) else name
 
 
-class _Custom:
+class _HostFunction:
     """What an op made of the user's functions does."""
 
     def __init__(self, name: str, impl: Any, infer: Any, vjp: Any) -> None:

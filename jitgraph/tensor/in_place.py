@@ -31,6 +31,9 @@ def in_place(operator: Callable[[H, Any], H]) -> Callable[[H, Any], H]:
             if before.shape == after.shape and before.dtype is after.dtype:
                 self._rebind(new)
                 return self
+        if hasattr(new, "trailing"):  # of places that a mask selects, which the assignment that follows writes back
+            self._value = new.in_dtype(old)
+            return self
         value = result.value
         if value.type.shape != self._static.type.shape:
             raise ShapeError(f"in-place {name} would change the shape from {self.shape} to {result.shape}")

@@ -18,11 +18,12 @@ from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.rules import dense
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
+from jitgraph.errors import IndexingError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops.rules import extent_of
 from jitgraph.records import dataclass
+from jitgraph.runtime import imports
 from jitgraph.tensor import direct, lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
 
@@ -35,6 +36,12 @@ class _Picks(NamedTuple):
     @property
     def is_mask(self) -> bool:
         return dtypes.is_bool(self.value.dtype)
+
+
+class _Truth(NamedTuple):
+    """A bool as an item of an index: a new axis, of one element or of none."""
+
+    holds: bool
 
 
 @dataclass(slots=True)
@@ -82,7 +89,30 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
 def get(value: Any, index: Any) -> Any:
     """``value[index]`` as NumPy has it, where the value lies; IndexError where an integer is out of range."""
     with placement.beside(value):
-        return _apply(value, _plan(value.shape, index))
+        if context.current().trace is not None and _depends_on_values(index):
+            return imports.module("jitgraph.tensor.traced_indexing").get(value, index)
+        return picked(value, index)
+
+
+def picked(value: Any, index: Any) -> Any:
+    """The same for an index whose result has a size that is known."""
+    return _apply(value, _plan(value.shape, index))
+
+
+def _depends_on_values(index: Any) -> bool:
+    """Whether an index has a mask, or a slice with a tensor for a bound."""
+    for item in index if isinstance(index, tuple) else (index,):
+        if isinstance(item, slice):
+            if isinstance(item.start, ValueHandle) or isinstance(item.stop, ValueHandle):
+                return True
+        elif is_mask(item):
+            return True
+    return False
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an item of an index is a tensor or an array of bools."""
+    return _is_tensor(item) and dtypes.is_bool(lifting.dtype_of(item))
 
 
 def put(value: Any, index: Any, new: TensorLike) -> Any:
@@ -95,12 +125,19 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
 
 
 def _put(value: Any, index: Any, new: TensorLike) -> Any:
-    dtype, shape = value.dtype, value.shape
-    filler = lifting.cast(lifting.value_of(new, dtype), dtype)
-    if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
+    if context.current().trace is not None and _depends_on_values(index):
+        return imports.module("jitgraph.tensor.traced_indexing").put(value, index, new)
+    filler = lifting.cast(lifting.value_of(new, value.dtype), value.dtype)
+    if is_mask(index) and not filler.shape:
         mask = lifting.value_of(index)
-        if mask.shape == shape and not filler.shape:
-            return ops.select(mask, lifting.broadcast_to(filler, shape), value)
+        if mask.shape == value.shape:
+            return ops.select(mask, lifting.broadcast_to(filler, value.shape), value)
+    return written(value, index, filler)
+
+
+def written(value: Any, index: Any, filler: Any) -> Any:
+    """``value`` with the value ``filler``, of its dtype, written at an index whose size is known."""
+    shape = value.shape
     plan = _plan(shape, index)
     if not plan.gathers and not plan.flips and all(stride == 1 for stride in plan.strides):
         return _put_block(value, plan, filler)
@@ -157,22 +194,30 @@ def along(value: Any, indices: Any, axis: int) -> Any:
 
 
 def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
+    from jitgraph.tensor.index_bounds import bounds_of, place_of  # here, as views of eager tensors ask for no plan
+
     plan = _Plan()
     axis = 0
     advanced: list[int] = []  # where, among all items, ints and tensors stand
     before: list[int] = []  # how many axes of the result come before each of them
-    items = _expand(shape, index)
+    items = expanded(shape, index)
     for position, item in enumerate(items):
         if item is None:
             plan.shape.append(1)
             continue
         if item is Ellipsis:
             continue
+        if isinstance(item, _Truth):
+            advanced.append(position)
+            before.append(len(plan.shape) - len(plan.gathers))
+            plan.gathers.append((len(plan.shape), lifting.repeated(0, dtypes.int64, (int(item.holds),))))
+            plan.shape.append(1)
+            continue
         size = shape[axis]
         start: DimLike
         stop: DimLike
         if isinstance(item, slice):
-            start, stop, stride, reverse = _slice(item, size)
+            start, stop, stride, reverse = bounds_of(item, size)
             if reverse:
                 plan.flips.append(axis)
             plan.shape.append(extent_of(start, stop, stride))
@@ -183,7 +228,7 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
             plan.gathers.append((len(plan.shape), lifting.positions(item.value)))
             plan.shape.append(size)
         else:
-            start = _int(item, size, axis)
+            start = place_of(item, size, axis)
             stop, stride = start + 1, 1
             advanced.append(position)
             before.append(len(plan.shape) - len(plan.gathers))
@@ -196,7 +241,7 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
     return plan
 
 
-def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
+def expanded(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
     """The index as a list with an item for each axis, ``...`` kept in its place, masks turned into integer tensors."""
     given = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_of(item) for item in given)
@@ -231,8 +276,10 @@ def _item(item: Any) -> Any:
         item = np.asarray(item) if item else np.asarray(item, np.int64)
     if _is_tensor(item):
         item = _Picks(lifting.value_of(item))
-    if isinstance(item, bool | np.bool_) or (isinstance(item, _Picks) and item.is_mask and not item.value.shape):
-        raise IndexingError("a bool is not an index; a mask is a boolean tensor of at least one axis")
+    if isinstance(item, _Picks) and item.is_mask and not item.value.shape:
+        return _Truth(bool(placement.array_of(item.value)))
+    if isinstance(item, bool | np.bool_):
+        return _Truth(bool(item))
     if isinstance(item, _Picks) and dtypes.is_float(item.value.dtype):
         raise IndexingError(f"an index must be an integer or a mask, not {item.value.dtype.name}")
     return item
@@ -243,89 +290,27 @@ def _is_tensor(item: Any) -> bool:
     return isinstance(item, ValueHandle | np.ndarray) or foreign.is_array(item)
 
 
+def axes_of_item(item: Any) -> int:
+    """How many axes of the tensor an item of an index stands for."""
+    return _axes_of(_item(item))
+
+
 def _axes_of(item: Any) -> int:
     """How many axes of the tensor an item stands for."""
-    if item is None or item is Ellipsis:
+    if item is None or item is Ellipsis or isinstance(item, _Truth):
         return 0
     return len(item.value.shape) if isinstance(item, _Picks) and item.is_mask else 1
 
 
-def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
-    if context.current().trace is not None:
-        raise UnsupportedOp(
-            "indexing with a boolean mask has a size that depends on values, which a trace cannot record",
-            hint="jg.where(mask, x, fill), or index eagerly",
-        )
+def require_mask(mask: Any, shape: tuple[DimLike, ...]) -> None:
+    """IndexError where a mask does not have the shape of the axes that it indexes."""
     if mask.shape != shape:
         raise IndexingError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
+
+
+def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
+    require_mask(mask, shape)
     return [_Picks(lifting.value_of(places)) for places in np.nonzero(placement.array_of(mask))]
-
-
-def _int(item: Any, size: DimLike, axis: int) -> DimLike:
-    trace = context.current().trace
-    known = context.constraints()
-    if not hasattr(item, "__index__"):
-        raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
-    if trace is not None and scalars.is_varying(item):
-        place: DimLike = trace.to_dim(item)
-        if not isinstance(place, int):
-            if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
-                raise IndexingError(f"index {place} is out of range for axis {axis} with size {size}")
-            return place
-        item = place
-    number = int(item.__index__())
-    bound = -number if number < 0 else number + 1
-    if not known.at_least(size, bound):
-        raise IndexingError(f"index {number} is out of range for axis {axis} with size {size}")
-    return size + number if number < 0 else number
-
-
-def _slice(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
-    """Start, stop and positive stride of a slice, and whether its elements are then to be reversed."""
-    step = 1 if item.step is None else int(item.step)
-    if step == 0:
-        raise ValueError("a slice's step cannot be 0")
-    if isinstance(size, int):
-        trace = context.current().trace
-        first, last, step = slice(_known(item.start, trace), _known(item.stop, trace), step).indices(size)
-        if step > 0:
-            return first, max(first, last), step, False
-        count = max(0, -(-(first - last) // -step))
-        lowest = first + (count - 1) * step
-        return (lowest, first + 1, -step, True) if count else (0, 0, -step, True)
-    if step < 0 and (item.start is not None or item.stop is not None):
-        raise UndecidedError(f"a reversed slice with bounds on the named size {size}", hint="flip first, then slice")
-    start = _bound(item.start, size, 0)
-    stop = _bound(item.stop, size, size)
-    if step < -1:
-        raise UndecidedError(f"a reversed slice with a step on the named size {size}", hint="flip first, then slice")
-    return start, stop, abs(step), step < 0
-
-
-def _known(bound: Any, trace: Any) -> int | None:
-    if bound is None:
-        return None
-    if hasattr(bound, "__index__"):
-        return int(bound.__index__())
-    if trace is not None:
-        raise UndecidedError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
-    raise IndexingError(f"a slice's bound must be an integer, not {type(bound).__name__}")
-
-
-def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
-    """A bound on a named size: taken to lie within it, which becomes a constraint of the trace."""
-    if bound is None:
-        return default
-    trace = context.current().trace
-    given = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
-    number: DimLike = size + given if isinstance(given, int) and given < 0 else given
-    known = context.constraints()
-    if not (known.at_least(size, number) and known.at_least(number, 0)):
-        raise ShapeError(
-            f"slice bound {bound} lies outside the named size {size}",
-            hint="slices of a named size lie within it; leave a size that may be smaller out of dynamic_shapes",
-        )
-    return number
 
 
 # --- from a plan to ops ---------------------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""What NumPy's own functions do with tensors: operators give tensors, the others get arrays or say what to write."""
+"""NumPy's own functions called with tensors: those that are array functions here give tensors, eagerly and in traces.
+
+The others get the arrays behind the tensors, outside of traces, or say what to write. How NumPy's parameters become
+ours stands in ``functions/numpy_forms.py`` and ``functions/numpy_ufuncs.py``, loaded at the first such call.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.migration_hints import MODULE
+from jitgraph.runtime import imports
 
 _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
     "add": ("__add__", "__radd__"),
@@ -34,38 +39,32 @@ _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the lef
     "greater": ("__gt__", "__lt__"),
     "greater_equal": ("__ge__", "__le__"),
 }
-_OUR_NAMES: Final = {
-    "absolute": "abs",
-    "fabs": "abs",
-    "invert": "bitwise_invert",
-    "rint": "round",
-    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
-}
-_DESCRIPTIONS: Final[dict[Any, Callable[..., Any]]] = {  # they need no value, so they work in traces
+_DESCRIPTIONS: Final[dict[Any, Callable[..., Any]]] = {  # they need no value, and give no tensor
     np.shape: lambda x: x.shape,
     np.ndim: lambda x: x.ndim,
 }
 
 
 def array_ufunc(self: ValueHandle, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    """``array * tensor`` and its like, which are the tensor's to compute; for other ufuncs what to write."""
+    """``array * tensor``, ``np.sin(tensor)`` and their like, which are the tensor's to compute."""
     name = ufunc.__name__
     if method == "__call__" and not options and name in _OPERATORS:
         left, right = inputs
         on_left, on_right = _OPERATORS[name]
         return getattr(left, on_left)(right) if isinstance(left, ValueHandle) else getattr(right, on_right)(left)
-    if "out" in options:
-        raise JitgraphError(f"np.{name} of a Tensor into an array\n  hint: np.asarray(x) is an array, without a copy")
-    ours = _OUR_NAMES.get(name, name)
-    tail = "" if method == "__call__" else f".{method}"
-    form = f"jg.{ours}(x), or " if hasattr(type(self), ours) and not tail else ""
-    raise JitgraphError(f"np.{name}{tail} of a Tensor\n  hint: {form}np.{name}{tail}(np.asarray(x)) for an array")
+    return imports.module("jitgraph.tensor.functions.numpy_ufuncs").call(ufunc, method, inputs, options)
 
 
 def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """NumPy's function on the arrays behind the tensors: ``np.sum(tensor)`` is an array, outside of traces."""
+    """A function of NumPy with tensors among its arguments: a tensor where it is an array function here.
+
+    Else what NumPy makes of the arrays behind the tensors; TraceError in a trace, where there are none.
+    """
     if function in _DESCRIPTIONS:
         return _DESCRIPTIONS[function](*args, **kwargs)
+    form = imports.module("jitgraph.tensor.functions.numpy_forms").FORMS.get(function)
+    if form is not None:
+        return form(*args, **kwargs)
     if context.current().trace is not None:
         name = function.__name__
         ours = MODULE.get(name) or (

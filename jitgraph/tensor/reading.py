@@ -15,7 +15,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.migration_hints import TENSOR
-from jitgraph.runtime import dlpack, loader
+from jitgraph.runtime import dlpack, imports, loader
 from jitgraph.runtime.buffer import Buffer
 from jitgraph.tensor import lifting
 from jitgraph.tensor.scalars import Count
@@ -131,7 +131,10 @@ class ReadableHandle(ValueHandle):
         value: Buffer = self._value
         return value.shown()
 
-    def __array_namespace__(self, api_version: str | None = None) -> Any:
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The package; JitgraphError for a version of the Array API that it does not follow."""
+        if api_version is not None:
+            imports.module("jitgraph.tensor.namespace_info").require_version(api_version)
         return sys.modules["jitgraph"]
 
     @property
@@ -162,6 +165,9 @@ class ReadableHandle(ValueHandle):
 
     def __float__(self) -> float:
         return float(self._one("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._one("complex()"))
 
     def __int__(self) -> int:
         return int(self._one("int()"))

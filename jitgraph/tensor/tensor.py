@@ -19,6 +19,7 @@ from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
@@ -108,8 +109,10 @@ class Tensor(ReadableHandle):
         vars(copied).update(deepcopy(vars(self), memo))
         return copied
 
-    def to(self, *targets: Any, dtype: Any = None, device: str | None = None, non_blocking: bool = False) -> Tensor:
-        """This tensor in another dtype, on another device ("cpu", "cuda", "cuda:1"), or in both of another tensor.
+    def to(
+        self, *targets: Any, dtype: Any = None, device: str | int | None = None, non_blocking: bool = False
+    ) -> Tensor:
+        """This tensor in another dtype, on another device ("cpu", "cuda", "cuda:1", 1), or in both of another tensor.
 
         It is the tensor itself where nothing changes. Gradients flow back to the first device. DeviceError for devices
         that are absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait, and those from it always do.
@@ -129,6 +132,10 @@ class Tensor(ReadableHandle):
             found = self._on(place)
             return found if kind is None else found.astype(kind)
         return wrap(lifting.cast(self.value, dtypes.canonical(kind)))._on(place)
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device, as the Array API writes it; what follows waits for it on every stream."""
+        return self.to(device=device)
 
     def cuda(self, device: str | int | None = None) -> Tensor:
         """This tensor on the current GPU, or the one given by name or number; DeviceError where there is none."""
@@ -199,11 +206,20 @@ class Tensor(ReadableHandle):
     def __and__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_and, self, other)
 
+    def __rand__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_and, other, self)
+
     def __or__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_or, self, other)
 
+    def __ror__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_or, other, self)
+
     def __xor__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_xor, self, other)
+
+    def __rxor__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_xor, other, self)
 
     def __lshift__(self, other: TensorLike) -> Tensor:
         return _operate(ops.shift_left, self, other)
@@ -311,7 +327,10 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     if found is not None:
         return wrap(found)
     target = None
-    weak = context.current().trace is not None and lifting.stand_for_numbers(xs)
+    traced = context.current().trace is not None
+    if traced and any(isinstance(x, Tensor) and hasattr(x._value, "trailing") for x in xs):
+        return wrap(imports.module("jitgraph.tensor.masked").applied(op, xs, floating=floating))
+    weak = traced and lifting.stand_for_numbers(xs)
     if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)

@@ -8,6 +8,7 @@ from typing import Any
 
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.kernels.kernel import LoopKind
+from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
@@ -15,6 +16,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
     PartSizes,
+    ProductParts,
     Scattering,
     SortSizes,
     TransposedTiles,
@@ -63,6 +65,8 @@ SLOW = Nests(
         sorting=SortSizes(longest_merged=3, digit_bits=4),
         scattering=Scattering(few=2, tile=4, any_order=False),
         rows_in_chunks=7,
+        products=ProductParts(side=64, tiles=8, least_steps=800),
+        library=LibraryProducts(least_side=5, least_work=900),
     ),
 )
 

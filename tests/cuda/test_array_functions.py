@@ -42,6 +42,16 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "isfinite": lambda x, i: jg.isfinite(i),
     "compare": lambda x, i: i.astype(jg.int8) < 1000,
     "broadcast_arrays": lambda x, i: jg.broadcast_arrays(x, 1)[1],
+    "nonzero": lambda x, i: jg.nonzero(i)[1],
+    "unique_all": lambda x, i: jg.concat([part.reshape(-1) for part in jg.unique_all(i)]),
+    "searchsorted": lambda x, i: jg.searchsorted(jg.sort(x[0]), x),
+    "isin": lambda x, i: jg.isin(x, jg.tile(x[0], 9)),
+    "repeat": lambda x, i: jg.repeat(x, i[0], axis=1),
+    "diff": lambda x, i: jg.diff(x, prepend=0.0),
+    "cumulative_sum": lambda x, i: jg.cumulative_sum(x, axis=1, include_initial=True),
+    "meshgrid": lambda x, i: jg.meshgrid(x[0], x[1])[0],
+    "bools as indices": lambda x, i: x[True, ..., 0],
+    "NumPy's functions": lambda x, i: np.concatenate([np.sin(x), np.maximum(x, 0)]) * np.sum(x),
 }
 
 

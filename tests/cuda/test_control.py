@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -202,3 +205,68 @@ def test_gradients_of_control_flow_that_is_applied_at_once(here: Machine, name: 
 
 def _array(value: Any) -> Any:
     return value.array if isinstance(value, EagerValue) else value.fetched()
+
+
+@pytest.mark.parametrize("loop", ["the host's", "a block's"])
+def test_ctrl_c_ends_a_loop(loop: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """One that comes while the simulator works is not lost, and the device serves afterwards."""
+    size = 100 if loop == "the host's" else 3
+
+    @jg.trace
+    def forever(x: Any) -> Any:
+        return jg.while_loop(lambda x: x.sum() < 1e9, lambda x: jg.tanh(x @ x) * 0.5, x)
+
+    with machine(hides=False):
+        x = jg.asarray(np.eye(size, dtype=np.float32), device="cuda")
+        forever.lower(x).compile()
+        ended = threading.Event()
+
+        def press() -> None:
+            while not ended.wait(0.5 if not pressed else 20):  # again, since a test must not hang where one is lost
+                pressed.append(True)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        pressed: list[bool] = []
+        presser = threading.Thread(target=press)
+        presser.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                forever(x)
+        finally:
+            ended.set()
+            presser.join()
+        assert (x + 1).sum().cpu().item() == size * size + size
+    assert "ignored" not in capfd.readouterr().err
+
+
+def test_pinned_memory_of_a_call_that_failed_serves_again() -> None:
+    """But not before the copies to it, which were asked for before the failure, are done."""
+
+    @jg.trace
+    def far(x: Any) -> Any:
+        return jg.while_loop(lambda x: x.sum() < 1e3, lambda x: jg.cos(x @ x) + x, x)
+
+    with machine(hides=False) as found:
+        x = jg.asarray(np.ones((100, 100), np.float32), device="cuda")
+        want = far(x).cpu().numpy()
+        pinned = len(found.fake.state.pinned)
+        for _ in range(3):
+            found.fake.fail("cuStreamSynchronize", code=1)
+            with pytest.raises(jg.errors.CudaError, match="launch"):
+                far(x)
+            np.testing.assert_array_equal(far(x).cpu().numpy(), want)
+        assert len(found.fake.state.pinned) <= pinned + 1
+
+
+@pytest.mark.parametrize("steps", [4 * 384 + 3, 9 * 384])
+def test_a_long_product_in_a_small_loop(here: Machine, steps: int) -> None:
+    """One that is cut into parts, in a loop that is one launch, and in one of which each turn is some."""
+    rows = 2 if steps < 2000 else 20
+    y = np.random.default_rng(0).standard_normal((steps, rows)).astype(np.float32)
+
+    def function(y: Any) -> Any:
+        return jg.scan(lambda c, _: (jg.tanh(c @ y) @ y.T, c[0, 0]), y.T, jg.zeros(3, device=y.device))
+
+    found, expected = (jg.trace(function)(jg.asarray(y, device=place)) for place in ("cuda", "cpu"))
+    for one, other in zip(arrays_of(found), arrays_of(expected), strict=True):
+        np.testing.assert_array_equal(one, other)

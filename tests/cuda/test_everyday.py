@@ -128,3 +128,9 @@ def test_random_numbers_are_the_same_wherever_they_are_drawn(here: Machine) -> N
         found.append([x.cpu().numpy() for x in drawn])
     for x, y in zip(*found, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+def test_who_reads_an_empty_result_meets_its_error(here: Machine) -> None:
+    x = jg.asarray(np.zeros((3, 0), np.float32), device="cuda")
+    with pytest.raises(IndexError, match="index 7 is out of range for an axis of 3 elements"):
+        jg.take(x, jg.asarray(np.array([0, 7]), device="cuda"), axis=0).cpu()

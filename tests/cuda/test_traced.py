@@ -155,3 +155,16 @@ def test_memory_is_given_back(here: Machine) -> None:
     for _ in range(5):
         function(a, b)
     assert jg.cuda.memory_allocated() == before
+
+
+def test_a_sum_and_what_was_summed(here: Machine) -> None:
+    """A short row that is reduced and returned as well: one loop's result is stored behind another one's."""
+    x = np.arange(-16, 17, dtype=np.float32)
+
+    def function(x: jg.Tensor) -> Any:
+        y = jg.abs(x)
+        return y, y.sum(), y.max(), y.var()
+
+    found, expected = (jg.trace(function)(*on(place, x)) for place in ("cuda", "cpu"))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.cpu().numpy(), other.numpy())

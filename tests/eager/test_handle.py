@@ -48,7 +48,7 @@ def asked_of_traces(path: Path) -> set[str]:
 
 def test_what_is_asked_of_a_trace_is_what_its_protocol_says() -> None:
     """By all that does not itself record traces; the recorder has it."""
-    rooms = ("eager", "tensor", "autograd", "nn", "optim", "random.py")
+    rooms = ("eager", "tensor", "autograd", "nn", "optim", "random")
     files = [path for room in rooms for path in (ROOT / "jitgraph" / room, *(ROOT / "jitgraph" / room).rglob("*.py"))]
     asked = set().union(*(asked_of_traces(path) for path in files if path.is_file()))
     said = {name for name in (*vars(HandleStore), *HandleStore.__annotations__) if not name.startswith("_")}

@@ -14,7 +14,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from tests.op_loop import samples_of
 
-COMPOSITES = sorted(name for name, op in OPS.items() if op.kind == "composite" and op.samples(float32))
+COMPOSITES = sorted(name for name, op in OPS.items() if op.decompose and op.samples(float32))
 
 
 def is_left_out(node: Node, region: Graph) -> bool:

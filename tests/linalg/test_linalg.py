@@ -63,6 +63,35 @@ def test_other_dtypes_and_gpus_are_refused():
         compiler.compile(graph, Target.named("sm_80"))
 
 
+def test_vmap_is_one_call_for_all_samples():
+    x = jg.asarray(_square("float64"))
+    found = jg.vmap(lambda x: (L.inv(x), L.solve(x, jg.ones(3, dtype=jg.float64)), L.eigh(x).eigenvalues))(x)
+    for got, due in zip(
+        found, (L.inv(x), L.solve(x, jg.ones((2, 3, 1), dtype=jg.float64))[..., 0], L.eigvalsh(x)), strict=True
+    ):
+        assert np.array_equal(got.numpy(), due.numpy())
+
+
+@pytest.mark.parametrize("name", ["qr", "svd"])
+def test_named_rows_and_columns(name):
+    """Which of both is less is a condition of the code: of other sizes other code is made."""
+
+    def loss(x):
+        found = L.qr(x) if name == "qr" else L.svd(x, full_matrices=False)
+        return sum((y * y * y).sum() for y in found)
+
+    def both(x):
+        return L.svdvals(x), jg.grad(loss)(x)
+
+    traced = jg.trace(both, dynamic_shapes={"x": {0: "n", 1: "m"}})
+    for shape in (2, 4), (4, 2), (5, 3), (3, 7), (2, 1), (1, 2), (3, 3):
+        x = jg.asarray(np.random.default_rng(4).normal(size=shape) + 3 * np.eye(*shape))
+        (values, gradient), (due_values, due) = traced(x), both(x)
+        assert values.shape == due_values.shape and np.array_equal(values.numpy(), due_values.numpy())
+        # code for tall matrices serves square ones too, where it adds terms that are zeros but for rounding
+        assert gradient.shape == due.shape and np.allclose(gradient.numpy(), due.numpy(), rtol=1e-11, atol=1e-11)
+
+
 def test_the_determinant_of_a_singular_matrix_has_a_gradient():
     x = jg.asarray(np.array([[1.0, 2.0], [2.0, 4.0]]))
     assert np.allclose(jg.grad(lambda x: L.det(x))(x).numpy(), [[4, -2], [-2, 1]])

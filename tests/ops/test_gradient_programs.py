@@ -25,7 +25,7 @@ from tests.programs.gradients import DIFFERENTIABLE, SIZE, Program
 
 COUNT = int(os.environ.get("GRADIENT_PROGRAMS", "100"))
 STEP = 1e-4
-POINTS = 12  # tried until one is found that no kink is near
+POINTS = 400  # tried until one is found that no kink is near
 
 
 def differences(function: Callable[[Any], Any], x: Any, direction: Any) -> Any | None:

@@ -113,7 +113,7 @@ def test_eager_and_compiled_code_say_the_same() -> None:
 
 def test_malformed_indices_are_errors_of_both_kinds() -> None:
     x = jg.asarray(X)
-    for index in (True, 1.5, (0, 0, 0), (..., ...), "a", jg.asarray([1.5])):
+    for index in (1.5, (0, 0, 0), (..., ...), "a", jg.asarray([1.5])):
         with pytest.raises(IndexError) as caught:
             x[index]
         assert isinstance(caught.value, jg.JitgraphError), index

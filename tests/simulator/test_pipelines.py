@@ -194,3 +194,37 @@ def test_fewer_bytes_and_zeros(level: str, size: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(bench.get(at_y, x), np.where(keep, x, 0))
     np.testing.assert_array_equal(bench.get(at_z, x), x)
     assembled(kernel.text, tmp_path)
+
+
+def alone() -> str:
+    """Each thread copies an element past registers, and reads what it has copied itself."""
+    kernel = KernelText(
+        "ptr addrspace(1) readonly %x, ptr addrspace(1) %y",
+        variables="@s = internal addrspace(3) global [256 x i8] poison, align 16",
+        threads=64,
+    )
+    thread = kernel.sreg("tid.x")
+    source, target = kernel.at("i32", "%x", thread), kernel.at("i32", "@s", thread, 3)
+    kernel.nvvm("void", "cp.async.ca.shared.global.4", f"ptr addrspace(3) {target}", f"ptr addrspace(1) {source}")
+    kernel.nvvm("void", "cp.async.commit.group")
+    kernel.nvvm("void", "cp.async.wait.group", "i32 0")
+    kernel.do(f"%value = load i32, ptr addrspace(3) {target}")
+    kernel.do(f"store i32 %value, ptr addrspace(1) {kernel.at('i32', '%y', thread)}")
+    return kernel.text
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copies_of_threads_that_wait_for_nobody(seed: int | None) -> None:
+    bench = Bench(alone())
+    x = np.arange(64, dtype=np.int32)
+    given, found = bench.put(x), bench.put(np.zeros_like(x))
+    bench.run("k", (3,), (64,), given, found, seed=seed)
+    np.testing.assert_array_equal(bench.get(found, x), x)
+
+
+def test_a_copy_that_nobody_waits_for_does_not_arrive() -> None:
+    bench = Bench(re.sub(r".*call void @llvm.nvvm.cp.async.wait.group.*\n", "", alone()))
+    x = np.arange(64, dtype=np.int32)
+    given, found = bench.put(x), bench.put(np.zeros_like(x))
+    bench.run("k", (40,), (64,), given, found)  # more copies than one thread may have under way
+    assert (bench.get(found, x) != x).all()

@@ -162,7 +162,7 @@ def test_numpy_is_refused_with_the_way_out(x: jg.Tensor) -> None:
         lambda: np.asarray(x),
         lambda: np.array(x),
         lambda: np.asarray(x, np.float64),
-        lambda: np.stack([x, x]),
+        lambda: np.array_equal(x, x),
         lambda: np.testing.assert_array_equal(x, NUMBERS),
         lambda: np.save(io.BytesIO(), x),
     ):

@@ -439,3 +439,17 @@ def test_axes_and_counts_may_be_integers_of_numpy(name: str, run: Any) -> None:
     x = jg.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32))
     f = NUMPY_INTEGERS[name]
     np.testing.assert_array_equal(run(lambda x: f(x, np.int64))(x).numpy(), run(lambda x: f(x, int))(x).numpy())
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jg.trace], ids=["eager", "trace"])
+def test_fractions_in_the_divisor_of_a_variance(wrap: Any) -> None:
+    x = np.array([[3, 1, 2, 1], [0, 5, 2, 2], [4, 1, 0, 7]], np.float64)
+    for correction in (0.5, 1.5, 2.0, 3.5):
+        with np.errstate(divide="ignore"):
+            wanted = [
+                np.var(x, axis=0, ddof=correction) if correction < 3 else x.var(0) * np.inf,
+                x.var(ddof=correction),
+            ]
+        found = wrap(lambda x, c=correction: [jg.var(x, axis=0, correction=c), jg.var(x, correction=c)])(jg.asarray(x))
+        for have, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(have.numpy(), want, rtol=1e-14)

@@ -138,13 +138,11 @@ def test_masks() -> None:
         ((0, -5), "index -5 is out of range for axis 1"),
         (1.5, "must be an integer"),
         (np.array([0.5]), "not float64"),
-        (True, "a bool is not an index"),
         ((0, 0, 0), "3 indices for a tensor of rank 2"),
         ((..., ...), "only one"),
         ([0, 3], "index 3 is out of range"),
         (([0, 3], [0, 0]), "out of range for axis 0 with size 3"),
         (np.ones(2, bool), r"a mask of shape \(2,\) does not fit axes of shape \(3,\)"),
-        (np.array(True), "a bool is not an index"),
     ],
 )
 def test_what_is_no_index_is_refused(index: Any, message: str) -> None:

@@ -16,6 +16,7 @@ from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.errors import UnsupportedOp
 
 ROWS: Final = 4
 """Rows of the tile that reads its operands directly."""
@@ -35,6 +36,8 @@ LEAST_CROSSED: Final = 256
 
 def emit_contract(contract: Contract, env: Environment) -> None:
     """Emit ``contract``, its epilogue included; its units are shared among threads where it is outermost."""
+    if not contract.is_whole:
+        raise UnsupportedOp(f"kernel {env.kernel.name}: a contraction over some of its steps, on a processor")
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
     little = LEAST_CROSSED - 1 if streams.crosses(contract, env) else LITTLE_WORK
     if m is not None and n is not None and k is not None and m * n * k <= little:

@@ -10,7 +10,7 @@ from jitgraph.codegen.cpu.native import image_of
 from jitgraph.codegen.cuda import device_code, host_entry, machine, plan, steps
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER
+from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER, GPU_WITH_LIBRARY
 from jitgraph.codegen.lower.select import select
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.constant import Constant
@@ -19,7 +19,7 @@ from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.executable import CudaExecutable
-from jitgraph.runtime.device_parts import DeviceParts
+from jitgraph.runtime.device_parts import DeviceParts, LibraryProduct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +28,14 @@ class CudaCode(Code):
 
     The image's entry (``plan.py``) is given, behind inputs and outputs, the device addresses of ``constants``, memory
     for the error record where ``reports`` is true, pinned memory of the greatest of ``host_sizes``, where there are
-    any, and the handles of ``functions``. ``replayed`` is how many launches every call asks for, or 0 where there are
-    branches, loops, stacks or prints, whose calls are not replayed.
+    any, the handles of ``functions``, and what a library needs for ``products``. ``replayed`` is how many launches
+    every call asks for, or 0 where there are branches, loops, stacks or prints, whose calls are not replayed.
     """
 
     launches: tuple[KernelLaunch, ...]
     constants: tuple[tuple[str, Constant], ...]
     functions: tuple[str, ...]
+    products: tuple[LibraryProduct, ...]
     driver: tuple[str, ...]
     reports: bool
     host_sizes: tuple[int | str, ...]
@@ -59,7 +60,8 @@ class CudaBackend:
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        schedule = select(graph, GPU_IN_ANY_ORDER if target.free_order else GPU, fastmath=target.fastmath)
+        nests = GPU if not target.free_order else GPU_WITH_LIBRARY if target.library else GPU_IN_ANY_ORDER
+        schedule = select(graph, nests, fastmath=target.fastmath)
         for call in schedule.calls:
             raise UnsupportedOp(
                 f"{call.op.name} runs in Python on the host, and code for GPUs cannot call it",
@@ -85,6 +87,7 @@ class CudaBackend:
             launches=in_order,
             constants=tuple((b.name, b.value) for b in schedule.buffers if b.value is not None),
             functions=host_entry.function_names(in_order),
+            products=tuple(launch.call.product for launch in in_order if launch.call is not None),
             driver=called,
             reports=any(launch.reports for launch in in_order),
             replayed=len(in_order) if all(isinstance(step, Launch) for step in schedule.steps) else 0,
@@ -103,6 +106,7 @@ class CudaBackend:
             reports=code.reports,
             host_sizes=code.host_sizes,
             launches=code.replayed,
+            products=code.products,
         )
         return CudaExecutable(code.image, signature, parts, target)
 

@@ -86,6 +86,27 @@ def tiles_of(contract: Contract, batch: DimLike) -> Tiles:
     return Tiles(32, 32, 2, (batch, ceil_div(m, 32), ceil_div(n, 32)))
 
 
+def steps_of(contract: Contract, env: Environment) -> tuple[LlvmScalar, LlvmScalar]:
+    """The first step of a contraction and the one behind its last."""
+    begin, depth = index_value(env, contract.begin), index_value(env, contract.extents[2])
+    return begin, depth if contract.span is None else least(env, depth, add(env, begin, integer(contract.span)))
+
+
+def blocks_of(
+    contract: Contract, env: Environment, steps: tuple[LlvmScalar, LlvmScalar]
+) -> tuple[LlvmScalar, int | None]:
+    """How many blocks of steps there are, and the most there can be where that is known."""
+    s = env.ops
+    most = None if contract.span is None else contract.span // contract.block_k
+    length = subtract(env, steps[1], steps[0])
+    if (count := constant_of(length)) is not None:
+        return integer(max(1, -(-count // contract.block_k))), most
+    if most == 1:
+        return integer(1), most
+    up = s.add(s.max(length, integer(1)), integer(contract.block_k - 1))
+    return s.make(f"udiv {up}, {contract.block_k}", int64, 1), most
+
+
 class ContractWriter:
     """Writes the tile at ``place``, down and across, its epilogue included."""
 
@@ -119,25 +140,21 @@ class ContractWriter:
             first, extent = self.first[number], self.extents[number]
             side = Side(operand, value, self.dtype, axis, k, first, extent, self.extents[2])
             sides.append((side, layout, piece_bytes(operand, value, axis, k, layout)))
-        self.pipeline = Pipeline(env, sides, shared, thread, tiles.threads)
+        self.steps = steps_of(contract, env)
+        self.pipeline = Pipeline(env, sides, shared, thread, tiles.threads, self.steps[0])
 
     def emit(self) -> None:
         env, contract, s, pipeline = self.env, self.contract, self.env.ops, self.pipeline
-        depth = self.extents[2]
+        first, depth = self.steps
         assert contract.block_k % pipeline.depth == 0
-        known = constant_of(depth)
-        if known is not None:
-            blocks = integer(max(1, -(-known // contract.block_k)))
-        else:
-            up = s.add(s.max(depth, integer(1)), integer(contract.block_k - 1))
-            blocks = s.make(f"udiv {up}, {contract.block_k}", int64, 1)
+        blocks, most = blocks_of(contract, env, self.steps)
         zeros = [s.const(0, self.dtype)] * self.tiles.of_thread**2
 
         def block(number: LlvmScalar) -> list[LlvmScalar]:
-            start = multiply(env, number, integer(contract.block_k))
+            start = add(env, first, multiply(env, number, integer(contract.block_k)))
             stop = least(env, add(env, start, integer(contract.block_k)), depth)
             whole = stop
-            if known is None or known % pipeline.depth:
+            if not self._ends_whole:
                 whole = subtract(env, stop, s.make(f"urem {stop}, {pipeline.depth}", int64, 1))
             sums = loops.counted(env, start, whole, pipeline.depth, zeros, self._whole_panel)
             return loops.counted(env, whole, stop, pipeline.depth, sums, self._last_panel)
@@ -146,7 +163,13 @@ class ContractWriter:
             return [s.add(x, y) for x, y in zip(left, right, strict=True)]  # type: ignore[call-overload]
 
         pipeline.begin()
-        self._store(tree.merged(env, integer(0), blocks, zeros, block, merge))
+        self._store(tree.merged(env, integer(0), blocks, zeros, block, merge, most))
+
+    @property
+    def _ends_whole(self) -> bool:
+        """Whether the last panel of every run of steps has as many as the others."""
+        known = constant_of(self.extents[2])
+        return known is not None and known % self.pipeline.depth == 0
 
     def _whole_panel(self, k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
         def several(stage: LlvmScalar, first: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:

@@ -63,6 +63,7 @@ class _ModuleWriter:
                 self.reports,
                 can_fail,
                 number,
+                call=shape.call,
             )
             for shape, can_fail in self._known[kernel]
         )

@@ -16,6 +16,7 @@ from jitgraph.codegen.cuda.attend_tiles import tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, Shape
+from jitgraph.codegen.cuda.library_products import library_call
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.nests import Nest, is_pure, nests_of
 from jitgraph.codegen.cuda.reductions import FEW, is_few
@@ -61,9 +62,15 @@ _UNKNOWN_WARPS: Final = 4
 
 def emit_kernel(kernel: Kernel, module: LlvmModule, target: Target, *, reports: bool) -> list[tuple[Shape, bool]]:
     """Emit the functions of ``kernel`` into ``module``: how each is launched, and whether it may fail, in order."""
-    return [
-        (_Function(kernel, nest, module, target, reports=reports).emit(), nest.can_fail) for nest in nests_of(kernel)
-    ]
+    return [(_shape(kernel, nest, module, target, reports=reports), nest.can_fail) for nest in nests_of(kernel)]
+
+
+def _shape(kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, reports: bool) -> Shape:
+    # A library knows nothing of failed checks, behind which nothing may be touched.
+    call = None if reports else library_call(nest, kernel, target)
+    if call is not None:
+        return Shape("cublasLtMatmul", (1, 1, 1), (1, 1, 1), 0, call)
+    return _Function(kernel, nest, module, target, reports=reports).emit()
 
 
 class _Function:

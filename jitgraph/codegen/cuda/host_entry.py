@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final
 
 from jitgraph.codegen.cuda.failures import LAUNCH_SHIFT
-from jitgraph.codegen.cuda.launches import KernelLaunch, Launches
+from jitgraph.codegen.cuda.launches import KernelLaunch, Launches, LibraryCall
 from jitgraph.codegen.cuda.stacks import DeviceStacks
 from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule
 from jitgraph.codegen.llvm.builder import LlvmModule, LlvmValue
@@ -17,6 +17,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import SLOTS
 from jitgraph.runtime.cuda.reports import RECORD_BYTES
+from jitgraph.runtime.device_parts import LIBRARY_FAILED, LIBRARY_SLOTS, WORKSPACE_BYTES
 from jitgraph.runtime.loader import offsets
 
 _MOST_BLOCKS: Final = (1 << 31) - 1
@@ -24,7 +25,12 @@ _MOST_BLOCKS: Final = (1 << 31) - 1
 
 def function_names(launches: Iterable[KernelLaunch]) -> tuple[str, ...]:
     """The functions that the launches call, each once, in the order in which the entry is given their handles."""
-    return tuple(dict.fromkeys(launch.function for launch in launches))
+    return tuple(dict.fromkeys(launch.function for launch in launches if launch.call is None))
+
+
+def library_launches(launches: Iterable[KernelLaunch]) -> tuple[KernelLaunch, ...]:
+    """Those that a library does, in the order in which the entry is given what it needs for them."""
+    return tuple(launch for launch in launches if launch.call is not None)
 
 
 def constant_names(schedule: Schedule) -> tuple[str, ...]:
@@ -35,7 +41,8 @@ def constant_names(schedule: Schedule) -> tuple[str, ...]:
 class HostEntry(EntryWriter):
     """The entry under construction; ``record_at`` is the place of the error record in the arena, if there is one.
 
-    ``waits`` tells whether it is given pinned memory, which ``pinned`` is then the address of.
+    ``waits`` tells whether it is given pinned memory, which ``pinned`` is then the address of. At ``workspace_at`` of
+    the arena is the memory of a library.
     """
 
     def __init__(
@@ -47,13 +54,16 @@ class HostEntry(EntryWriter):
         record_at: DimLike | None,
         *,
         waits: bool,
+        workspace_at: DimLike = 0,
     ) -> None:
         super().__init__(module, schedule, plan)
         self.launches = launches
         self.waits = waits
         self.all_launches = tuple(chain.from_iterable(launches.values()))
         self._numbers = {id(launch): number for number, launch in enumerate(self.all_launches)}
-        self.record_at = record_at
+        self.record_at, self.workspace_at = record_at, workspace_at
+        self.products: dict[int, str] = {}  # what a library needs, by the number of the launch
+        self.workspace = "null"
         self.record, self.kept, self.pinned = "0", "null", "null"
         self.handles: dict[str, str] = {}
         self.called: dict[str, None] = {}  # functions of the driver, in the order of first calls
@@ -105,6 +115,12 @@ class HostEntry(EntryWriter):
         for name in function_names(self.all_launches):
             self.handles[name] = self.given_address(place)
             place += 1
+        for launch in library_launches(self.all_launches):
+            self.products[self._numbers[id(launch)]] = self.given_address(place)
+            place += 1
+        if self.products:
+            offset = self.sizes.value(self.workspace_at)
+            self.workspace = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
         for buffer in self.schedule.buffers:
             if buffer.role == "temporary":
                 self.place_temporary(buffer, arena)
@@ -118,6 +134,9 @@ class HostEntry(EntryWriter):
 
     def launch(self, launch: KernelLaunch, turns: str = "") -> None:
         """One launch; none where the grid has no blocks. ``turns`` is the last argument of one that takes it."""
+        if launch.call is not None:
+            self._call_library(launch, launch.call)
+            return
         function, grid = self.function, self._grid(launch)
         known = [int(extent) for extent in grid if extent.isdecimal()]
         if 0 in known:
@@ -154,6 +173,25 @@ class HostEntry(EntryWriter):
             function.jump(after)
             function.start_block(after)
 
+    def _call_library(self, launch: KernelLaunch, call: LibraryCall) -> None:
+        function, number = self.function, self._numbers[id(launch)]
+        given = [
+            function.emit("ptr", f"load ptr, {self._slot(self.products[number], slot)}, align 8").name
+            for slot in range(len(LIBRARY_SLOTS))
+        ]
+        entry, handle, product, one, left, right, none, result, algorithm = given
+        a, b, c = (
+            function.emit("ptr", f"getelementptr i8, ptr {self.places[launch.buffers[buffer]]}, i64 {offset}").name
+            for buffer, offset in zip(call.buffers, call.offsets, strict=True)
+        )
+        matrices = (one, a, left, b, right, none, c, result, c, result)
+        pointers = ", ".join(f"ptr {pointer}" for pointer in (handle, product, *matrices, algorithm, self.workspace))
+        status = function.emit("i32", f"call i32 {entry}({pointers}, i64 {WORKSPACE_BYTES}, ptr {self.stream})")
+        self._require(status, LIBRARY_FAILED, number)
+
+    def _slot(self, record: str, slot: int) -> LlvmValue:
+        return self.function.emit("ptr", f"getelementptr ptr, ptr {record}, i64 {slot}")
+
     def _next_order(self) -> LlvmValue:
         """The order of the next launch that may report; a launch in a loop has another one in each turn."""
         function = self.function
@@ -174,7 +212,11 @@ class HostEntry(EntryWriter):
         self.called[symbol] = None
         slot = function.emit("ptr", f"getelementptr ptr, ptr {self.driver}, i64 {SLOTS[symbol]}")
         address = function.emit("ptr", f"load ptr, {slot}, align 8")
-        result = function.emit("i32", f"call i32 {address.name}({arguments})")
+        self._require(function.emit("i32", f"call i32 {address.name}({arguments})"), 0, number)
+
+    def _require(self, result: LlvmValue, base: int, number: int) -> None:
+        """End the entry with ``base`` less the result where that is not 0."""
+        function = self.function
         refused, done = function.label("refused"), function.label("done")
         bad = function.emit("i1", f"icmp ne {result}, 0")
         function.branch(bad.name, refused, done, likely=False)
@@ -182,7 +224,7 @@ class HostEntry(EntryWriter):
         function.start_block(refused)
         at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
-        self.leave(function.emit("i32", f"sub i32 0, {result.name}"))
+        self.leave(function.emit("i32", f"sub i32 {base}, {result.name}"))
         function.start_block(done, known)
 
     def leave(self, code: LlvmValue) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cuda import panels
+from jitgraph.codegen.cuda.contract import steps_of
 from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
@@ -45,9 +46,9 @@ class WarpTiles:
     down: int
     across: int
     counts: tuple[DimLike, DimLike, DimLike]
-    warps_together: (
-        int  # of all blocks that a processor is to have room for: one multiplies while another begins or ends
-    )
+    warps_together: int
+    """Of all blocks that a processor is to have room for: 16, so that one block multiplies while another begins or
+    ends; 8 where elements of an operand are computed, for which a thread needs more than 128 registers."""
 
     @property
     def threads(self) -> int:
@@ -83,14 +84,14 @@ def suits(contract: Contract, target: Target) -> bool:
         return not is_float(contract.acc.dtype) and contract.acc.dtype.itemsize <= mma.total.itemsize
     if not target.free_order or mma.total != contract.acc.dtype:
         return False
-    return _source(contract.left).dtype != float32 or target.tf32
+    return source_of(contract.left).dtype != float32 or target.tf32
 
 
 def _mma_of(contract: Contract) -> Mma | None:
-    return mma_of(_source(contract.left).dtype, _source(contract.right).dtype)
+    return mma_of(source_of(contract.left).dtype, source_of(contract.right).dtype)
 
 
-def _source(operand: Operand) -> Var:
+def source_of(operand: Operand) -> Var:
     """An operand's value before it was cast to the dtype of the sum, where nothing is lost by that."""
     for statement in operand.body:
         if isinstance(statement, Let) and statement.var == operand.value and statement.op == "cast":
@@ -116,14 +117,10 @@ class _Factor:
         """The bytes that can be copied at once; None where it has to be computed."""
         return panels.piece_bytes(self.operand, self.value, self.axis, k, self.layout(rows))
 
-    def is_packed(self, k: str, rows: int) -> bool:
-        """Whether bytes are computed one by one, which takes more registers than a thread has beside others."""
-        return self.value.dtype.itemsize == 1 and self.piece(k, rows) is None
-
 
 def _factors(contract: Contract) -> tuple[_Factor, _Factor]:
     left, right = (
-        _Factor(operand, _source(operand), axis, panels.runs_along(operand, contract.k, axis))
+        _Factor(operand, source_of(operand), axis, panels.runs_along(operand, contract.k, axis))
         for operand, axis in ((contract.left, contract.m), (contract.right, contract.n))
     )
     return left, right
@@ -155,10 +152,10 @@ def tiles_of(contract: Contract, batch: DimLike) -> WarpTiles:
             blocks *= -(-known // side)
         cost = -(-blocks // _PROCESSORS) * (rows * columns + _READING * (rows + columns))
         if (best is None or cost < best[0]) and fits(contract, shape):
-            bytes = any(
-                factor.is_packed(contract.k, side) for factor, side in zip(_factors(contract), shape[:2], strict=True)
-            )
-            best = cost, WarpTiles(rows, columns, down, across, counts, 8 if bytes else 16)
+            pieces = [
+                factor.piece(contract.k, side) for factor, side in zip(_factors(contract), shape[:2], strict=True)
+            ]
+            best = cost, WarpTiles(rows, columns, down, across, counts, 8 if None in pieces else 16)
     assert best is not None
     return best[1]
 
@@ -195,7 +192,9 @@ class MmaWriter:
             first, extent, dtype = self.first[number], self.extents[number], factor.value.dtype
             side = Side(factor.operand, factor.value, dtype, factor.axis, contract.k, first, extent, self.extents[2])
             operands.append((side, factor.layout(rows), factor.piece(contract.k, rows)))
-        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads)
+        self.steps = steps_of(contract, env)
+        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads, self.steps[0])
+        assert (contract.span or 0) % self.pipeline.depth == 0
         self.readers = []
         for number, (side, layout, _) in enumerate(operands):
             reader = FragmentReader(function, layout, side.dtype, self.warp[number], self.lane, not number)
@@ -216,7 +215,7 @@ class MmaWriter:
             return pipeline.panel(k, lambda stage: products(stage, sums))
 
         pipeline.begin()
-        self._store(loops.counted(env, integer(0), self.extents[2], pipeline.depth, zeros, panel))
+        self._store(loops.counted(env, *self.steps, pipeline.depth, zeros, panel))
 
     def _products(self, stage: LlvmScalar, step: int, sums: list[LlvmScalar]) -> list[LlvmScalar]:
         """A step of k: the fragments of a warp's part of the tile, and their products."""

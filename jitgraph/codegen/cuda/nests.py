@@ -1,7 +1,8 @@
 """The top-level nests of a kernel, each of which is a launch: what one of them stores the next may read.
 
 Statements without effects that stand before a nest are repeated in each launch that needs them. What is computed in
-loops outside of nests goes no further than its block, so a nest that uses it is part of the same launch.
+loops outside of nests goes no further than its block, so a nest that uses it, or stands before what uses it, is part of
+the same launch.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def nests_of(kernel: Kernel) -> list[Nest]:
                 known |= {var.name for var in defined((statement,))}
         group.clear()
 
-    for statement in kernel.body:
-        if _is_nest(statement) and not _used(statement) & _bound(group):
+    later = _used_behind(kernel.body)
+    for statement, used in zip(kernel.body, later, strict=True):
+        if _is_nest(statement) and not (_used(statement) | used) & _bound(group):
             close()
             group.append(statement)
             close()
@@ -71,6 +73,16 @@ def nests_of(kernel: Kernel) -> list[Nest]:
             group.append(statement)
     close()
     return found
+
+
+def _used_behind(body: Body) -> list[set[str]]:
+    """The names and buffers that are mentioned behind each statement."""
+    found: list[set[str]] = []
+    used: set[str] = set()
+    for statement in reversed(body):
+        found.append(used)
+        used = used | _used(statement)
+    return found[::-1]
 
 
 def _values(body: Iterable[Statement]) -> set[str]:

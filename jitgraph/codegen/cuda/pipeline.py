@@ -13,7 +13,7 @@ from jitgraph.codegen.cuda.warp import wait_for_block
 from jitgraph.codegen.cuda.words import Words, word
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer
-from jitgraph.codegen.llvm.index import add, least
+from jitgraph.codegen.llvm.index import add, least, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 T = TypeVar("T")
@@ -33,9 +33,10 @@ class Pipeline:
         shared: SharedMemory,
         thread: LlvmScalar,
         threads: int,
+        first: LlvmScalar,
     ) -> None:
-        """Each side with its layout, and the bytes that can be copied at once."""
-        self.env = env
+        """Each side with its layout, and the bytes that can be copied at once; ``first`` is the first step."""
+        self.env, self.first = env, first
         self.words = Words(env.function)
         self.depth = sides[0][1].depth
         self.steps = sides[0][0].depth
@@ -59,7 +60,7 @@ class Pipeline:
     def begin(self) -> None:
         """Ask for the panels of all stages but one; compute the first."""
         for stage in range(self.stages - 1):
-            self._copy(word(stage * self.stage_bytes), integer(stage * self.depth))
+            self._copy(word(stage * self.stage_bytes), add(self.env, self.first, integer(stage * self.depth)))
 
         def first(k: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             for each, memory in self.computed:
@@ -67,7 +68,8 @@ class Pipeline:
             return []
 
         if self.computed:
-            loops.counted(self.env, integer(0), least(self.env, self.steps, integer(1)), 1, [], first)
+            some = least(self.env, self.steps, add(self.env, self.first, integer(1)))
+            loops.counted(self.env, self.first, some, 1, [], first)
 
     def last_panel(self, k: LlvmScalar, multiply: Callable[[LlvmScalar], T]) -> T:
         """As ``panel``, where no other comes after it."""
@@ -101,7 +103,7 @@ class Pipeline:
 
     def _stage(self, k: LlvmScalar) -> LlvmScalar:
         """Where the stage of the panel at step ``k`` begins, in bytes."""
-        number = self.words.divided(self.words.low(k), self.depth)
+        number = self.words.divided(self.words.low(subtract(self.env, k, self.first)), self.depth)
         return self.words.times(self.words.rest(number, self.stages), self.stage_bytes)
 
     def _copy(self, stage: LlvmScalar, k: LlvmScalar) -> None:

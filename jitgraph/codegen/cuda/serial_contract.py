@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.cuda import tree
+from jitgraph.codegen.cuda.contract import blocks_of, steps_of
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer
@@ -15,9 +16,8 @@ from jitgraph.codegen.llvm.operand import LlvmScalar
 def emit_element(contract: Contract, env: Environment, place: tuple[LlvmScalar, LlvmScalar]) -> None:
     """Emit the element of row and column ``place``, its epilogue included; the extents are known."""
     s, dtype = env.ops, contract.acc.dtype
-    depth = contract.extents[2]
-    assert isinstance(depth, int)
-    blocks, zero = max(1, -(-depth // contract.block_k)), [s.const(0, dtype)]
+    first, depth = steps = steps_of(contract, env)
+    (blocks, most), zero = blocks_of(contract, env, steps), [s.const(0, dtype)]
     here = {contract.m: place[0], contract.n: place[1]}
 
     def step(k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
@@ -27,14 +27,14 @@ def emit_element(contract: Contract, env: Environment, place: tuple[LlvmScalar, 
         return [s.fma(left, right, sums[0])]
 
     def block(number: LlvmScalar) -> list[LlvmScalar]:
-        start = multiply(env, number, integer(contract.block_k))
-        stop = least(env, add(env, start, integer(contract.block_k)), integer(depth))
+        start = add(env, first, multiply(env, number, integer(contract.block_k)))
+        stop = least(env, add(env, start, integer(contract.block_k)), depth)
         return loops.counted(env, start, stop, 1, zero, step)
 
     def merge(left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]) -> list[LlvmScalar]:
         return [s.add(x, y) for x, y in zip(left, right, strict=True)]
 
-    (total,) = tree.merged(env, integer(0), integer(blocks), zero, block, merge)
+    (total,) = tree.merged(env, integer(0), blocks, zero, block, merge, most)
     scope = env.at(here)
     scope.bind(contract.acc.name, total)
     scope.emit(contract.epilogue)

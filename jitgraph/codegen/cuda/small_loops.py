@@ -107,7 +107,8 @@ def _runs(body: Body) -> int | None:
                 each = _runs(statement.slots.body)
                 run = None if each is None else run + statement.lanes * each
         if isinstance(statement, Contract):
-            m, n, k = statement.extents
+            m, n = statement.extents[:2]
+            k = statement.extents[2] if statement.span is None else statement.span
             steps = _times(dims.product((m, n, k)), (*statement.left.body, *statement.right.body), more=1)
             ends = _times(dims.product((m, n)), statement.epilogue)
             run = None if steps is None or ends is None else steps + ends

@@ -246,11 +246,13 @@ class _Run(LaneState):
     # contractions
 
     def contract(self, contract: Contract) -> None:
-        m, n, k = (self.uniform(extent) for extent in contract.extents)
+        m, n, end = (self.uniform(extent) for extent in contract.extents)
         if m == 0 or n == 0:
             return
-        left = self.operand(contract.left, (contract.m, m), (contract.k, k), contract.acc.dtype)
-        right = self.operand(contract.right, (contract.k, k), (contract.n, n), contract.acc.dtype)
+        first = self.uniform(contract.begin)
+        k = max(0, (end if contract.span is None else min(end, first + contract.span)) - first)
+        left = self.operand(contract.left, (contract.m, 0, m), (contract.k, first, k), contract.acc.dtype)
+        right = self.operand(contract.right, (contract.k, first, k), (contract.n, 0, n), contract.acc.dtype)
         s = NumpyScalars(contract.acc.dtype)
 
         def sums() -> Iterator[Array]:
@@ -268,13 +270,15 @@ class _Run(LaneState):
         self.body(contract.epilogue)
         del self.lanes[-2:]
 
-    def operand(self, operand: Operand, first: tuple[str, int], second: tuple[str, int], dtype: DType) -> Array:
-        """The operand's values over both axes, converted to the accumulator's dtype."""
-        if first[1] == 0 or second[1] == 0:  # what is loaded there need not exist
-            return np.empty((*self.lanes, first[1], second[1]), dtype)
+    def operand(
+        self, operand: Operand, first: tuple[str, int, int], second: tuple[str, int, int], dtype: DType
+    ) -> Array:
+        """The operand's values over both axes, each with its begin and length, in the accumulator's dtype."""
+        if first[2] == 0 or second[2] == 0:  # what is loaded there need not exist
+            return np.empty((*self.lanes, first[2], second[2]), dtype)
         depth = len(self.lanes)
-        self.enter(first[0], 0, first[1])
-        self.enter(second[0], 0, second[1])
+        self.enter(*first)
+        self.enter(*second)
         self.body(operand.body)
         value = np.broadcast_to(self.get(operand.value.name), tuple(self.lanes)).astype(dtype)
         del self.lanes[depth:]
@@ -323,4 +327,5 @@ class _Run(LaneState):
         del self.lanes[depth:]
 
     def factor(self, factor: Factor, axis: tuple[str, int]) -> Array:
-        return self.operand(factor.operand, axis, (factor.axis, factor.extent), np.dtype(np.float32))
+        rows, columns = (axis[0], 0, axis[1]), (factor.axis, 0, factor.extent)
+        return self.operand(factor.operand, rows, columns, np.dtype(np.float32))

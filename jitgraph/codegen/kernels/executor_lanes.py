@@ -46,7 +46,7 @@ def _extents(body: Body) -> Iterator[DimLike]:
             case Loop():
                 yield from (statement.extent, statement.begin)
             case Contract():
-                yield from statement.extents
+                yield from (*statement.extents, statement.begin)
             case Attend():
                 yield from (*statement.extents, *statement.window)
 

@@ -187,6 +187,9 @@ class Contract:
     ``p = fma(left, right, p)`` from p = 0 in order of k (multiply and add for integers), and the blocks' sums merge as
     a tree T, the earlier blocks on the left: T(c blocks) = T(the first 2**q) + T(the others), where 2**q is the largest
     power of two below c; T of one block is its sum. An empty k gives 0.
+
+    Steps run from ``begin``, a multiple of ``block_k``, to the extent, and are at most ``span`` where that is given: a
+    power of two of blocks. So an aligned run of blocks, which is a node of the tree, is a contraction of its own.
     """
 
     m: str
@@ -198,6 +201,13 @@ class Contract:
     acc: Var
     epilogue: Body
     block_k: int
+    begin: DimLike = 0
+    span: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether k runs over all of ``0 .. extent``."""
+        return self.begin == 0 and self.span is None
 
 
 @dataclass(frozen=True, slots=True)

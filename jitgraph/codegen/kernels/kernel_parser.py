@@ -45,7 +45,9 @@ _LOOP = re.compile(
 )
 _COMBINE = re.compile(r"\} combine\((.*) with (.*)\) \{$")
 _SLOTS = re.compile(r"\} slots (\S+) \{$")
-_CONTRACT = re.compile(r"(\S+): (\w+) = contract (\S+) < (.+), (\S+) < (.+), (\S+) < (.+) by (\d+) \{$")
+_CONTRACT = re.compile(
+    r"(\S+): (\w+) = contract (\S+) < (.+), (\S+) < (.+), (\S+) < (.+?)(?: from (.+?))?(?: span (\d+))? by (\d+) \{$"
+)
 _ATTEND = re.compile(r"attend (\S+) < (.+), (\S+) < (.+) from (.+) to (.+?)(?: softmax\(([^()]*)\))? \{$")
 _FACTOR = re.compile(r"(rows|columns) (\S+) < (\d+) \{$")
 _SCORE = re.compile(r"score\(([^()]*)\) \{$")
@@ -220,7 +222,18 @@ class _Parser:
         )
 
     def contract(
-        self, acc: str, short: str, m: str, m_to: str, n: str, n_to: str, k: str, k_to: str, block_k: str
+        self,
+        acc: str,
+        short: str,
+        m: str,
+        m_to: str,
+        n: str,
+        n_to: str,
+        k: str,
+        k_to: str,
+        begin: str | None,
+        span: str | None,
+        block_k: str,
     ) -> Contract:
         operands = []
         for side in ("left", "right"):
@@ -234,7 +247,8 @@ class _Parser:
         self.expect("}")
         self.expect("}")
         extents = (parse_dim(m_to), parse_dim(n_to), parse_dim(k_to))
-        return Contract(m, n, k, extents, operands[0], operands[1], var, epilogue, int(block_k))
+        window = parse_dim(begin or "0"), None if span is None else int(span)
+        return Contract(m, n, k, extents, operands[0], operands[1], var, epilogue, int(block_k), *window)
 
     def operand(self) -> Operand:
         body = self.body()

@@ -185,11 +185,13 @@ def _carry(carry: Carry) -> str:
     return f"{_define(carry.var)} = {carry.init.name}"
 
 
+def _window(loop: Loop | Contract) -> str:
+    return (f" from {loop.begin}" if loop.begin != 0 else "") + (f" span {loop.span}" if loop.span is not None else "")
+
+
 def _loop(loop: Loop) -> Iterator[Marked]:
     results = f"{_definitions(carry.result for carry in loop.carries)} = " if loop.carries else ""
-    window = (f" from {loop.begin}" if loop.begin != 0 else "") + (
-        f" span {loop.span}" if loop.span is not None else ""
-    )
+    window = _window(loop)
     order = (f" lanes {loop.lanes}" if loop.lanes != 1 else "") + (f" chain {loop.chain}" if loop.chain else "")
     carries = f" carry({', '.join(map(_carry, loop.carries))})" if loop.carries else ""
     yield loop, f"{results}{loop.kind} {loop.axis} < {loop.extent}{window}{order}{carries} {{"
@@ -210,7 +212,7 @@ def _loop(loop: Loop) -> Iterator[Marked]:
 
 def _contract(contract: Contract) -> Iterator[Marked]:
     m, n, k = contract.extents
-    axes = f"{contract.m} < {m}, {contract.n} < {n}, {contract.k} < {k} by {contract.block_k}"
+    axes = f"{contract.m} < {m}, {contract.n} < {n}, {contract.k} < {k}{_window(contract)} by {contract.block_k}"
     yield contract, f"{_define(contract.acc)} = contract {axes} {{"
     for side, operand in (("left", contract.left), ("right", contract.right)):
         yield None, f"{_INDENT}{side} {{"

@@ -214,9 +214,12 @@ class _KernelVerifier(KnownNames):
     def window(self, loop: Loop) -> None:
         if loop.is_whole:
             return
-        self.extent(loop, loop.begin)
         if loop.kind == "parallel":
             self.fail(loop, "a parallel loop runs over all of its axis")
+        self.window_form(loop)
+
+    def window_form(self, loop: Loop | Contract) -> None:
+        self.extent(loop, loop.begin)
         if not is_natural(loop.begin, self.axes):
             self.fail(loop, f"the begin {loop.begin} may be negative")
         if loop.span is not None and loop.span < 1:
@@ -262,6 +265,10 @@ class _KernelVerifier(KnownNames):
             self.fail(contract, "a contraction does not stand inside of lanes")
         if contract.block_k < 1:
             self.fail(contract, "block_k is at least 1")
+        self.window_form(contract)
+        blocks, rest = divmod(contract.span or contract.block_k, contract.block_k)
+        if rest or blocks & (blocks - 1):
+            self.fail(contract, "a span of steps is a power of two of blocks")
         axes = (contract.m, contract.n, contract.k)
         for axis, extent in zip(axes, contract.extents, strict=True):
             self.extent(contract, extent)

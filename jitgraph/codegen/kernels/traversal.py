@@ -17,8 +17,8 @@ def dims_of(statement: Statement) -> tuple[DimLike, ...]:
             return (index,)
         case Loop(extent=extent, begin=begin):
             return (extent, begin)
-        case Contract(extents=extents):
-            return extents
+        case Contract(extents=extents, begin=begin):
+            return (*extents, begin)
         case Attend(extents=extents, window=window):
             return (*extents, *window)
     return ()
@@ -61,6 +61,7 @@ def map_dims(statement: Statement, change: Callable[[DimLike], DimLike]) -> Stat
             return replace(
                 statement,
                 extents=(m, n, k),
+                begin=change(statement.begin),
                 left=replace(statement.left, body=body(statement.left.body)),
                 right=replace(statement.right, body=body(statement.right.body)),
                 epilogue=body(statement.epilogue),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jitgraph.codegen.kernels.index import offset
-from jitgraph.codegen.kernels.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
+from jitgraph.codegen.lower.product_parts import Product, lower_product
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
@@ -16,7 +18,6 @@ from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
-from jitgraph.ops.blocks import BLOCK_STEPS
 
 
 def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
@@ -65,22 +66,23 @@ def lower_dot(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     split = recorder.ranges.split
-    kinds: list[LoopKind] = ["parallel"] * len(batch_shape)
-    with recorder.loops(kinds, batch_shape) as at:
 
-        def operand(side: int, position: DimLike, shape: tuple[DimLike, ...], k: DimLike) -> Var:
-            axes = (*batch[side], *free[side], *contract[side])
-            index = dict(zip(axes, (*at, *split(position, shape), *split(k, k_shape)), strict=True))
-            return _operand(values, node.inputs[side], tuple(index[axis] for axis in range(len(index))))
+    def operand(side: int, at: Index, position: DimLike, shape: tuple[DimLike, ...], k: DimLike) -> Var:
+        axes = (*batch[side], *free[side], *contract[side])
+        index = dict(zip(axes, (*at, *split(position, shape), *split(k, k_shape)), strict=True))
+        return _operand(values, node.inputs[side], tuple(index[axis] for axis in range(len(index))))
 
-        recorder.contract(
-            (dims.product(m_shape), dims.product(n_shape), dims.product(k_shape)),
-            lambda m, k: operand(0, m, m_shape, k),
-            lambda k, n: operand(1, n, n_shape, k),
-            lambda m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
-            accumulator(left.dtype),
-            BLOCK_STEPS,
-        )
+    product = Product(
+        batch_shape,
+        (dims.product(m_shape), dims.product(n_shape), dims.product(k_shape)),
+        lambda at, m, k: operand(0, tuple(at), m, m_shape, k),
+        lambda at, k, n: operand(1, tuple(at), n, n_shape, k),
+        lambda at, m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
+        accumulator(left.dtype),
+        is_loaded=all(_is_loaded(values, value) for value in node.inputs),
+        is_stored=[value for value, _ in group.outputs] == [node.output],
+    )
+    lower_product(builder, recorder, product)
     builder.launch(recorder, group.name)
 
 
@@ -100,22 +102,22 @@ def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     split = recorder.ranges.split
-    with recorder.loops(["parallel", "parallel"], (images, groups)) as (image, part):
-        of_group = channels // groups
+    of_group = channels // groups
 
-        def weight(m: DimLike, k: DimLike) -> Var:
-            return _operand(values, w, (part * of_group + m, *split(k, window)))
+    def weight(at: Sequence[DimLike], m: DimLike, k: DimLike) -> Var:
+        return _operand(values, w, (at[1] * of_group + m, *split(k, window)))
 
-        def pixel(k: DimLike, n: DimLike) -> Var:
-            channel, *taps = split(k, window)
-            places, inside = _source(recorder, node, split(n, place_shape), taps)
-            return _operand(values, x, (image, part * window[0] + channel, *places), inside)
+    def pixel(at: Sequence[DimLike], k: DimLike, n: DimLike) -> Var:
+        channel, *taps = split(k, window)
+        places, inside = _source(recorder, node, split(n, place_shape), taps)
+        return _operand(values, x, (at[0], at[1] * window[0] + channel, *places), inside)
 
-        def epilogue(m: DimLike, n: DimLike, acc: Var) -> None:
-            _epilogue(values, node, group, (image, part * of_group + m, *split(n, place_shape)), acc)
+    def epilogue(at: Sequence[DimLike], m: DimLike, n: DimLike, acc: Var) -> None:
+        _epilogue(values, node, group, (at[0], at[1] * of_group + m, *split(n, place_shape)), acc)
 
-        extents = (of_group, dims.product(place_shape), dims.product(window))
-        recorder.contract(extents, weight, pixel, epilogue, accumulator(x.dtype), BLOCK_STEPS)
+    extents = (of_group, dims.product(place_shape), dims.product(window))
+    product = Product((images, groups), extents, weight, pixel, epilogue, accumulator(x.dtype))
+    lower_product(builder, recorder, product)
     builder.launch(recorder, group.name)
 
 

@@ -160,8 +160,13 @@ class KernelRecorder(StatementRecorder):
         epilogue: Callable[[DimLike, DimLike, Var], None],
         accumulator: DType,
         block_k: int,
+        begin: DimLike = 0,
+        span: int | None = None,
     ) -> None:
-        """``acc[m, n] = sum over k of left(m, k) * right(k, n)``, and ``epilogue(m, n, acc)`` for every m and n."""
+        """``acc[m, n] = sum over k of left(m, k) * right(k, n)``, and ``epilogue(m, n, acc)`` for every m and n.
+
+        ``begin`` and ``span`` are those of ``kernel.Contract``.
+        """
         names = [self._new_axis() for _ in range(3)]
         axes: list[DimLike] = [Dim.name(name) for name in names]
         for name, extent in zip(names, extents, strict=True):
@@ -183,7 +188,7 @@ class KernelRecorder(StatementRecorder):
         acc = self.var(accumulator)
         epilogue(m, n, acc)
         body = self._close()
-        statement = Contract(names[0], names[1], names[2], extents, first, second, acc, body, block_k)
+        statement = Contract(names[0], names[1], names[2], extents, first, second, acc, body, block_k, begin, span)
         self._write(statement, len(self._blocks) - 1)
 
     def attend(

@@ -163,7 +163,7 @@ class Selector:
                 self.copy([(a, b) for a, b in pairs if isinstance(a, Storage) and isinstance(b, Storage) and a != b])
                 places = found
             case _ if node.regions and "one_kernel" not in node.op.traits:
-                (body,) = node.regions
+                body = node.regions[0]
                 places = self.region(body, dict(zip(body.inputs, operands, strict=True)), places)
             case _:
                 self._group(node, held, dict(zip(node.outputs, places, strict=True)), used, wanted, written)

@@ -16,6 +16,7 @@ from jitgraph.nn.functional.activation import (
     softplus,
     tanh,
 )
+from jitgraph.nn.functional.folding import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
 from jitgraph.nn.functional.linear import conv1d, conv2d, conv3d, embedding, linear, scaled_dot_product_attention
 from jitgraph.nn.functional.loss import (
     binary_cross_entropy,
@@ -30,14 +31,17 @@ from jitgraph.nn.functional.loss import (
 )
 from jitgraph.nn.functional.normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
 from jitgraph.nn.functional.pooling import adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d, pad
+from jitgraph.nn.functional.resampling import affine_grid, grid_sample, interpolate
 
 __all__ = [
     "adaptive_avg_pool2d",
+    "affine_grid",
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -46,9 +50,12 @@ __all__ = [
     "dropout",
     "elu",
     "embedding",
+    "fold",
     "gelu",
+    "grid_sample",
     "group_norm",
     "hardtanh",
+    "interpolate",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -62,6 +69,8 @@ __all__ = [
     "normalize",
     "one_hot",
     "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "relu",
     "relu6",
     "rms_norm",
@@ -72,4 +81,5 @@ __all__ = [
     "softmax",
     "softplus",
     "tanh",
+    "unfold",
 ]

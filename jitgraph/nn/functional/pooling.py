@@ -12,6 +12,7 @@ from jitgraph.ir.op import Op
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.manipulation import pad as numpy_pad
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -122,11 +123,11 @@ def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
 
 
 def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | int | None = None) -> Tensor:
-    """x with elements of ``value`` (0) around it: ``pad`` is (before, after) of the last axis, then of the one before.
+    """x with elements around it: ``pad`` is (before, after) of the last axis, then of the one before.
 
-    Negative numbers cut elements off.
+    ``mode``: constant (``value``, or 0), reflect, replicate, circular, and jg.pad's others. Negative numbers cut
+    elements off.
     """
-    _plain("pad", mode=(mode, "constant"))
     operand = lifting.value_of(input)
     ndim = len(operand.shape)
     if len(pad) % 2 or len(pad) > 2 * ndim:
@@ -137,6 +138,8 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
     stops = tuple(size - max(-high, 0) for size, (_, high) in zip(operand.shape, widths, strict=True))
     if any(starts) or stops != operand.shape:
         operand = ops.slice(operand, starts=starts, stops=stops, strides=(1,) * ndim)
+    if mode != "constant":
+        return numpy_pad(wrap(operand), [(max(low, 0), max(high, 0)) for low, high in widths], mode=mode)
     filler = lifting.constant(0 if value is None else value, operand.dtype)
     low, high = (tuple(max(width[side], 0) for width in widths) for side in (0, 1))
     return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * ndim))

@@ -83,6 +83,9 @@ class CudaBuffer:
         if self.size:
             self.device.staging.to_host(address, self.address, self.size, self.stream)
             self.device.look()
+        elif self.doubt is not None:  # there is nothing to copy, but something that may have failed
+            self.device.context.enter().synchronize_stream(self.stream)
+            self.device.look()
         if self.doubt is not None:
             require(self.doubt, self, self.device.name)
 

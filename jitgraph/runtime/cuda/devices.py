@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -14,6 +15,7 @@ from jitgraph.runtime import forks, imports
 from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda import pycuda_driver
 from jitgraph.runtime.cuda.context import AFTER, FORKED, DeviceContext
+from jitgraph.runtime.cuda.cublas import CublasProducts
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.memory import DeviceAllocator
 from jitgraph.runtime.cuda.modules import Modules
@@ -41,6 +43,10 @@ class Device:
         self.loaded: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """What executables have on this device, for as long as they live (``executable.py``)."""
 
+        self._products: CublasProducts | None = None
+        self._has_asked = False
+        self._lock = forks.lock()
+
         self.emitter: Any = None
         """Who applies ops at once on this device, once one was."""
 
@@ -51,6 +57,26 @@ class Device:
         """Wait for all work of the device, and raise what a check in it has found."""
         self.context.synchronize()
         self.look()
+
+    @property
+    def products(self) -> CublasProducts | None:
+        """The library for large products; None where it is not installed, or does not serve this device."""
+        if not self._has_asked:
+            with self._lock:
+                if not self._has_asked:
+                    self._products, self._has_asked = self._find_products(), True
+        return self._products
+
+    def _find_products(self) -> CublasProducts | None:
+        library = self.context.enter().cublas()
+        if library is None:
+            return None
+        try:
+            return CublasProducts(library)
+        except CudaError as error:
+            why = f"{library.name} does not serve {self.name} ({error.message})"
+            warnings.warn(f"{why}: kernels of jitgraph's own take its place", RuntimeWarning, stacklevel=2)
+            return None
 
     def look(self) -> None:
         """Raise what a check has found in work that is done by now."""
@@ -68,6 +94,8 @@ class Device:
         self.loaded.clear()
         self.emitter = None
         self.capturing.close()
+        if self._products is not None:
+            self._products.close()
         self.reports.close(self.context.driver)
         self.pinned.close()
         self.modules.close()

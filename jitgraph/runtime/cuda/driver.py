@@ -10,6 +10,8 @@ import ctypes
 from typing import Final
 
 from jitgraph.errors import DeviceError
+from jitgraph.runtime.cuda import cublas
+from jitgraph.runtime.cuda.cublas import CublasLibrary
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
 from jitgraph.runtime.cuda.driver_table import DriverTable
 
@@ -191,6 +193,10 @@ class Driver(DriverTable):
         self.call("cuMemsetD8Async", target, byte, size, stream, asked=f"filling {size} bytes of the device")
 
     # --- code ----------------------------------------------------------------------------------------------------
+
+    def cublas(self) -> CublasLibrary | None:
+        """cuBLASLt for the devices of this driver; None where it is not installed."""
+        return cublas.load()
 
     def describe(self, ptx: bytes, llvm_ir: str) -> None:
         """Say which LLVM IR some PTX was made of: a GPU runs the PTX, a simulator the IR."""

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.errors import DeviceError
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader
 from jitgraph.runtime.cuda import buffers as memory
+from jitgraph.runtime.cuda import cublas
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.doubts import Doubt, joined
@@ -23,7 +25,7 @@ from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
 from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
-from jitgraph.runtime.device_parts import DeviceParts
+from jitgraph.runtime.device_parts import LIBRARY_FAILED, DeviceParts, LibraryProduct
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
@@ -42,6 +44,7 @@ class _OnDevice:
     def __init__(self, device: Device, parts: DeviceParts) -> None:
         module = device.modules.load(parts.ptx, parts.llvm_ir)
         self.handles = [module.function(name).handle for name in parts.functions]
+        self.handles += [_prepared(device, product) for product in parts.products]
         self.constants = [_uploaded(device, array) for array in parts.constants]
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
         self.host_address = ctypes.addressof(self.host)
@@ -137,7 +140,7 @@ class CudaExecutable(Executable):
         context = device.context
         driver, stream = context.enter(), context.stream
         loaded.be_seen_by(stream)
-        doubt = record = None
+        doubt = record = pinned = None
         if self.parts.reports:
             doubt = Doubt(is_open=True)
             record = device.reports.take(driver, stream, self._failed_check(location), doubt)
@@ -179,11 +182,14 @@ class CudaExecutable(Executable):
                 addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
             again = not taken and not self.signature.prints
             self._enter(driver, call, addresses, record, stream, again=again)
-            if pinned is not None:  # after an error a copy to it may still be under way
+            if pinned is not None:
                 device.pinned.give_back(pinned)
+                pinned = None
         except BaseException:
             if record is not None:
                 device.reports.forget(record)
+            if pinned is not None:  # a copy to it may still be under way
+                device.pinned.give_back_behind(pinned, stream)
             raise
         if doubt is not None:
             for made in outputs:
@@ -241,6 +247,8 @@ class CudaExecutable(Executable):
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after
+        if code < LIBRARY_FAILED:
+            raise cublas.error(LIBRARY_FAILED - code, f"{self.signature.name}: launch {state.error.check_id}")
         if code < 0:
             raise driver.error(-code, f"{self.signature.name}: launch {state.error.check_id}")
         if code != loader.OK:
@@ -310,6 +318,13 @@ class CudaExecutable(Executable):
             return check_error(check if check.location else check.but_with(location=location), index, bound)
 
         return describe
+
+
+def _prepared(device: Device, product: LibraryProduct) -> int:
+    products = device.products
+    if products is None:
+        raise DeviceError(f"{device.name} has no cuBLASLt, for which this code was made", hint="compile it again")
+    return products.prepared(product)
 
 
 def _uploaded(device: Device, array: Any) -> CudaBuffer:

@@ -33,8 +33,10 @@ CAPTURE_UNJOINED: Final = 904
 CAPTURE_IMPLICIT: Final = 906
 CAPTURED_EVENT: Final = 907
 CAPTURE_WRONG_THREAD: Final = 908
+UNKNOWN: Final = 999
 
 TEXTS: Final[dict[int, tuple[str, str]]] = {
+    UNKNOWN: ("CUDA_ERROR_UNKNOWN", "unknown error"),
     SUCCESS: ("CUDA_SUCCESS", "no error"),
     INVALID_VALUE: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     OUT_OF_MEMORY: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),

@@ -192,6 +192,10 @@ class DriverState:
                 self.failures.append(error)
                 self.notes.append(error.message)
                 self.error = _code(error)
+            except KeyboardInterrupt:
+                self.notes.append("it was interrupted")
+                self.error = LAUNCH_FAILED  # and nobody takes what it has left for results
+                raise
 
         return work
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jitgraph.tensor.functions import (
     creation,
     elementwise,
+    later,
     linear_algebra,
     manipulation,
     method,
@@ -14,18 +15,20 @@ from jitgraph.tensor.functions import (
 
 _MODULES = (elementwise, reductions, linear_algebra, shapes, manipulation, creation)
 
-FUNCTIONS = {
+_LOADED = {
     name: value
     for module in _MODULES
     for name, value in vars(module).items()
     if not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == module.__name__
 }
-FUNCTIONS = {name: value for name, value in FUNCTIONS.items() if hasattr(value, "__wrapped__")}
+FUNCTIONS = later.ArrayFunctions({name: value for name, value in _LOADED.items() if hasattr(value, "__wrapped__")})
+later.attach()
 
 __all__ = [
     "FUNCTIONS",
     "creation",
     "elementwise",
+    "later",
     "linear_algebra",
     "manipulation",
     "method",

@@ -312,9 +312,14 @@ isfinite = _question("isfinite", "isfinite", "True where x is neither infinite n
 
 
 @method
-def astype(x: TensorLike, dtype: Any) -> Tensor:
-    """x in another dtype: float to integer truncates and saturates, NaN gives 0; integers wrap."""
-    return _casts[dtypes.canonical(dtype)](x)  # type: ignore[no-any-return]
+def astype(x: TensorLike, dtype: Any, *, copy: bool = True, device: str | None = None) -> Tensor:
+    """x in another dtype: float to integer truncates and saturates, NaN gives 0; integers wrap.
+
+    copy: False gives x itself where nothing changes, True a handle of its own. device: as in ``x.to``.
+    """
+    target = dtypes.canonical(dtype)
+    found: Tensor = x if not copy and isinstance(x, Tensor) and x.dtype == target else _casts[target](x)
+    return found if device is None else found.to(device=device)
 
 
 def _casting(dtype: dtypes.DType) -> NativeFunction:

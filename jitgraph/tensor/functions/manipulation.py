@@ -257,23 +257,6 @@ def _rolled(value: Any, shift: int, axis: int) -> Any:
 
 
 @method
-def repeat(x: TensorLike, repeats: int, axis: int | None = None) -> Tensor:
-    """Each slice along ``axis`` repeated in place; without an axis each element of the flat tensor."""
-    value = lifting.value_of(x)
-    if axis is None:
-        value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
-    number = axis_of(axis, len(value.shape), "repeat")
-    repeats = scalars.python_int(repeats)
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
-        raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
-    before, size, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
-    wide = (*before, size, repeats, *after)
-    kept = tuple(i for i in range(len(wide)) if i != number + 1)
-    spread = ops.broadcast(value, shape=wide, axes=kept)
-    return wrap(ops.reshape(spread, shape=(*before, size * repeats, *after)))
-
-
-@method
 def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)
@@ -315,19 +298,46 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 @method
-def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float | int = 0) -> Tensor:
-    """x with ``(before, after)`` elements of ``value`` around each axis.
+def pad(
+    x: TensorLike,
+    widths: int | Sequence[int] | Sequence[tuple[int, int]],
+    value: float | int = 0,
+    *,
+    mode: str = "constant",
+) -> Tensor:
+    """x with ``(before, after)`` elements around each axis; one pair, or one number, stands for all.
 
+    ``mode``: constant (``value``), edge or replicate, reflect, symmetric (which repeats the edge), wrap or circular.
     ShapeError where there are not two widths for each axis, or where one is negative.
     """
     operand = lifting.value_of(x)
-    if len(widths) != operand.type.ndim:
-        raise ShapeError(f"pad: {len(widths)} widths for a tensor of rank {operand.type.ndim}")
-    if not all(isinstance(width, Sequence) and len(width) == 2 for width in widths):
-        raise ShapeError(f"pad takes (before, after) for each axis, not {widths!r}", hint="jg.pad(x, ((1, 1), (0, 0)))")
+    pairs = _width_pairs(widths, operand.type.ndim)
+    if mode != "constant":
+        from jitgraph.tensor.functions import padding  # here, as few programs need it
+
+        kind = padding.mode_of(mode)
+        with placement.beside(operand):
+            return wrap(padding.padded(operand, pairs, kind))
     filler = lifting.constant(value, operand.type.dtype)
-    low, high = tuple(int(w[0]) for w in widths), tuple(int(w[1]) for w in widths)
-    return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(widths)))
+    low, high = tuple(w[0] for w in pairs), tuple(w[1] for w in pairs)
+    return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(pairs)))
+
+
+def _width_pairs(widths: Any, rank: int) -> list[tuple[int, int]]:
+    """Two widths for each axis, none of them negative."""
+    given = widths if isinstance(widths, Sequence) else (widths, widths)
+    if len(given) == 2 and not any(isinstance(width, Sequence) for width in given):
+        given = [given] * rank
+    elif len(given) == 1 and isinstance(given[0], Sequence):
+        given = list(given) * rank
+    if len(given) != rank:
+        raise ShapeError(f"pad: {len(given)} widths for a tensor of rank {rank}")
+    if not all(isinstance(width, Sequence) and len(width) == 2 for width in given):
+        raise ShapeError(f"pad takes (before, after) for each axis, not {widths!r}", hint="jg.pad(x, ((1, 1), (0, 0)))")
+    pairs = [(int(scalars.python_int(low)), int(scalars.python_int(high))) for low, high in given]
+    if min((min(pair) for pair in pairs), default=0) < 0:
+        raise ShapeError(f"pad: a width of {pairs} is negative", hint="a slice cuts elements off")
+    return pairs
 
 
 @method

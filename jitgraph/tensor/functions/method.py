@@ -13,38 +13,28 @@ from jitgraph.tensor.tensor import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OTHER_KEYWORDS = {
-    "a_max": "max",
-    "a_min": "min",
-    "axes": "axis",
-    "ddof": "correction",
-    "decimals": "jg.round(x * 10**n) / 10**n",
-    "dim": "axis",
-    "keepdim": "keepdims",
-    "dims": "axis",
-    "other": "the second argument by position",
-    "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
-    "size": "the shape, the first argument",
-    "unbiased": "correction=1, or correction=0 for unbiased=False",
-    "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
-}
-
 
 def array_function(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which also tells users of PyTorch's ``dim=`` what to write here."""
+    """``function``, which says of other libraries' keywords what to write here."""
     code = function.__code__
-    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    foreign = {keyword: form for keyword, form in _OTHER_KEYWORDS.items() if keyword not in own}
+    own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if kwargs:
-            for keyword, form in foreign.items():
-                if keyword in kwargs:
-                    raise JitgraphError(f"{function.__name__}: {keyword}= is not a parameter\n  hint: write {form}")
+        if kwargs and not own.issuperset(kwargs):
+            _explain_keywords(function.__name__, kwargs.keys() - own)
         return function(*args, **kwargs)
 
     return call
+
+
+def _explain_keywords(name: str, keywords: set[str]) -> None:
+    """JitgraphError for a keyword of NumPy, the Array API or PyTorch; Python's own error follows for any other."""
+    from jitgraph.migration_hints import keyword_advice  # here, as only errors read them
+
+    for keyword in sorted(keywords):
+        if advice := keyword_advice(name, keyword):
+            raise JitgraphError(f"{name}: {keyword}= is not a parameter\n  hint: write {advice}")
 
 
 def method(function: Callable[P, R]) -> Callable[P, R]:

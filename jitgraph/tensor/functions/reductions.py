@@ -270,20 +270,47 @@ def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
     return wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
 
 
+def _summands(x: TensorLike, dtype: Any) -> Any:
+    value = lifting.value_of(x)
+    return _accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
+
+
 @method
-def cumsum(x: TensorLike, axis: int | None = None) -> Tensor:
+def cumsum(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Running sum along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
-    return _running(ops.cumsum, _accumulator(lifting.value_of(x)), axis, "cumsum")
+    return _running(ops.cumsum, _summands(x, dtype), axis, "cumsum")
 
 
 @method
-def cumprod(x: TensorLike, axis: int | None = None) -> Tensor:
+def cumprod(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Running product along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
-    return _running(ops.cumprod, _accumulator(lifting.value_of(x)), axis, "cumprod")
+    return _running(ops.cumprod, _summands(x, dtype), axis, "cumprod")
 
 
-cumulative_sum = cumsum
-cumulative_prod = cumprod
+def _from(initial: int, result: Tensor, axis: int | None) -> Tensor:
+    """A running result with what it is of no elements put first."""
+    value = result.value
+    number = 0 if axis is None else axis_of(axis, value.type.ndim, "cumulative")
+    first = lifting.repeated(initial, value.dtype, tuple(1 if i == number else n for i, n in enumerate(value.shape)))
+    return wrap(ops.concat(*lifting.together(first, value), axis=number))
+
+
+@method
+def cumulative_sum(
+    x: TensorLike, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """As ``cumsum``; with ``include_initial`` a 0 stands before, so that there is one element more."""
+    result = cumsum(x, axis, dtype=dtype)
+    return _from(0, result, axis) if include_initial else result
+
+
+@method
+def cumulative_prod(
+    x: TensorLike, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """As ``cumprod``; with ``include_initial`` a 1 stands before, so that there is one element more."""
+    result = cumprod(x, axis, dtype=dtype)
+    return _from(1, result, axis) if include_initial else result
 
 
 def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tensor, Tensor]:
@@ -364,8 +391,8 @@ def argsort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: 
 
 
 @method
-def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest (or smallest) elements along ``axis`` in order, and their indices (int64)."""
+def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) elements along ``axis`` and their indices (int64), always in order."""
     size = lifting.value_of(x).type.shape[axis_of(axis, lifting.value_of(x).type.ndim, "topk")]
     if isinstance(size, int) and not 0 <= k <= size:
         raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")

@@ -16,15 +16,18 @@ from jitgraph.ops import rules
 from jitgraph.tensor import direct, lifting
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.functions.method import axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
 
 @method
-def reshape(x: TensorLike, *shape: Any) -> Tensor:
-    """The same elements in row-major order in another shape; one size may be -1."""
-    wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+def reshape(x: TensorLike, shape: Any = (), *more: Any, copy: bool | None = None) -> Tensor:
+    """The same elements in row-major order in another shape, a tuple or sizes one by one; one size may be -1.
+
+    ``copy`` is the Array API's, and makes no difference: a value is never changed in place.
+    """
+    wanted = shape if isinstance(shape, tuple | list) and not more else (shape, *more)
     if set(map(type, wanted)) <= {int}:
         return _reshapes[tuple(wanted)](x)  # type: ignore[no-any-return]
     return _reshape(x, wanted)
@@ -146,7 +149,7 @@ def _transposing(axes: tuple[int, ...]) -> NativeFunction:
 _transposes = DirectCalls(_transposing)
 
 
-@array_function
+@method
 def matrix_transpose(x: Tensor) -> Tensor:
     """The last two axes swapped."""
     return x.mT

@@ -33,6 +33,7 @@ _CONSTANT_BY_NAME: Final = frozenset(
     [
         *("datetime.date", "datetime.time", "datetime.timedelta", "datetime.tzinfo", "decimal.Decimal", "uuid.UUID"),
         *("fractions.Fraction", "pathlib.PurePath", "re.Pattern", "re.Match"),
+        "numpy._ArrayFunctionDispatcher",  # a function of NumPy's, which does the same whatever its attributes say
     ]
 )
 

@@ -39,7 +39,8 @@ def require_one_place(place: str, graph: Graph, inputs: Sequence[Input], handles
         if found == place or (found == CPU and (is_number or is_state)):
             continue
         text = handle.text if handle is not None else value.hint or "an array"
+        way = f'x.to("{place}") brings x' if handle is not None else f'jg.asarray(x, device="{place}") brings an array'
         raise DeviceError(
             f"{graph.name} of tensors on different devices: {first} and {text} ({value.type}) on {found}",
-            hint=f'x.to("{place}") brings x to the other',
+            hint=f"{way} to the other",
         )

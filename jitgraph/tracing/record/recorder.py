@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from jitgraph import dtypes, ops
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DeviceError, JitgraphError, TraceError
+from jitgraph.errors import DeviceError, JitgraphError, TraceError, withdraw
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
@@ -25,6 +25,7 @@ from jitgraph.records import dataclass
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
+from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
@@ -224,8 +225,11 @@ class Recorder:
         """The shadow of a handle from outside."""
         state = self.states.get(id(handle))
         if state is None:
-            if isinstance(handle._value, TracedValue) and not self._is_inside(handle._value.trace):
-                raise handle._value.leaked()
+            value = handle._value
+            if isinstance(value, TracedValue) and not self._is_inside(value.trace):
+                raise value.leaked()
+            if hasattr(value, "trailing"):
+                value.outside(handle)
             state = self.states[id(handle)] = HandleState(handle)
         return state
 
@@ -369,11 +373,14 @@ class Recorder:
                 f"{what} needs a value that depends on a Python float, which is an input of the traced function",
                 hint="name the argument in static_argnames, or use jg.where instead of an if",
             )
-        raise ConcretisationError(
+        error = ConcretisationError(
             f"{what} needs the value of a traced tensor {self.read(handle).type}; it is known only when the graph runs",
             hint="use @jg.script for an if or while on tensors, or jg.where; write jg.exp for math.exp and the like; "
             "call numpy() and item() outside",
         )
+        if what == "bool()" and _asks_whether_lazy():
+            withdraw(error)
+        raise error
 
     def text_of(self, handle: Tensor, conversion: str, form: str = "") -> str:
         """The text of a tensor: a mark in that of a print, else what says that it is traced, or an error."""
@@ -390,6 +397,14 @@ class Recorder:
     def host_float(self, mapping: Any, key: Any) -> Any:
         """``mapping[key]``, a Python float, as a 0-d input that is read again at each call."""
         raise NotImplementedError
+
+
+def _asks_whether_lazy() -> bool:
+    """Whether ``is_lazy_array`` of array_api_compat asks, which takes a refusal for the answer yes, and rightly so."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame.f_code.co_name == "is_lazy_array" and "array_api_compat" in frame.f_code.co_filename
 
 
 def text_too_early() -> TraceError:

@@ -105,9 +105,12 @@ APART: Final = {
     "constant": "a buffer that is there",
     "check": "one bool",
     "scan": "its steps come one after another",
+    "scatter_product": "a loop over its factors",
     "while": "its steps come one after another",
     "cond": "what is in it",
     "call": "what is in it",
+    "custom_gradient": "what is in it",
+    "recompute": "what is in it",
     "fused": "what is in it",
     "optimization_barrier": "no launch of its own",
 }
@@ -147,7 +150,11 @@ def _like_a_sample(name: str) -> tuple[Operands, dict[str, Any]]:
     if "axis" in attrs:
         attrs["axis"] = 0
     arrays = [np.asarray(x) for x in sample.inputs]
-    return [(array.dtype, (LONG,) if array.ndim else ()) for array in arrays], attrs
+    keys = [array.dtype == dtypes.uint64 and array.shape == (2,) for array in arrays]
+    if any(keys) and "shape" in attrs:
+        attrs["shape"] = (LONG,)
+    shapes = [(2,) if key else (LONG,) if array.ndim else () for array, key in zip(arrays, keys, strict=True)]
+    return [(array.dtype, shape) for array, shape in zip(arrays, shapes, strict=True)], attrs
 
 
 def rows_of(name: str, target: Target = SM_90) -> Iterator[Row]:

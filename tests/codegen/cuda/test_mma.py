@@ -72,6 +72,8 @@ def test_products_are_near_those_in_order(dtype: DType, shape: str, monkeypatch:
     monkeypatch.setattr(mma, "SHAPES", (SHAPES[shape],))
     per_panel = 64 // dtype.itemsize
     ways = ((3 * per_panel, "", 8), (2 * per_panel + 5, "lr", 5), (5 * per_panel + 8, "r", 0), (4, "l", 1))
+    if dtype.itemsize == 1 and shape != "32x32":  # bytes that are computed leave no registers for so many sums
+        ways = ways[2:3]
     for k, turned, more in ways if _LONG else ways[1:3]:
         m, n = rows + more, columns - more
         left, right = operands(dtype, m, k, n, turned)

@@ -26,7 +26,7 @@ from tests.codegen.cuda.launched import code_of, run, schedule_of
 from tests.codegen.cuda.planned import Planned
 from tests.op_loop import Case, cases, label, require_same, samples_by_names, samples_of
 
-CONTROL = {"cond", "scan", "while"}
+CONTROL = {"cond", "scan", "scatter_product", "while"}
 """Ops whose launches the host's entry decides about."""
 
 ALL = [case for case in cases() if OPS[case[0]].lowering != "host"]  # refused: ``tests/linalg``

@@ -69,6 +69,7 @@ CASES: dict[str, Case] = {
     "cumsum": of_floats(lambda x: (cumsum(x, axis=0), cumsum(x, axis=1)), (20, 13)),
     "cumsum of one row": of_floats(lambda x: cumsum(x, axis=0), (2100,)),
     "product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (9, 400), (400, 7)),
+    "long product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (3, 1700), (1700, 2)),
     "scatter": (
         scattered,
         [(float32, (6, 4)), (int64, (30,)), (float32, (30, 4))],
@@ -87,6 +88,8 @@ ASKED: dict[str, tuple[str, ...]] = {
     "tiles": ("transposed",),
     "sorting": ("sort",),
     "rows_in_chunks": ("cumsum of one row",),
+    "products": ("long product",),
+    "library": ("product",),
     "scattering": ("scatter", "scatter of the last"),
 }
 """The decisions, and cases whose schedules differ by them."""

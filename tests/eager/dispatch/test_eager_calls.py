@@ -332,7 +332,8 @@ def test_references_and_memory_stay_level(name: str) -> None:
         run()
     gc.collect()
     after = len(gc.get_objects()), sys.getrefcount(None), sys.getrefcount(jg.Tensor), sys.getrefcount(0), resident()
-    for kept, found in zip(before[:4], after[:4], strict=True):
+    assert after[0] - before[0] < 100  # there may be fewer: what other tests left goes, too
+    for kept, found in zip(before[1:4], after[1:4], strict=True):
         assert abs(found - kept) < 100
     assert after[4] - before[4] < 16 << 20
     assert (served() - hits >= rounds) == (name != "declined")

@@ -78,7 +78,7 @@ def test_references_and_memory_stay_level(name: str) -> None:
         run()
     gc.collect()
     after = len(gc.get_objects()), sys.getrefcount(None), sys.getrefcount(jg.Tensor), resident()
-    assert abs(after[0] - before[0]) < 100
+    assert after[0] - before[0] < 100  # there may be fewer: what other tests left goes, too
     assert abs(after[1] - before[1]) < 100
     assert abs(after[2] - before[2]) < 100
     assert after[3] - before[3] < 16 << 20  # other threads and the heap's own order take some, whatever the rounds

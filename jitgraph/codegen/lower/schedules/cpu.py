@@ -58,5 +58,7 @@ CPU: Final = Nests(
         sorting=SortSizes(longest_merged=40, digit_bits=8),
         scattering=None,  # updates are made one after another, in few instructions each
         rows_in_chunks=None,
+        products=None,  # threads share their steps nowhere
+        library=None,
     ),
 )

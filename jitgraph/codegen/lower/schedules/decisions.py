@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from jitgraph.codegen.kernels.kernel import LoopKind
+from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 
@@ -125,11 +126,25 @@ class Scattering:
 
 
 @dataclass(frozen=True)
+class ProductParts:
+    """When a product of few elements over many steps is cut into parts of its steps (``lower/product_parts.py``).
+
+    Elements of a product are few where they make at most half of ``tiles`` tiles of ``side`` x ``side``; steps are many
+    from ``least_steps`` on. There are then up to ``tiles`` tiles in all parts together.
+    """
+
+    side: int
+    tiles: int
+    least_steps: int
+
+
+@dataclass(frozen=True)
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
-    cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration.
+    cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration. ``products``
+    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/product_parts.py``).
     """
 
     independent: Independent
@@ -141,3 +156,5 @@ class Decisions:
     sorting: SortSizes | SortTiles
     scattering: Scattering | None
     rows_in_chunks: int | None
+    products: ProductParts | None
+    library: LibraryProducts | None

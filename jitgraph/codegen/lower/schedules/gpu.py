@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from jitgraph.codegen.kernels.library_sizes import LARGE
 from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
@@ -15,6 +16,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     Decisions,
     Keeping,
     PartSizes,
+    ProductParts,
     Scattering,
     SharedTiles,
     SortTiles,
@@ -52,6 +54,10 @@ GPU: Final = Nests(
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
         scattering=_SCATTERING,
         rows_in_chunks=1 << 15,  # more fill the device
+        # A tile's block is one of two or more that stand side by side on each of a hundred processors or so. Merging
+        # is one launch more, which takes as long as some hundreds of steps.
+        products=ProductParts(side=64, tiles=128, least_steps=1536),
+        library=None,
     ),
 )
 
@@ -59,3 +65,6 @@ GPU_IN_ANY_ORDER: Final = replace(
     GPU, decisions=replace(GPU.decisions, scattering=replace(_SCATTERING, any_order=True))
 )
 """For targets whose sums go in any order."""
+
+GPU_WITH_LIBRARY: Final = replace(GPU_IN_ANY_ORDER, decisions=replace(GPU_IN_ANY_ORDER.decisions, library=LARGE))
+"""For those of them that have a library for large products."""

@@ -1,0 +1,68 @@
+"""Errors of jg.special's functions in ulp against mpmath: ``python bench/accuracy_special.py [points]``, a table.
+
+float64 at random points of the ranges below, float32 at as many; an ulp is that of the exact result.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+import jitgraph as jg
+
+mp.mp.dps = 40
+
+
+def _ndtr(x: Any) -> Any:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
+def _ndtri(p: Any) -> Any:
+    return mp.findroot(lambda x: mp.log(_ndtr(x)) - mp.log(p), jg.special.ndtri(np.float64(p)).item())
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {  # the exact one, and ranges of arguments
+    "betaln": (lambda a, b: mp.log(mp.beta(a, b)), [(0.1, 30), (0.1, 30)]),
+    "entr": (lambda x: -x * mp.log(x), [(1e-9, 50)]),
+    "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [(-26, 300)]),
+    "i0": (lambda x: mp.besseli(0, x), [(-80, 80)]),
+    "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), [(-300, 300)]),
+    "i1": (lambda x: mp.besseli(1, x), [(-80, 80)]),
+    "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), [(-300, 300)]),
+    "log_ndtr": (lambda x: mp.log(_ndtr(x)), [(-60, 8)]),
+    "ndtr": (_ndtr, [(-13, 9)]),
+    "ndtri": (_ndtri, [(1e-6, 0.4)]),
+    "sinc": (lambda x: mp.sincpi(x), [(-20, 20)]),
+    "xlog1py": (lambda x, y: x * mp.log1p(y), [(-5, 5), (-0.9, 50)]),
+    "zeta": (lambda s, q: mp.zeta(s, q), [(1.05, 30), (0.05, 20)]),
+}
+
+
+def worst(name: str, dtype: Any, points: int) -> tuple[float, tuple[float, ...]]:
+    """The greatest error in ulp, and where."""
+    exact, ranges = FUNCTIONS[name]
+    rng = np.random.default_rng(1)
+    arguments = [rng.uniform(low, high, points).astype(dtype) for low, high in ranges]
+    found = getattr(jg.special, name)(*arguments).numpy()
+    top, place = 0.0, 0
+    for i in range(points):
+        value = exact(*(mp.mpf(float(argument[i])) for argument in arguments))
+        error = float(abs(mp.mpf(float(found[i])) - value) / mp.mpf(float(np.spacing(dtype(abs(float(value)))))))
+        if error > top:
+            top, place = error, i
+    return top, tuple(float(argument[place]) for argument in arguments)
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    print(
+        "| function | arguments | float32 | float64 | worst float64 argument found |\n| --- | --- | --- | --- | --- |"
+    )
+    for function, (_, spans) in FUNCTIONS.items():
+        narrow, (wide, at) = worst(function, np.float32, count)[0], worst(function, np.float64, count)
+        shown = ", ".join(f"{low:g} to {high:g}" for low, high in spans)
+        print(f"| {function} | {shown} | {narrow:.2f} | {wide:.2f} | {', '.join(map(repr, at))} |", flush=True)

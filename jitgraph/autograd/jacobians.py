@@ -1,0 +1,153 @@
+"""Whole derivatives: jacobian (jacrev), jacfwd and hessian, of trees, and linearize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.autograd import enable_grad
+from jitgraph.autograd.transforms import Linearised, every, grad, outputs_of, pullback, without_own
+from jitgraph.autograd.variables import Argnames, Argnums, Variables
+from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.ir import dims
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.functions.shapes import reshape
+
+
+def jacobian(
+    function: Callable[..., Any], argnums: Argnums = None, has_aux: bool = False, *, argnames: Argnames = None
+) -> Callable[..., Any]:
+    """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, by reverse mode.
+
+    For a tree of results it is such a tree of what ``grad`` would give: the first argument's derivatives, or those of
+    the arguments that ``argnums`` and ``argnames`` choose, in their structures. With ``has_aux`` the function returns
+    ``(result, aux)`` and this one ``(jacobian, aux)``. JitgraphError for a result that is no tensor, DTypeError for an
+    argument or result that is no float.
+    """
+
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad():
+            chosen = Variables(function, args, kwargs, argnums, argnames)
+            result = chosen.call()
+            aux = None
+            if has_aux:
+                result, aux = _pair(result)
+            outputs, shape = outputs_of(result, "jacobian")
+            _require_floats(outputs)
+            variables = chosen.variables
+            rows = [_rows(output, variables) for output in outputs]
+        made = shape.unflatten([chosen.packed(row) for row in rows])
+        return (made, without_own(aux, variables)) if has_aux else made
+
+    return differentiated
+
+
+jacrev = jacobian
+"""As ``jacobian``."""
+
+
+def _pair(result: Any) -> tuple[Any, Any]:
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise JitgraphError("has_aux=True needs a function that returns (value, aux)")
+    return result
+
+
+def _require_floats(outputs: Sequence[Tensor]) -> None:
+    for y in outputs:
+        if not dtypes.is_float(y.dtype):
+            raise DTypeError(
+                f"only floats have derivatives, not a result of {y.dtype.name}", hint="y.astype(jg.float32)"
+            )
+
+
+def _rows(output: Tensor, variables: list[Tensor]) -> list[Tensor]:
+    """The derivatives of every element of ``output`` with respect to each variable."""
+    shape = tuple(output.value.type.shape)
+    flat = wrap(ops.reshape(output.value, shape=(output.value.type.size,)))
+    count = int(flat.shape[0])
+    found = [pullback([flat[i]], [None], variables) for i in range(count)]
+    return [_whole([row[i] for row in found], shape, output.dtype, v) for i, v in enumerate(variables)]
+
+
+def _whole(rows: Sequence[Tensor], shape: tuple[Any, ...], dtype: Any, v: Tensor) -> Tensor:
+    target = (*shape, *v.shape)
+    if not rows:
+        return wrap(lifting.constant(0.0, dtype, target))
+    return reshape(stack(list(rows)), target)
+
+
+def jacfwd(
+    function: Callable[..., Any], argnums: Argnums = None, has_aux: bool = False, *, argnames: Argnames = None
+) -> Callable[..., Any]:
+    """As ``jacobian``, column by column, by forward mode: for functions with more results than arguments."""
+
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad():
+            chosen = Variables(function, args, kwargs, argnums, argnames)
+            linear = Linearised(chosen, has_aux)
+            _require_floats(linear.outputs)
+            columns = []
+            for number, v in enumerate(chosen.variables):
+                count = int(dims.product(v.value.type.shape))
+                pushed = [linear.push_flat(_direction(chosen.variables, number, i)) for i in range(count)]
+                columns.append([[leaves[k] for leaves in pushed] for k in range(len(linear.outputs))])
+            rows = [
+                [_column(columns[n][k], tuple(y.shape), y.dtype, v) for n, v in enumerate(chosen.variables)]
+                for k, y in enumerate(linear.outputs)
+            ]
+        made = linear.shape.unflatten([chosen.packed(row) for row in rows])
+        return (made, linear.aux()) if has_aux else made
+
+    return differentiated
+
+
+def _direction(variables: Sequence[Tensor], number: int, place: int) -> list[Tensor]:
+    """Zeros, but for one in one element of one variable."""
+    made = []
+    for n, v in enumerate(variables):
+        array = np.zeros(tuple(int(extent) for extent in v.shape), v.dtype)
+        if n == number:
+            array.reshape(-1)[place] = 1
+        made.append(wrap(lifting.value_of(array)))
+    return made
+
+
+def _column(columns: Sequence[Tensor], shape: tuple[Any, ...], dtype: Any, v: Tensor) -> Tensor:
+    target = (*shape, *v.shape)
+    if not columns:
+        return wrap(lifting.constant(0.0, dtype, target))
+    return reshape(stack(list(columns), axis=len(shape)), target)
+
+
+def hessian(
+    function: Callable[..., Any], argnums: Argnums = None, has_aux: bool = False, *, argnames: Argnames = None
+) -> Callable[..., Any]:
+    """A function that returns the second derivatives of a scalar function: the jacobian of its gradient.
+
+    Of shape ``argument.shape + argument.shape`` for one tensor; for a tree a tree of trees. Errors as of ``grad`` and
+    ``jacobian``.
+    """
+    first = grad(function, argnums, has_aux, argnames=argnames)
+    return jacobian(first, argnums, has_aux, argnames=argnames)
+
+
+def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """``(result, push)``, where ``push(*tangents)`` gives the derivative of the result along tangents of ``primals``.
+
+    The function runs once, however many tangents are pushed. Tangents have the structures and shapes of ``primals``,
+    else JitgraphError or ShapeError.
+    """
+    with enable_grad():
+        linear = Linearised(every(function, primals))
+
+    def push(*tangents: Any) -> Any:
+        if len(tangents) != len(primals):
+            raise JitgraphError(f"linearize: {len(tangents)} tangents for {len(primals)} arguments")
+        with enable_grad():
+            return linear.push(tangents)
+
+    return linear.result(), push

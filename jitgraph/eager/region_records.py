@@ -1,0 +1,113 @@
+"""What the tape remembers of functions whose gradient the user shapes: by a rule of their own, or computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from jitgraph import ops
+from jitgraph.dtypes import is_float
+from jitgraph.eager import tape
+from jitgraph.eager.handle import COMPUTED
+from jitgraph.eager.tape import Record
+from jitgraph.ir import context
+from jitgraph.ir.graph import Node
+
+Run: TypeAlias = Callable[[Any, Sequence[Any]], "list[Any]"]
+"""Runs a graph on eager values, op by op."""
+
+
+def taped(record: Record, outputs: Sequence[Any]) -> list[Any]:
+    """The outputs as those of a record; gradients flow to floats alone."""
+    return [x.part_of(record, i) if isinstance(x, COMPUTED) and is_float(x.dtype) else x for i, x in enumerate(outputs)]
+
+
+def requires_gradient(inputs: Sequence[Any]) -> bool:
+    """Whether the tape is to remember an op on these values."""
+    return context.current().grad_enabled and any(getattr(value, "record", None) is not None for value in inputs)
+
+
+def detached(value: Any) -> Any:
+    """The value without a record."""
+    return value.recorded(None) if isinstance(value, COMPUTED) and value.record is not None else value
+
+
+def applied(node: Node, inputs: Sequence[Any], run: Run) -> Sequence[Any]:
+    """The outputs of a composite with regions of the user's, on the tape where an input is."""
+    if not requires_gradient(inputs):
+        return run(node.regions[0], inputs)
+    with context.using(grad_enabled=False):
+        outputs = run(node.regions[0], [detached(value) for value in inputs])
+    kind = Ruled if "ruled_by_region" in node.op.traits else Recomputed
+    return taped(kind(node, tuple(inputs), tuple(outputs), run), outputs)
+
+
+def _tensors(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values but for tokens, which no record keeps: what runs again does not print again."""
+    return tuple(value for value in values if isinstance(value, COMPUTED))
+
+
+class Recomputed(Record):
+    """A function that keeps its operands alone: it runs once more on the way back."""
+
+    name = "recompute"
+
+    def __init__(self, node: Node, inputs: tuple[Any, ...], outputs: tuple[Any, ...], run: Run) -> None:
+        super().__init__(_tensors(inputs), (None,) * len(_tensors(outputs)))
+        self._node = node
+        self._run = run
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        from jitgraph.passes.silence import silence  # here: it loads passes
+
+        again = context.current().grad_enabled
+        inputs = self.live_inputs()
+        region = self._node.regions[0]
+        with context.using(grad_enabled=True):
+            operands = [ops.reshape(x, shape=x.shape) if x.record is not None else x for x in inputs]
+            outputs = self._run(silence(region), operands)
+        pairs = [
+            (value, ct)
+            for value, ct in zip(outputs, cotangents, strict=True)
+            if ct is not None and value.record is not None
+        ]
+        targets: list[Any] = [x for x in operands if x.record is not None]
+        found = tape.sweep(
+            [value for value, _ in pairs],
+            [ct for _, ct in pairs],
+            targets=targets,
+            create_graph=again,
+            retain_graph=True,
+        )
+        return [None if x.record is None else found.get((x.record, x.output)) for x in operands]
+
+
+class Ruled(Record):
+    """A function with a gradient rule of its own."""
+
+    name = "custom_gradient"
+
+    def __init__(self, node: Node, inputs: tuple[Any, ...], outputs: tuple[Any, ...], run: Run) -> None:
+        super().__init__(_tensors(inputs), _tensors(outputs))
+        self._node = node
+        self._run = run
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        from jitgraph.passes.silence import silence  # here: it loads passes
+
+        inputs, outputs = self.live_inputs(), self.outputs
+        forward, rule = self._node.regions
+        count, captured = self._node.attrs["num_outputs"], self._node.attrs["num_captured"]
+        assert isinstance(count, int)
+        assert isinstance(captured, int)
+        saved = len(self._node.outputs) - count  # residuals, which stand behind the results
+        first = len(outputs) - saved
+        if context.current().grad_enabled:
+            outputs = tuple(self._run(silence(forward), inputs))  # residuals that can be differentiated in turn
+        seeds = [
+            ops.full(shape=out.shape, value=0.0, dtype=out.dtype) if ct is None else ct
+            for out, ct in zip(self.outputs[:first], cotangents, strict=False)
+            if is_float(out.dtype)
+        ]
+        found = iter(self._run(rule, [*outputs[first:], *seeds, *inputs[len(inputs) - captured :]]))
+        return [next(found) if is_float(x.dtype) else None for x in inputs]

@@ -1,0 +1,63 @@
+"""Lane: what stands for a value of a graph that is run on many samples at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.types import TensorType, TokenType, Type
+from jitgraph.passes.batching import repeated
+from jitgraph.records import NamedTuple
+
+
+class Lane(NamedTuple):
+    """A value; where it ``varies``, its first axis has an element for each sample."""
+
+    value: Any
+    varies: bool
+
+
+def each(sample: Lane, size: DimLike) -> Lane:
+    """The sample with an axis of its own; tokens have none."""
+    if sample.varies or isinstance(sample.value.type, TokenType):
+        return sample
+    return Lane(repeated(sample.value, size), True)
+
+
+def batched_type(type: Type, size: DimLike) -> TensorType:
+    """The type of ``size`` values of a type."""
+    if not isinstance(type, TensorType):
+        raise UnsupportedOp(f"vmap over {type}")
+    return TensorType(type.dtype, (size, *type.shape))
+
+
+def over(mask: Any, like: Any) -> Any:
+    """A mask of samples as one of all their elements."""
+    return mask if len(like.shape) == 1 else ops.broadcast(mask, shape=like.shape, axes=(0,))
+
+
+def chosen(mask: Any, yes: Any, no: Any) -> Any:
+    """For each sample, ``yes`` where the mask is true, else ``no``."""
+    return ops.select(over(mask, yes), yes, no)
+
+
+def any_of(mask: Any) -> Any:
+    """Whether the mask is true for a sample."""
+    return ops.reduce_max(mask, axes=(0,))
+
+
+def standing_in(mask: Any, sample: Lane, size: DimLike) -> Lane:
+    """The sample with the elements of a sample for which the mask is true in place of those for which it is not.
+
+    So what is computed for these in vain meets operands of a sample for which it is wanted: checks hold, loops end and
+    gradients, which are multiplied by zero, are finite. The mask is true somewhere.
+    """
+    if not sample.varies:
+        return sample
+    number = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
+    last = ops.full(shape=(size,), value=size, dtype=dtypes.int64)
+    first = ops.reduce_min(ops.select(mask, number, last), axes=(0,))
+    other = repeated(ops.gather(ops.stop_gradient(sample.value), first, axis=0), size)
+    return Lane(chosen(mask, sample.value, other), True)

@@ -1,0 +1,241 @@
+"""Batching rules: what an op does on operands that have one more axis, in front, with a value for each sample.
+
+A rule is called ``rule(op, size, values, flags, attrs)``: the operands, of which those flagged have a first axis of
+extent ``size``, at least one of them. It gives the outputs over Op calls, all with such an axis, or None where the
+generic way (``passes/vmap.py``: one sample after another) has to be taken. An op names its rule in its column
+``batch``; elementwise ops and reductions have the rule of their kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from jitgraph import dtypes, ops
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.op import Batching, Op
+
+Values: TypeAlias = Sequence[Any]
+Flags: TypeAlias = Sequence[bool]
+Attrs: TypeAlias = Mapping[str, Any]
+Rule: TypeAlias = Callable[[Op, DimLike, Values, Flags, Attrs], Any]
+
+
+def repeated(value: Any, size: DimLike) -> Any:
+    """``value`` for each of ``size`` samples."""
+    shape = value.shape
+    return ops.broadcast(value, shape=(size, *shape), axes=tuple(range(1, len(shape) + 1)))
+
+
+def together(values: Values, flags: Flags, size: DimLike) -> list[Any]:
+    """All of them with an axis of samples."""
+    return [value if flag else repeated(value, size) for value, flag in zip(values, flags, strict=True)]
+
+
+def moved(value: Any, source: int, target: int) -> Any:
+    """``value`` with the axis ``source`` at ``target``."""
+    if source == target:
+        return value
+    rest = [axis for axis in range(len(value.shape)) if axis != source]
+    return ops.transpose(value, permutation=(*rest[:target], source, *rest[target:]))
+
+
+def alike(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """The op on operands of one shape, whatever it is."""
+    return op(*together(values, flags, size), **attrs)
+
+
+def shifted(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """The op along axes that ``axis``, ``axes`` or ``permutation`` numbers, of operands of one rank."""
+    moved_attrs = dict(attrs)
+    if "axis" in attrs:
+        moved_attrs["axis"] = attrs["axis"] + 1
+    if "axes" in attrs:
+        moved_attrs["axes"] = tuple(axis + 1 for axis in attrs["axes"])
+    if "permutation" in attrs:
+        moved_attrs["permutation"] = (0, *(axis + 1 for axis in attrs["permutation"]))
+    return op(*together(values, flags, size), **moved_attrs)
+
+
+def leading(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """An op that works on the last axes of its first operand, in which the others are the same for all samples."""
+    return op(*values, **attrs) if flags[0] and not any(flags[1:]) else None
+
+
+def reshaped(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    return op(values[0], shape=(size, *attrs["shape"]))
+
+
+def broadcasted(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    return op(values[0], shape=(size, *attrs["shape"]), axes=(0, *(axis + 1 for axis in attrs["axes"])))
+
+
+def sliced(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    starts, stops, strides = attrs["starts"], attrs["stops"], attrs["strides"]
+    return op(values[0], starts=(0, *starts), stops=(size, *stops), strides=(1, *strides))
+
+
+def padded(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """Padding with one value is the op itself; with one for each sample, a choice between it and the elements."""
+    wider = {name: (0, *attrs[name]) for name in ("low", "high", "interior")}
+    (x, value), (varies, fills) = values, flags
+    x = x if varies else repeated(x, size)
+    if not fills:
+        return op(x, value, **wider)
+    inside = op(x, ops.full(shape=(), value=x.dtype.type(0).item(), dtype=x.dtype), **wider)
+    yes = ops.full(shape=x.shape, value=True, dtype=dtypes.bool_)
+    mask = op(yes, ops.full(shape=(), value=False, dtype=dtypes.bool_), **wider)
+    return ops.select(mask, inside, ops.broadcast(value, shape=inside.shape, axes=(0,)))
+
+
+def multiplied(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """Samples on both sides are a batch axis of the product; on one side they are rows or columns of one product."""
+    batch, contract = attrs["batch"], attrs["contract"]
+    (x, y), (left, right) = values, flags
+
+    def after(axes: tuple[int, ...], flag: bool) -> tuple[int, ...]:
+        return tuple(axis + 1 for axis in axes) if flag else axes
+
+    sides = [(after(batch[i], flag), after(contract[i], flag)) for i, flag in enumerate(flags)]
+    if left and right:
+        return op(x, y, batch=((0, *sides[0][0]), (0, *sides[1][0])), contract=(sides[0][1], sides[1][1]))
+    product = op(x, y, batch=(sides[0][0], sides[1][0]), contract=(sides[0][1], sides[1][1]))
+    count = len(batch[0])
+    place = count if left else count + len(x.shape) - count - len(contract[0])
+    return moved(product, place, 0)
+
+
+def convolved(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """Samples of x alone are more images; of w alone, more output channels; of both, groups of channels."""
+    (x, w), (images, kernels) = values, flags
+    if not kernels:
+        folded = ops.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
+        out = op(folded, w, **attrs)
+        return ops.reshape(out, shape=(size, x.shape[1], *out.shape[1:]))
+    if not isinstance(size, int) or size == 0:
+        return None
+    groups, channels, rest = attrs["groups"], w.shape[1], w.shape[2:]
+    per_group = channels // groups
+    if images:
+        folded = moved(x, 0, 1)
+        folded = ops.reshape(folded, shape=(x.shape[1], size * x.shape[2], *x.shape[3:]))
+        out = op(folded, ops.reshape(w, shape=(size * channels, *rest)), **{**attrs, "groups": groups * size})
+        out = ops.reshape(out, shape=(out.shape[0], size, channels, *out.shape[2:]))
+        return moved(out, 1, 0)
+    split = ops.reshape(w, shape=(size, groups, per_group, *rest))
+    turned = ops.transpose(split, permutation=(1, 0, *range(2, len(split.shape))))
+    out = op(x, ops.reshape(turned, shape=(groups * size * per_group, *rest)), **attrs)
+    out = ops.reshape(out, shape=(out.shape[0], groups, size, per_group, *out.shape[2:]))
+    out = moved(out, 2, 0)
+    return ops.reshape(out, shape=(size, out.shape[1], channels, *out.shape[4:]))
+
+
+def _rows(size: DimLike, extent: DimLike, indices: Any, name: str, negative: bool) -> Any:
+    """Indices of each sample as indices of all samples' elements; IndexError for one that is out of range."""
+
+    def of(number: DimLike) -> Any:
+        return ops.full(shape=indices.shape, value=number, dtype=dtypes.int64)
+
+    axes = tuple(range(len(indices.shape)))
+    inside = ops.logical_and(ops.ge(indices, of(-extent if negative else 0)), ops.lt(indices, of(extent)))
+    ops.check(
+        ops.reduce_min(inside, axes=axes),
+        kind="IndexError",
+        message=f"{name}: an index of a sample is out of range for an axis of {extent} elements",
+    )
+    own = ops.select(ops.lt(indices, of(0)), ops.add(indices, of(extent)), indices)
+    first = ops.broadcast(ops.iota(shape=(size,), axis=0, dtype=dtypes.int64), shape=indices.shape, axes=(0,))
+    return ops.add(own, ops.mul(first, of(extent)))
+
+
+def gathered(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """With indices of each sample's own, the samples' elements stand behind each other along the axis."""
+    (x, indices), (varies, chooses) = values, flags
+    axis, negative = attrs["axis"], attrs.get("negative", True)
+    if not chooses:
+        return op(x, indices, **{**attrs, "axis": axis + 1})
+    if not varies:
+        return moved(op(x, indices, **attrs), axis, 0)
+    extent = x.shape[axis + 1]
+    front = moved(x, axis + 1, 1)
+    flat = ops.reshape(front, shape=(size * extent, *front.shape[2:]))
+    found = op(flat, _rows(size, extent, indices, op.name, negative), axis=0)  # [size, *indices, *others]
+    count = len(indices.shape) - 1
+    others = tuple(range(1 + count, len(found.shape)))
+
+    return ops.transpose(found, permutation=(0, *others[:axis], *range(1, 1 + count), *others[axis:]))
+
+
+def scattered(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """As ``gathered``; duplicates keep their order within a sample."""
+    x, indices, updates = values
+    axis, negative = attrs["axis"], attrs.get("negative", True)
+    x = x if flags[0] else repeated(x, size)
+    updates = updates if flags[2] else repeated(updates, size)
+    if not flags[1]:
+        return op(x, indices, updates, **{**attrs, "axis": axis + 1})
+    extent = x.shape[axis + 1]
+    front = moved(x, axis + 1, 1)
+    flat = ops.reshape(front, shape=(size * extent, *front.shape[2:]))
+    count = len(indices.shape) - 1
+    own = tuple(range(1 + axis, 1 + axis + count))
+    others = tuple(i for i in range(1, len(updates.shape)) if i not in own)
+    updates = ops.transpose(updates, permutation=(0, *own, *others))
+    rest = {name: value for name, value in attrs.items() if name not in ("axis", "negative")}
+    done = op(flat, _rows(size, extent, indices, op.name, negative), updates, axis=0, **rest)
+    return moved(ops.reshape(done, shape=front.shape), 1, axis + 1)
+
+
+def windowed(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """dynamic_slice at starts that all samples share."""
+    if any(flags[1:]):
+        return None
+    zero = ops.full(shape=(), value=0, dtype=dtypes.int64)
+    return op(values[0], zero, *values[1:], sizes=(size, *attrs["sizes"]))
+
+
+def updated(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """dynamic_update_slice at starts that all samples share."""
+    if any(flags[2:]):
+        return None
+    x, update = together(values[:2], flags[:2], size)
+    return op(x, update, ops.full(shape=(), value=0, dtype=dtypes.int64), *values[2:])
+
+
+def barred(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """A barrier, whose operands need not be alike."""
+    return op(*together(values[:1], flags[:1], size), *values[1:], **attrs)
+
+
+def checked(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """A check of all samples."""
+    return op(ops.reduce_min(values[0], axes=(0,)), **attrs)
+
+
+RULES: Final[Mapping[Batching, Rule]] = {
+    "alike": alike,
+    "shifted": shifted,
+    "leading": leading,
+    "reshape": reshaped,
+    "broadcast": broadcasted,
+    "slice": sliced,
+    "pad": padded,
+    "dot": multiplied,
+    "conv": convolved,
+    "gather": gathered,
+    "scatter": scattered,
+    "dynamic_slice": windowed,
+    "dynamic_update_slice": updated,
+    "barrier": barred,
+    "check": checked,
+}
+
+_OF_KIND: Final[Mapping[str, Batching]] = {"elementwise": "alike", "reduce": "shifted"}
+
+
+def rule_of(op: Op) -> Rule | None:
+    """The rule that the op names, or that of its kind; None for one that is taken sample by sample."""
+    name = op.batch or _OF_KIND.get(op.kind)
+    if name is None and "pointwise" in op.traits:
+        name = "alike"
+    return None if name is None else RULES[name]

@@ -1,0 +1,128 @@
+"""vmap: a graph run on samples that stand along a first axis of some of its inputs, by the batching rules of its ops.
+
+Every value of the graph either has such an axis, or is one and the same for all samples; what depends on no sample is
+computed once. Control flow has its rules in ``batched_control.py``; an op without a rule, and what has ordered effects,
+is run for one sample after another by a ``scan``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder, decomposition
+from jitgraph.ir.control import CarriedLoop, Conditional, RegionCall, structure_of
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.running import deaths_of
+from jitgraph.ir.types import StackType
+from jitgraph.passes import batched_control as control
+from jitgraph.passes.batched import Lane, batched_type, each
+from jitgraph.passes.batching import rule_of
+
+
+class Batcher:
+    """Runs graphs on ``size`` samples; a ``Lane`` stands for each value, and ops are called on what it holds."""
+
+    def __init__(self, size: DimLike) -> None:
+        self.size = size
+
+    def run(self, graph: Graph, arguments: Sequence[Lane]) -> list[Lane]:
+        """What the graph gives for these arguments."""
+        apart = {value for node in graph.nodes if node.op.kind == "gradient" for value in wrt_of(node)}
+        held: dict[Value, Lane] = {}
+
+        def define(value: Value, sample: Lane) -> None:
+            held[value] = each(sample, self.size) if value in apart else sample
+
+        for value, argument in zip(graph.inputs, arguments, strict=True):
+            define(value, argument)
+        deaths = deaths_of(graph)
+        for node, dead in zip(graph.nodes, deaths, strict=True):
+            outputs = self.apply(node, [held[value] for value in node.inputs])
+            for value, sample in zip(node.outputs, outputs, strict=True):
+                define(value, sample)
+            for value in dead:
+                del held[value]
+        return [held[value] for value in graph.outputs]
+
+    def apply(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
+        """The outputs of one node."""
+        values = [sample.value for sample in inputs]
+        flags = [sample.varies for sample in inputs]
+        emitter = context.emitter()
+        if isinstance(emitter, GraphBuilder) and node.location is not None:
+            emitter.location = node.location
+        if not any(flags):
+            return [Lane(value, False) for value in _applied(node, values)]
+        match structure_of(node):
+            case RegionCall(body):
+                return self.run(body, inputs)
+            case Conditional() as branches:
+                return control.conditional(self, node, branches, inputs)
+            case CarriedLoop() as loop:
+                return control.loop(self, node, loop, inputs)
+        if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
+            raise UnsupportedOp(
+                f"vmap of {node.op.name}: the gradient of a while loop was written out before its samples were put "
+                "together",
+                location=node.location,
+                hint="batch the function first and differentiate it then: jg.grad inside of jg.vmap",
+            )
+        if node.op.kind == "gradient":
+            return self._gradient(node, inputs)
+        if node.op.effect == "ordered":
+            return control.one_by_one(self, node, inputs)
+        rule = rule_of(node.op)
+        found = None if rule is None else rule(node.op, self.size, values, flags, node.attrs)
+        if found is not None or (rule is not None and not node.outputs):
+            outputs = found if isinstance(found, tuple | list) else (found,) if node.outputs else ()
+            return [Lane(value, True) for value in outputs]
+        if "ruled_by_region" in node.op.traits or "recomputed" in node.op.traits:
+            return control.with_regions(self, node, inputs)
+        if node.op.kind == "composite":
+            return self.run(_definition(node), inputs)
+        return control.one_by_one(self, node, inputs)
+
+    def _gradient(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
+        """Samples do not depend on each other, so that each gets its own gradient where it has its own variables."""
+        values = [each(sample, self.size).value for sample in inputs]
+        return [Lane(value, True) for value in _applied(node, values)]
+
+    def region(self, graph: Graph, flags: Sequence[bool], wanted: Sequence[bool] = ()) -> tuple[Graph, list[bool]]:
+        """The graph for samples at the inputs flagged, and which outputs vary; those ``wanted`` do in any case."""
+        builder = GraphBuilder()
+        builder.constraints = context.constraints()
+        inputs = [
+            Lane(builder.input(batched_type(value.type, self.size) if flag else value.type, value.hint), flag)
+            for value, flag in zip(graph.inputs, flags, strict=True)
+        ]
+        with context.using(emitter=builder, constraints=builder.constraints):
+            found = self.run(graph, inputs)
+            outputs = [
+                each(sample, self.size) if want else sample
+                for sample, want in zip(found, wanted or [False] * len(found), strict=True)
+            ]
+        made = builder.graph([sample.value for sample in outputs], graph.name)
+        return Graph(made.inputs, made.nodes, made.outputs, (), graph.name), [sample.varies for sample in outputs]
+
+
+def wrt_of(node: Node) -> tuple[Value, ...]:
+    """The values with respect to which a gradient node differentiates."""
+    count = node.attrs["num_outputs"]
+    assert isinstance(count, int)
+    return node.inputs[2 * count :]
+
+
+def _applied(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
+    """The node on other values, by the emitter in force; a composite's definition is made where it is wanted."""
+    regions = () if node.op.decompose is not None else node.regions
+    return tuple(context.emitter().emit(node.op, values, node.attrs, regions))
+
+
+def _definition(node: Node) -> Graph:
+    if node.regions:
+        return node.regions[0]
+    types = [value.type for value in node.inputs]
+    return decomposition(node.op, types, node.attrs, context.constraints())

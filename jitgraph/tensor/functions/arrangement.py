@@ -1,0 +1,275 @@
+"""More ways to join, cut and turn tensors, in NumPy's and PyTorch's names; nothing here computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import ShapeError
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.manipulation import chunk, concat, flip, moveaxis, split
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.functions.shapes import expand_dims, reshape, transpose
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+def _of_rank(x: TensorLike, least: int, name: str) -> Tensor:
+    tensor = wrap(lifting.value_of(x))
+    if tensor.ndim < least:
+        raise ShapeError(f"{name} takes a tensor of rank {least} or more, not {tensor.value.type}")
+    return tensor
+
+
+@method
+def fliplr(x: TensorLike) -> Tensor:
+    """The columns (axis 1) in reversed order."""
+    return flip(_of_rank(x, 2, "fliplr"), 1)
+
+
+@method
+def flipud(x: TensorLike) -> Tensor:
+    """The rows (axis 0) in reversed order."""
+    return flip(_of_rank(x, 1, "flipud"), 0)
+
+
+@method
+def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+    """x turned by ``k`` quarters from the first of ``axes`` towards the second."""
+    tensor = _of_rank(x, 2, "rot90")
+    first, second = (axis_of(axis, tensor.ndim, "rot90") for axis in axes)
+    if first == second:
+        raise ShapeError(f"rot90: the axes {tuple(axes)} are one and the same")
+    turns = scalars.python_int(k) % 4
+    if turns == 0:
+        return tensor
+    if turns == 2:
+        return flip(tensor, (first, second))
+    if turns == 1:
+        return transpose(flip(tensor, second), first, second)
+    return flip(transpose(tensor, first, second), second)
+
+
+@method
+def movedim(x: TensorLike, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Tensor:
+    """PyTorch's name of ``moveaxis``."""
+    return moveaxis(x, source, destination)
+
+
+@method
+def swapdims(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """PyTorch's name of ``swapaxes``."""
+    return transpose(x, axis1, axis2)
+
+
+@method
+def rollaxis(x: TensorLike, axis: int, start: int = 0) -> Tensor:
+    """Axis ``axis`` moved before axis ``start``, as in NumPy."""
+    tensor = wrap(lifting.value_of(x))
+    number = axis_of(axis, tensor.ndim, "rollaxis")
+    before = start + tensor.ndim if start < 0 else start
+    if not 0 <= before <= tensor.ndim:
+        raise ShapeError(f"rollaxis: start {start} is out of range for a tensor of rank {tensor.ndim}")
+    return moveaxis(tensor, number, before - 1 if before > number else before)
+
+
+@method
+def ravel(x: TensorLike) -> Tensor:
+    """The elements in row-major order as a vector."""
+    return reshape(x, -1)
+
+
+@method
+def narrow(x: TensorLike, axis: int, start: int, length: DimLike) -> Tensor:
+    """The ``length`` slices of x from ``start`` on along ``axis``; ShapeError where they do not lie within."""
+    tensor = _of_rank(x, 1, "narrow")
+    number = axis_of(axis, tensor.ndim, "narrow")
+    size = tensor.value.type.shape[number]
+    first, count = scalars.python_int(start), scalars.python_int(length)
+    if isinstance(size, int) and isinstance(first, int) and first < 0:
+        first += size
+    known = isinstance(size, int) and isinstance(first, int) and isinstance(count, int)
+    if known and not (0 <= first <= size and 0 <= count <= size - first):
+        raise ShapeError(f"narrow: {length} slices from {start} on do not lie within the {size} of axis {axis}")
+    found = tensor[(*[slice(None)] * number, slice(first, first + count))]
+    return wrap(found.value)
+
+
+@method
+def unflatten(x: TensorLike, axis: int, sizes: Sequence[DimLike]) -> Tensor:
+    """Axis ``axis`` as several axes of the given sizes, of which one may be -1."""
+    tensor = _of_rank(x, 1, "unflatten")
+    number = axis_of(axis, tensor.ndim, "unflatten")
+    shape = tensor.value.type.shape
+    given = tuple(sizes)
+    if -1 not in [size for size in given if isinstance(size, int)]:
+        if isinstance(shape[number], int) and dims.product(shape_of(given)) != shape[number]:
+            raise ShapeError(f"unflatten: sizes {given} do not multiply to the {shape[number]} of axis {axis}")
+        return reshape(tensor, (*shape[:number], *given, *shape[number + 1 :]))
+    if number == tensor.ndim - 1 or all(isinstance(size, int) and size for size in shape):
+        return reshape(tensor, (*shape[:number], *given, *shape[number + 1 :]))
+    raise ShapeError(f"unflatten: -1 in {given} cannot be told from {tensor.value.type}", hint="write the size out")
+
+
+@method
+def unfold(x: TensorLike, axis: int, size: int, step: int) -> Tensor:
+    """Windows of ``size`` elements along ``axis``, one each ``step``; they stand along a new last axis."""
+    tensor = wrap(lifting.value_of(x))
+    number = axis_of(axis, tensor.ndim, "unfold")
+    extent = tensor.value.type.shape[number]
+    if size < 0 or step < 1 or (isinstance(extent, int) and size > extent):
+        raise ShapeError(f"unfold: windows of {size} each {step} of the {extent} elements along axis {axis}")
+    count = (extent - size) // step + 1
+    starts = wrap(lifting.places((count, size), 0, tensor.value)) * step
+    picks = starts + wrap(lifting.places((count, size), 1, tensor.value))
+    found = wrap(ops.gather(tensor.value, picks.value, axis=number))
+    return moveaxis(found, number + 1, -1)
+
+
+# --- cutting --------------------------------------------------------------------------------------------------------
+
+
+@method
+def tensor_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """So many pieces along ``axis``, the first ones larger by one; or pieces cut before each of the given indices."""
+    tensor = _of_rank(x, 1, "tensor_split")
+    number = axis_of(axis, tensor.ndim, "tensor_split")
+    size = tensor.value.type.shape[number]
+    if isinstance(indices_or_sections, Sequence):
+        if not isinstance(size, int):
+            raise ShapeError(f"tensor_split at indices of the named size {size}", hint="jg.split takes listed sizes")
+        places = [slice(0, index).indices(size)[1] for index in map(scalars.python_int, indices_or_sections)]
+        bounds = zip([0, *places], [*places, size], strict=True)
+        return [narrow(tensor, number, first, max(last - first, 0)) for first, last in bounds]
+    count = scalars.python_int(indices_or_sections)
+    if not isinstance(count, int) or count < 1:
+        raise ShapeError(f"tensor_split: {indices_or_sections!r} pieces; at least 1 is needed")
+    if not isinstance(size, int):
+        return chunk(tensor, count, number)
+    return split(tensor, [size // count + (i < size % count) for i in range(count)], number)
+
+
+def _splitter(name: str, axis: Callable[[int], int], least: int, doc: str) -> Any:
+    def function(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        tensor = _of_rank(x, least, name)
+        number = axis(tensor.ndim)
+        size = tensor.value.type.shape[number]
+        count = indices_or_sections
+        if isinstance(count, int) and isinstance(size, int) and (count < 1 or size % count):
+            raise ShapeError(f"{name}: {size} elements along axis {number} are not {count} equal pieces")
+        return tensor_split(tensor, indices_or_sections, number)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
+
+
+hsplit = _splitter("hsplit", lambda rank: 0 if rank == 1 else 1, 1, "Equal pieces, or at indices, along axis 1 (0).")
+vsplit = _splitter("vsplit", lambda rank: 0, 2, "Equal pieces, or pieces cut at indices, along axis 0.")
+dsplit = _splitter("dsplit", lambda rank: 2, 3, "Equal pieces, or pieces cut at indices, along axis 2.")
+
+
+# --- joining --------------------------------------------------------------------------------------------------------
+
+
+def _widened(x: TensorLike, rank: int) -> Tensor:
+    tensor = wrap(lifting.value_of(x))
+    if rank == 3 and tensor.ndim == 2:
+        return expand_dims(tensor, 2)
+    if rank == 3 and tensor.ndim == 1:
+        return reshape(tensor, (1, *tensor.value.type.shape, 1))
+    while tensor.ndim < rank:
+        tensor = expand_dims(tensor, 0)
+    return tensor
+
+
+def _at_least(name: str, rank: int) -> Any:
+    def function(*xs: TensorLike) -> Tensor | list[Tensor]:
+        found = [_widened(x, rank) for x in xs]
+        return found[0] if len(found) == 1 else found
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Each tensor with axes of size 1 added until it has rank {rank}, as in NumPy."
+    return array_function(function)
+
+
+atleast_1d = _at_least("atleast_1d", 1)
+atleast_2d = _at_least("atleast_2d", 2)
+atleast_3d = _at_least("atleast_3d", 3)
+
+
+@array_function
+def hstack(xs: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along axis 1; vectors along axis 0."""
+    found = [_widened(x, 1) for x in xs]
+    return concat(found, 0 if found and found[0].ndim == 1 else 1)
+
+
+@array_function
+def vstack(xs: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along axis 0; vectors are rows."""
+    return concat([_widened(x, 2) for x in xs], 0)
+
+
+@array_function
+def dstack(xs: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along axis 2, which is added where they have none."""
+    return concat([_widened(x, 3) for x in xs], 2)
+
+
+@array_function
+def column_stack(xs: Sequence[TensorLike]) -> Tensor:
+    """Tensors joined along axis 1; vectors are columns."""
+    given = [wrap(lifting.value_of(x)) for x in xs]
+    return concat([reshape(x, (x.value.type.size, 1)) if x.ndim < 2 else x for x in given], 1)
+
+
+# --- one part replaced ----------------------------------------------------------------------------------------------
+
+
+@method
+def select_scatter(x: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
+    """x with slice ``index`` along ``axis`` replaced by ``src``."""
+    tensor = _of_rank(x, 1, "select_scatter")
+    number = axis_of(axis, tensor.ndim, "select_scatter")
+    return _replaced(tensor, (*[slice(None)] * number, index), src)
+
+
+@method
+def slice_scatter(
+    x: TensorLike, src: TensorLike, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
+) -> Tensor:
+    """x with its slices ``start:stop:step`` along ``axis`` replaced by ``src``."""
+    tensor = _of_rank(x, 1, "slice_scatter")
+    number = axis_of(axis, tensor.ndim, "slice_scatter")
+    return _replaced(tensor, (*[slice(None)] * number, slice(start, stop, step)), src)
+
+
+@method
+def diagonal_scatter(x: TensorLike, src: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """x with a diagonal over two axes replaced by ``src``, whose last axis runs along it."""
+    tensor = _of_rank(x, 2, "diagonal_scatter")
+    first, second = (axis_of(axis, tensor.ndim, "diagonal_scatter") for axis in (axis1, axis2))
+    front = moveaxis(tensor, (first, second), (0, 1))
+    rows, columns = front.value.type.shape[:2]
+    down, across = max(-offset, 0), max(offset, 0)
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise ShapeError(f"diagonal_scatter of the named sizes {rows} and {columns}", hint="jg.where with jg.eye")
+    count = max(min(rows - down, columns - across), 0)
+    steps = wrap(ops.iota(shape=(count,), axis=0, dtype=dtypes.int64))
+    source = moveaxis(wrap(lifting.value_of(src, tensor.dtype)), -1, 0)
+    return moveaxis(_replaced(front, (steps + down, steps + across), source), (0, 1), (first, second))
+
+
+def _replaced(tensor: Tensor, index: Any, src: TensorLike) -> Tensor:
+    from jitgraph.tensor import indexing
+
+    place = wrap(indexing.get(tensor.value, index)).value.type.shape
+    source = lifting.value_of(src, tensor.dtype)
+    if source.type.shape != place:
+        raise ShapeError(f"a part of shape {place} cannot be replaced by {source.type}")
+    return wrap(indexing.put(tensor.value, index, wrap(source)))

@@ -1,0 +1,320 @@
+"""NumPy's functions of tensors, by NumPy's own parameters: ``np.concatenate``, ``np.mean``, ``np.split`` and so on.
+
+What such a function gives is a tensor, eagerly and in a trace, with the dtypes of ``jg``. A parameter that has no
+counterpart raises an error that names it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import axis_of
+from jitgraph.tensor.functions.numpy_ufuncs import functions, placed
+from jitgraph.tensor.tensor import Tensor, wrap
+
+_UNSET: Final = (None, np._NoValue)
+_INSTEAD: Final = {
+    "where": "jg.where(mask, x, neutral) first",
+    "initial": "the initial value joined to x, or combined with the result",
+    "order": "nothing; how a tensor lies in memory is not to be seen",
+    "mode": "jg.clip of the indices first, or jg.remainder",
+    "subok": "nothing",
+    "like": "nothing",
+}
+
+
+def _plain(name: str, given: dict[str, Any], ignored: Sequence[str] = ()) -> dict[str, Any]:
+    """The parameters that were given; JitgraphError for one that no function of ``jg`` takes."""
+    kept = {}
+    for key, value in given.items():
+        if value is np._NoValue or (value is None and key not in ("axis", "dtype")) or key in ignored:
+            continue
+        if key in _INSTEAD:
+            raise JitgraphError(f"np.{name} of a Tensor takes no {key}=\n  hint: {_INSTEAD[key]}")
+        kept[key] = value
+    return kept
+
+
+def _tensor(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
+
+
+def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
+    """A reduction; where ``typed``, the third parameter is the dtype, else that is ``out``."""
+
+    def call(a: Any, axis: Any = None, *more: Any, **given: Any) -> Any:
+        order = ("dtype", "out", "keepdims") if typed else ("out", "keepdims")
+        given.update(zip(order, more, strict=False))
+        into = given.pop("out", None)
+        options = _plain(name, given)
+        if options.get("dtype", 0) is None or name in ("all", "any", "max", "min"):
+            options.pop("dtype", None)
+        if name not in ("sum", "prod") and "dtype" in options:
+            a = _tensor(a).astype(options.pop("dtype"))
+        if "ddof" in options:
+            options["correction"] = options.pop("ddof")
+        return placed(f"np.{name}", functions()[name](a, axis, **options), into)
+
+    return call
+
+
+def _place(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: int | None = None, out: Any = None, **given: Any) -> Any:
+        return placed(f"np.{name}", functions()[name](a, axis, **_plain(name, given)), out)
+
+    return call
+
+
+def _running(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        x = _tensor(a)
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        return placed(f"np.{name}", functions()[name](x, axis, dtype=dtype), out)
+
+    return call
+
+
+def _sorting(name: str) -> Callable[..., Any]:
+    def call(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+        _plain(name, {"order": order})
+        x = _tensor(a)
+        return functions()[name](x.reshape(-1) if axis is None else x, -1 if axis is None else axis)
+
+    return call
+
+
+def _with_out(name: str, count: int) -> Callable[..., Any]:
+    """A function of ``count`` positional arguments with the same meaning here, and ``out``."""
+
+    def call(*args: Any, out: Any = None, **given: Any) -> Any:
+        ordered, options = args[:count], _plain(name, given, ("order", "subok", "copy"))
+        return placed(f"np.{name}", functions()[name](*ordered, **options), out if len(args) == count else args[count])
+
+    return call
+
+
+def _same(name: str) -> Callable[..., Any]:
+    """A function whose parameters are ours."""
+    return lambda *args, **given: functions()[name](*args, **_plain(name, given, ("subok",)))
+
+
+def _like(name: str) -> Callable[..., Any]:
+    """``zeros_like`` and its like: the dtype after the value, and perhaps another shape."""
+
+    def call(a: Any, *more: Any, shape: Any = None, **given: Any) -> Any:
+        filler = more[:1] if name == "full_like" else ()
+        rest = more[len(filler) :]
+        if name == "full_like" and "fill_value" in given:
+            filler, rest = (given.pop("fill_value"),), more
+        given.update(zip(("dtype", "order", "subok", "shape"), rest, strict=False))
+        shape = given.pop("shape", shape)
+        options = _plain(name, given, ("order", "subok"))
+        if shape is None:
+            return functions()[name](a, *filler, **options)
+        options.setdefault("dtype", _tensor(a).dtype)
+        return functions()[name.removesuffix("_like")](shape, *filler, **options)
+
+    return call
+
+
+def _joined(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
+    found = functions()["concat"](list(arrays), axis)
+    return placed("np.concatenate", found if dtype is None else found.astype(dtype), out)
+
+
+def _stacked(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
+    found = functions()["stack"](list(arrays), axis)
+    return placed("np.stack", found if dtype is None else found.astype(dtype), out)
+
+
+def _beside(axis: int) -> Callable[..., Any]:
+    """``vstack`` (axis 0), of which vectors are rows, and ``hstack`` (axis 1), which joins vectors."""
+
+    def call(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
+        xs = [x.reshape(1) if not x.ndim else x for x in map(_tensor, tup)]
+        if axis == 0:
+            xs = [x[None, :] if x.ndim == 1 else x for x in xs]
+        return _joined(xs, 0 if xs and xs[0].ndim == 1 else axis, dtype=dtype)
+
+    return call
+
+
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """Equal parts, so many, or parts between the listed places: NumPy's meaning."""
+    x = _tensor(ary)
+    number = axis_of(axis, x.ndim, "split")
+    if not isinstance(indices_or_sections, Sequence | np.ndarray):
+        count, size = operator.index(indices_or_sections), x.shape[number]
+        if isinstance(size, int) and (count < 1 or size % count):
+            raise ShapeError(f"np.split: {size} slices do not divide into {count} equal parts", hint="np.array_split")
+    return _parts(x, indices_or_sections, number)
+
+
+def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    x = _tensor(ary)
+    return _parts(x, indices_or_sections, axis_of(axis, x.ndim, "array_split"))
+
+
+def _parts(x: Tensor, places: Any, axis: int) -> list[Tensor]:
+    size = x.shape[axis]
+    if isinstance(places, Sequence | np.ndarray):
+        cuts = [None, *(int(place) for place in places), None]
+    elif not isinstance(size, int):
+        found: list[Tensor] = functions()["chunk"](x, operator.index(places), axis)
+        return found
+    else:
+        count = operator.index(places)
+        if count < 1:
+            raise ShapeError(f"np.split in {count} parts")
+        each, longer = divmod(size, count)
+        cuts = [i * each + min(i, longer) for i in range(count + 1)]
+    lead = (slice(None),) * axis
+    return [x[(*lead, slice(start, stop))].clone() for start, stop in itertools.pairwise(cuts)]
+
+
+def _reshaped(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None) -> Any:
+    if order != "C":
+        raise JitgraphError(f"np.reshape of a Tensor in order={order!r}\n  hint: x.mT before, row-major order after")
+    return functions()["reshape"](a, shape if shape is not None else newshape)
+
+
+def _transposed(a: Any, axes: Any = None) -> Any:
+    x = _tensor(a)
+    return functions()["permute_dims"](x, tuple(axes) if axes is not None else tuple(reversed(range(x.ndim))))
+
+
+def _raveled(a: Any, order: str = "C") -> Any:
+    return _reshaped(a, (-1,), order)
+
+
+def _expanded(a: Any, axis: Any) -> Any:
+    x = _tensor(a)
+    rank = x.ndim + (len(axis) if isinstance(axis, tuple | list) else 1)
+    for place in sorted(axis_of(place, rank, "expand_dims") for place in np.atleast_1d(axis).tolist()):
+        x = functions()["expand_dims"](x, place)
+    return x
+
+
+def _chosen(condition: Any, *branches: Any) -> Any:
+    return functions()["where"](condition, *branches) if branches else functions()["nonzero"](condition)
+
+
+def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **given: Any) -> Any:
+    low, high = given.pop("min", a_min), given.pop("max", a_max)
+    _plain("clip", given)
+    bounds = [None if bound is np._NoValue else bound for bound in (low, high)]
+    return placed("np.clip", functions()["clip"](a, *bounds), out)
+
+
+def _rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    scale = 10.0 ** abs(decimals)
+    x = _tensor(a)
+    if decimals > 0:
+        found = (x * scale).round() / scale
+    else:
+        found = x.round() if not decimals else (x / scale).round() * scale
+    return placed("np.round", found, out)
+
+
+def _taken(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    if mode != "raise":
+        _plain("take", {"mode": mode})
+    x = _tensor(a)
+    found = functions()["take"](x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
+    return placed("np.take", found, out)
+
+
+def _dotted(a: Any, b: Any, out: Any = None) -> Any:
+    x, y = _tensor(a), _tensor(b)
+    if not x.ndim or not y.ndim:
+        found: Any = x * y
+    elif x.ndim <= 2 and y.ndim <= 2:
+        found = x @ y
+    else:
+        found = functions()["tensordot"](x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
+    return placed("np.dot", found, out)
+
+
+def _padded(array: Any, pad_width: Any, mode: str = "constant", **given: Any) -> Any:
+    x = _tensor(array)
+    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    if mode != "constant":
+        raise JitgraphError(f"np.pad of a Tensor with mode={mode!r}\n  hint: np.pad(np.asarray(x), ...) for an array")
+    return functions()["pad"](x, tuple(map(tuple, widths)), given.pop("constant_values", 0), **_plain("pad", given))
+
+
+def _differences(a: Any, n: int = 1, axis: int = -1, **given: Any) -> Any:
+    return functions()["diff"](a, axis, n, **_plain("diff", given))
+
+
+def _copied(a: Any, order: str = "K", subok: bool = False) -> Any:
+    return functions()["clone"](a)
+
+
+def _flat_places(a: Any) -> Any:
+    return functions()["nonzero"](_tensor(a).reshape(-1))[0]
+
+
+def _found(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    return functions()["searchsorted"](a, v, side=side, sorter=sorter)
+
+
+def _triangle(name: str) -> Callable[..., Any]:
+    return lambda m, k=0: functions()[name](m, k)
+
+
+_SAME: Final = (
+    *("broadcast_arrays", "flip", "isin", "matrix_transpose", "meshgrid", "moveaxis", "permute_dims", "roll"),
+    *("squeeze", "swapaxes", "take_along_axis", "tensordot", "tile", "unique_all", "unique_counts"),
+    *("unique_inverse", "unique_values", "unstack", "astype", "count_nonzero", "nonzero", "repeat"),
+    *("atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "convolve", "dsplit", "dstack", "fliplr", "flipud"),
+    *("gradient", "hsplit", "interp", "isclose", "rollaxis", "rot90", "trapezoid", "vsplit"),
+)
+
+_TYPED: Final = ("sum", "prod", "mean", "std", "var", "nansum", "nanmean", "nanstd", "nanvar")
+
+_BY_NAME: Final[dict[str, Callable[..., Any]]] = {
+    **{name: _same(name) for name in _SAME},
+    **{name: _reduction(name, typed=True) for name in _TYPED},
+    **{name: _reduction(name.removeprefix("a")) for name in ("amax", "amin", "max", "min")},
+    **{name: _reduction(name) for name in ("all", "any", "nanmax", "nanmin", "ptp")},
+    **{name: _place(name) for name in ("argmax", "argmin")},
+    **{name: _running(name) for name in ("cumsum", "cumprod")},
+    **{name: _sorting(name) for name in ("sort", "argsort")},
+    **{name: _like(name) for name in ("zeros_like", "ones_like", "empty_like", "full_like")},
+    **{name: _triangle(name) for name in ("tril", "triu")},
+    **dict.fromkeys(("concatenate", "concat"), _joined),
+    **dict.fromkeys(("round", "around"), _rounded),
+    "array_split": _array_split,
+    "broadcast_to": lambda array, shape, subok=False: functions()["broadcast_to"](array, shape),
+    "clip": _clipped,
+    "copy": _copied,
+    "diff": _differences,
+    "dot": _dotted,
+    "expand_dims": _expanded,
+    "flatnonzero": _flat_places,
+    "hstack": _beside(1),
+    "outer": _with_out("outer", 2),
+    "pad": _padded,
+    "ravel": _raveled,
+    "reshape": _reshaped,
+    "searchsorted": _found,
+    "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    "split": _split,
+    "stack": _stacked,
+    "take": _taken,
+    "transpose": _transposed,
+    "vstack": _beside(0),
+    "where": _chosen,
+}
+
+FORMS: Final = {getattr(np, name): form for name, form in _BY_NAME.items() if hasattr(np, name)}
+"""By the function of NumPy what it is of tensors."""

@@ -1,0 +1,348 @@
+"""What sorting answers: quantiles, medians, modes, ranks, bins and counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph import dtypes, ops
+from jitgraph.eager import placement
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError, UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ops import rules
+from jitgraph.tensor import indexing, lifting, scalars
+from jitgraph.tensor.functions.elementwise import (
+    astype,
+    ceil,
+    floor,
+    isnan,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    round,
+    where,
+)
+from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.functions.more_elementwise import lerp
+from jitgraph.tensor.functions.reductions import any as any_of
+from jitgraph.tensor.functions.reductions import argmax, argsort, cummax, sort
+from jitgraph.tensor.functions.reductions import sum as sum_of
+from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+def _tensor(x: TensorLike) -> Tensor:
+    return wrap(lifting.value_of(x))
+
+
+def _size(x: Tensor, axis: int) -> Any:
+    return x.value.type.shape[axis]
+
+
+def _sized(size: Any, like: Tensor) -> Tensor:
+    """A size, which may have a name, as a tensor of rank 0 on the device of ``like``."""
+    with placement.beside(like.value):
+        return wrap(ops.full(shape=(), value=size, dtype=dtypes.int64))
+
+
+def _along(x: Tensor, places: Tensor, axis: int) -> Tensor:
+    return wrap(indexing.along(x.value, places.value, axis))
+
+
+def _require_elements(x: Tensor, axis: int, name: str) -> None:
+    rules.require_elements(f"{name} of no elements: the shape is {x.value.type.shape}, axis {axis}", _size(x, axis))
+
+
+def _one_axis(x: TensorLike, axis: int | None, name: str) -> tuple[Tensor, int]:
+    """The tensor and an axis of it; without one it is flat."""
+    tensor = _tensor(x)
+    if axis is None or not tensor.ndim:
+        tensor, axis = reshape(tensor, -1), 0
+    number = axis_of(axis, tensor.ndim, name)
+    _require_elements(tensor, number, name)
+    return tensor, number
+
+
+@method
+def msort(x: TensorLike) -> Tensor:
+    """The elements in order along axis 0, NaN as the greatest."""
+    return sort(x, 0)
+
+
+@method
+def kthvalue(x: TensorLike, k: int, axis: int = -1, *, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The ``k``-th smallest element along ``axis``, counted from 1, and its index (int64); NaN is the greatest."""
+    tensor, number = _one_axis(x, axis, "kthvalue")
+    size, rank = _size(tensor, number), scalars.python_int(k)
+    if isinstance(rank, int) and isinstance(size, int) and not 1 <= rank <= size:
+        raise ShapeError(f"kthvalue: k={k} does not lie between 1 and the {size} elements along axis {axis}")
+    place = expand_dims(_picked(argsort(tensor, number), rank - 1, number), number)
+    return _chosen(tensor, place, number, keepdims)
+
+
+def _picked(x: Tensor, place: Any, axis: int) -> Tensor:
+    """The slice at ``place``, which may be a named size, along ``axis``."""
+    shape = x.value.type.shape
+    starts = tuple(place if i == axis else 0 for i in range(x.ndim))
+    stops = tuple(place + 1 if i == axis else size for i, size in enumerate(shape))
+    return squeeze(wrap(ops.slice(x.value, starts=starts, stops=stops, strides=(1,) * x.ndim)), axis)
+
+
+def _chosen(x: Tensor, place: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """The elements at ``place`` (of size 1 along ``axis``), and the places."""
+    values = _along(x, place, axis)
+    return (values, place) if keepdims else (squeeze(values, axis), squeeze(place, axis))
+
+
+def _middle(x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Any:
+    tensor, number = _one_axis(x, axis, name)
+    order = argsort(tensor, number)
+    size = _size(tensor, number)
+    if not dtypes.is_float(tensor.dtype):
+        place = expand_dims(_picked(order, (size - 1) // 2, number), number)
+    else:
+        missing = isnan(tensor)
+        if name == "median":
+            place = expand_dims(_picked(order, (size - 1) // 2, number), number)
+            first = argmax(missing, number, keepdims=True)
+            place = where(any_of(missing, number, keepdims=True), first, place)
+        else:
+            count = sum_of(logical_not(missing), number, keepdims=True)
+            place = _along(order, maximum(count - 1, 0) // 2, number)
+    values, places = _chosen(tensor, place, number, keepdims)
+    if axis is not None:
+        return values, places
+    return reshape(values, (1,) * _tensor(x).ndim) if keepdims else values
+
+
+@method
+def median(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    """PyTorch's median: the lower one of the two middle elements, a NaN where there is one.
+
+    Along an ``axis`` it comes with its index (int64). NumPy's, which is their mean, is ``quantile(x, 0.5)``.
+    """
+    return _middle(x, axis, keepdims, "median")
+
+
+@method
+def nanmedian(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    """``median`` of the elements that are not NaN; NaN where all are."""
+    return _middle(x, axis, keepdims, "nanmedian")
+
+
+@method
+def mode(x: TensorLike, axis: int = -1, *, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest of the most frequent elements along ``axis``, and the index (int64) of its last occurrence."""
+    tensor, number = _one_axis(x, axis, "mode")
+    order = argsort(tensor, number)
+    ordered = _along(tensor, order, number)
+    place = wrap(lifting.places(tensor.value.type.shape, number, tensor.value))
+    before = _along(ordered, maximum(place - 1, 0), number)
+    begins = (before != ordered) | (place == 0)
+    length = place - cummax(where(begins, place, 0), number)[0]
+    return _chosen(tensor, _along(order, argmax(length, number, keepdims=True), number), number, keepdims)
+
+
+# --- quantiles ----------------------------------------------------------------------------------------------------
+
+_INTERPOLATIONS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpolation: str, name: str) -> Tensor:
+    if interpolation not in _INTERPOLATIONS:
+        raise JitgraphError(f"{name}: interpolation={interpolation!r} is none of {', '.join(_INTERPOLATIONS)}")
+    rank = _tensor(x).ndim
+    tensor, number = _one_axis(x, axis, name)
+    if not dtypes.is_float(tensor.dtype):
+        tensor = astype(tensor, dtypes.float32)
+    part = _fractions(q, name)
+    rows = sort(moveaxis(tensor, number, -1), -1)
+    missing = isnan(rows)
+    size = _sized(_size(rows, rows.ndim - 1), rows)
+    count = sum_of(logical_not(missing), -1, keepdims=True) if name == "nanquantile" else size
+    ranks = astype(maximum(count - 1, 0), dtypes.float64) * reshape(part, -1)
+    ranks = wrap(lifting.broadcast_to(ranks.value, (*rows.value.type.shape[:-1], ranks.value.type.shape[-1])))
+    if interpolation in ("lower", "higher", "nearest"):
+        ranks = {"lower": floor, "higher": ceil, "nearest": round}[interpolation](ranks)
+    low = floor(ranks)
+    below, above = (_along(rows, astype(end, dtypes.int64), rows.ndim - 1) for end in (low, ceil(ranks)))
+    weight = where(ranks == low, 0.0, 0.5) if interpolation == "midpoint" else ranks - low
+    found = where(below == above, below, lerp(below, above, astype(weight, rows.dtype)))
+    if name == "quantile":
+        found = where(any_of(missing, -1, keepdims=True), math.nan, found)
+    else:
+        found = where(count == 0, math.nan, found)
+    found = moveaxis(found, -1, 0)  # quantiles first
+    if keepdims:
+        found = reshape(found, (-1, *[1] * rank)) if axis is None else expand_dims(found, number + 1)
+    return found if part.ndim else squeeze(found, 0)
+
+
+def _fractions(q: TensorLike, name: str) -> Tensor:
+    part = wrap(lifting.cast(lifting.value_of(q, dtypes.float64), dtypes.float64))
+    if part.ndim > 1:
+        raise ShapeError(f"{name}: q is a number or a vector, not {part.value.type}")
+    inside = logical_and(part >= 0, part <= 1).value
+    every = ops.reduce_min(inside, axes=(0,)) if part.ndim else inside
+    ops.check(every, kind="ValueError", message=f"{name}: q lies between 0 and 1")
+    return part
+
+
+@method
+def quantile(
+    x: TensorLike, q: TensorLike, axis: int | None = None, *, keepdims: bool = False, interpolation: str = "linear"
+) -> Tensor:
+    """The ``q``-quantile (q in [0, 1]) along ``axis``, or of all elements; those of a vector q along a new first axis.
+
+    Between two elements by ``interpolation``: linear, lower, higher, midpoint or nearest (halves to even). NaN where
+    there is one; integers in float32. ValueError for a q outside of [0, 1].
+    """
+    return _quantiles(x, q, axis, keepdims, interpolation, "quantile")
+
+
+@method
+def nanquantile(
+    x: TensorLike, q: TensorLike, axis: int | None = None, *, keepdims: bool = False, interpolation: str = "linear"
+) -> Tensor:
+    """``quantile`` of the elements that are not NaN; NaN where all are."""
+    return _quantiles(x, q, axis, keepdims, interpolation, "nanquantile")
+
+
+# --- bins and counts ----------------------------------------------------------------------------------------------
+
+
+@method
+def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
+    """For each element the index i (int64) with boundaries[i-1] < x <= boundaries[i], of an ascending vector.
+
+    With ``right``, boundaries[i-1] <= x < boundaries[i]. NaN stands behind all boundaries.
+    """
+    tensor, ends = _tensor(x), _tensor(boundaries)
+    if ends.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries are a vector, not {ends.value.type}")
+    size = _size(ends, 0)
+    if not isinstance(size, int):
+        raise UndecidedError(f"bucketize by boundaries of the named size {size}")
+    low = wrap(ops.broadcast(_sized(0, tensor).value, shape=tensor.value.type.shape, axes=()))
+    high = low + size
+    for _ in range(size.bit_length()):
+        middle = (low + high) // 2
+        end = _along_vector(ends, minimum(middle, size - 1))
+        stays = (tensor < end) if right else (tensor <= end)
+        low, high = where(stays | (low >= high), low, middle + 1), where(stays, middle, high)
+    return low
+
+
+def _along_vector(vector: Tensor, places: Tensor) -> Tensor:
+    return wrap(ops.gather(vector.value, places.value, axis=0))
+
+
+def _counted(places: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
+    """How often each of ``size`` places is named, or the sum of its weights; IndexError for places out of range."""
+    flat = reshape(places, -1)
+    with placement.beside(flat.value):
+        zeros = ops.full(shape=(size,), value=0, dtype=dtype)
+        one = ops.full(shape=flat.value.shape, value=1, dtype=dtype)
+        added = one if weights is None else reshape(astype(weights, dtype), -1).value
+        return wrap(ops.scatter_add(zeros, flat.value, added, axis=0, negative=False))
+
+
+@method
+def bincount(
+    x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, *, length: int | None = None
+) -> Tensor:
+    """How often each number from 0 on is in a vector of integers, or the sum of its ``weights``.
+
+    There are as many as the largest number asks for, at least ``minlength``; in a trace, which cannot know it, give
+    ``length``. IndexError for a number below 0, or from ``length`` on.
+    """
+    tensor = _tensor(x)
+    if not dtypes.is_integer(tensor.dtype) or tensor.ndim != 1:
+        raise DTypeError(f"bincount takes a vector of integers, not {tensor.value.type}")
+    places = wrap(lifting.positions(tensor.value))
+    if length is None:
+        if context.current().trace is not None:
+            raise UnsupportedOp("bincount has a size that depends on values", hint="give length=")
+        array = placement.array_of(places.value)
+        length = max(minlength, int(array.max()) + 1 if array.size else 0)
+    weight = None if weights is None else _tensor(weights)
+    dtype = dtypes.int64 if weight is None else weight.dtype if dtypes.is_float(weight.dtype) else dtypes.float64
+    return _counted(places, weight, length, dtype)
+
+
+@method
+def histc(x: TensorLike, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Counts, in the dtype of x, of ``bins`` equal bins from ``min`` to ``max``, or over all elements where both are 0.
+
+    Elements outside, and NaN, are in none; ``max`` itself is in the last one.
+    """
+    tensor = _tensor(x)
+    tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
+    counts, _ = _histogram(tensor, bins, None if min == max else (min, max), None)
+    return astype(counts, tensor.dtype)
+
+
+def _histogram(x: Tensor, bins: int, span: Any, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    flat = reshape(x, -1)
+    if not isinstance(bins, int) or bins < 1:
+        raise ShapeError(f"histogram: {bins!r} bins; at least 1 is needed")
+    if span is not None:
+        low, high = (wrap(lifting.constant(float(end), flat.dtype)) for end in span)
+    else:
+        _require_elements(flat, 0, "histogram")
+        low, high = flat.min(), flat.max()
+        alone = low == high
+        low, high = where(alone, low - 0.5, low), where(alone, high + 0.5, high)
+    low, high = wrap(ops.stop_gradient(low.value)), wrap(ops.stop_gradient(high.value))
+    steps = wrap(lifting.places((bins + 1,), 0, flat.value))
+    edges = where(steps == bins, high, low + (high - low) * (astype(steps, flat.dtype) / bins))
+    return _binned(flat, edges, bins, weight), edges
+
+
+def _binned(flat: Tensor, edges: Tensor, bins: int, weight: Tensor | None) -> Tensor:
+    last = _picked(edges, bins, 0)
+    place = bucketize(flat, edges, right=True) - 1
+    place = where(flat == last, bins - 1, place)
+    inside = (flat >= _picked(edges, 0, 0)) & (flat <= last)
+    dtype = flat.dtype if weight is None else weight.dtype
+    given = astype(inside, dtype) if weight is None else where(reshape(inside, -1), reshape(weight, -1), 0)
+    return _counted(where(inside, place, 0), given, bins, dtype)
+
+
+@method
+def histogram(
+    x: TensorLike,
+    bins: TensorLike | Sequence[float] = 100,
+    *,
+    range: tuple[float, float] | None = None,
+    weight: TensorLike | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Counts (or sums of ``weight``, or a density) of equal bins over ``range``, or between given edges, and the edges.
+
+    PyTorch's: the counts have the dtype of x. Elements outside, and NaN, are in no bin.
+    """
+    tensor = _tensor(x)
+    tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
+    given = None if weight is None else astype(_tensor(weight), tensor.dtype)
+    if isinstance(bins, int):
+        counts, edges = _histogram(tensor, bins, range, given)
+    else:
+        edges = astype(wrap(lifting.value_of(bins)), tensor.dtype)
+        size = _size(edges, 0) if edges.ndim == 1 else None
+        if not isinstance(size, int) or size < 2:
+            raise ShapeError(f"histogram: edges are a vector of at least two numbers, not {edges.value.type}")
+        counts = _binned(reshape(tensor, -1), edges, size - 1, given)
+    if density:
+        counts = counts / (sum_of(counts) * (edges[1:] - edges[:-1]))
+    return counts, edges
+
+
+@array_function
+def histogram_bin_edges(x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> Tensor:
+    """The edges of the bins that ``histogram`` would take."""
+    return histogram(x, bins, range=range)[1]

@@ -1,0 +1,71 @@
+"""``repeat``: each slice as often as a number says, or as a vector says for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.eager import placement
+from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.ir import context, dims
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.method import axis_of, method
+from jitgraph.tensor.functions.reductions import cumsum
+from jitgraph.tensor.functions.reductions import sum as sum_of
+from jitgraph.tensor.functions.searching import counted, searchsorted, tensor_of
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+@method
+def repeat(x: TensorLike, repeats: int | TensorLike, axis: int | None = None, *, size: Any = None) -> Tensor:
+    """Each slice along ``axis`` repeated in place; without an axis each element of the flat tensor.
+
+    ``repeats`` may say for each slice how often, in a vector of integers; a trace then needs ``size``, which is their
+    sum (ValueError where it is not).
+    """
+    value = lifting.value_of(x)
+    if axis is None:
+        value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
+    number = axis_of(axis, len(value.shape), "repeat")
+    repeats = scalars.python_int(repeats)
+    if _is_of_each(repeats):
+        return _repeated_each(value, repeats, number, size)
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
+        raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
+    before, length, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
+    wide = (*before, length, repeats, *after)
+    kept = tuple(i for i in range(len(wide)) if i != number + 1)
+    spread = ops.broadcast(value, shape=wide, axes=kept)
+    return wrap(ops.reshape(spread, shape=(*before, length * repeats, *after)))
+
+
+def _is_of_each(repeats: Any) -> bool:
+    """Whether ``repeats`` says for each slice how often, in a tensor, an array or a list."""
+    return isinstance(repeats, Tensor | list | tuple) or (hasattr(repeats, "__array__") and hasattr(repeats, "ndim"))
+
+
+def _repeated_each(value: Any, repeats: TensorLike, axis: int, size: Any) -> Tensor:
+    """Slice i along ``axis`` ``repeats[i]`` times: element k of the result is of the first slice that ends behind k."""
+    given = tensor_of(repeats)
+    length = value.shape[axis]
+    if not dtypes.is_integer(given.dtype):
+        raise DTypeError(f"repeat: repeats are integers, not {given.value.type}", hint="repeats.astype(jg.int64)")
+    if given.value.shape not in ((), (1,)) and not (
+        given.ndim == 1 and context.constraints().same(given.value.shape[0], length)
+    ):
+        raise ShapeError(f"repeat: repeats of shape {given.value.shape} for {length} slices")
+    with placement.beside(value):
+        flat = lifting.cast(given.value, dtypes.int64)
+        if not flat.shape:
+            flat = ops.reshape(flat, shape=(1,))
+        counts = wrap(lifting.broadcast_to(flat, (length,)))
+        least = ops.reduce_min(ops.ge(counts.value, lifting.repeated(0, dtypes.int64, (length,))), axes=(0,))
+        ops.check(least, kind="ValueError", message="repeat: a count is negative")
+        total = sum_of(counts)
+        extent = counted(total, size, "repeat")
+        if size is not None:
+            fits = ops.eq(total.value, ops.full(shape=(), value=extent, dtype=dtypes.int64))
+            ops.check(fits, kind="ValueError", message=f"repeat: the counts do not add up to size={extent}")
+        places = wrap(lifting.places((extent,), 0, value))
+        return wrap(ops.gather(value, searchsorted(cumsum(counts), places, side="right").value, axis=axis))

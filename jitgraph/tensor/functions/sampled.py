@@ -1,0 +1,288 @@
+"""Functions given by samples: integrals, slopes, interpolation, convolution; covariances; sums of exponentials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.ir.builder import build
+from jitgraph.ir.types import TensorType
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.elementwise import astype, clip, maximum, sqrt, where
+from jitgraph.tensor.functions.linear_algebra import matmul
+from jitgraph.tensor.functions.manipulation import concat, flip, moveaxis
+from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.functions.ordering import bucketize
+from jitgraph.tensor.functions.reductions import cumsum, mean
+from jitgraph.tensor.functions.reductions import sum as sum_of
+from jitgraph.tensor.functions.shapes import expand_dims, reshape
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+def _floats(x: TensorLike) -> Tensor:
+    tensor = wrap(lifting.value_of(x))
+    return tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
+
+
+def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
+    """``x[..., start:stop, ...]`` along ``axis``, the bounds sizes that may have names."""
+    shape = x.value.type.shape
+    starts = tuple(start if i == axis else 0 for i in range(x.ndim))
+    stops = tuple(stop if i == axis else size for i, size in enumerate(shape))
+    return wrap(ops.slice(x.value, starts=starts, stops=stops, strides=(1,) * x.ndim))
+
+
+def _steps(y: Tensor, x: TensorLike | None, dx: TensorLike, axis: int, name: str) -> Any:
+    """The distances between samples: one number, or a tensor that broadcasts against them."""
+    if x is None:
+        return dx
+    places = _floats(x)
+    if places.ndim == 1:
+        places = reshape(places, (places.value.type.size, *[1] * (y.ndim - axis - 1)))
+        number = 0
+    else:
+        number = axis - (y.ndim - places.ndim)
+        if number < 0:
+            raise ShapeError(f"{name}: places {places.value.type} have no axis {axis} of {y.value.type}")
+    size = places.value.type.shape[number]
+    return _part(places, number, 1, size) - _part(places, number, 0, size - 1)
+
+
+def _areas(y: TensorLike, x: TensorLike | None, dx: TensorLike, axis: int, name: str) -> tuple[Tensor, int]:
+    tensor = _floats(y)
+    number = axis_of(axis, tensor.ndim, name)
+    size = tensor.value.type.shape[number]
+    if isinstance(size, int) and size == 0:
+        raise ShapeError(f"{name} of no samples: {tensor.value.type} along axis {axis}")
+    both = _part(tensor, number, 1, size) + _part(tensor, number, 0, size - 1)
+    return both * _steps(tensor, x, dx, number, name) * 0.5, number
+
+
+@array_function
+def trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: TensorLike = 1.0, axis: int = -1) -> Tensor:
+    """The integral of samples along ``axis`` by the trapezoidal rule, at places ``x`` or ``dx`` apart."""
+    areas, number = _areas(y, x, dx, axis, "trapezoid")
+    return sum_of(areas, number)
+
+
+@array_function
+def cumulative_trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: TensorLike = 1.0, axis: int = -1) -> Tensor:
+    """The integrals from the first sample to each later one by the trapezoidal rule."""
+    areas, number = _areas(y, x, dx, axis, "cumulative_trapezoid")
+    return cumsum(areas, number)
+
+
+@array_function
+def gradient(
+    x: TensorLike, *spacing: TensorLike, axis: int | tuple[int, ...] | None = None, edge_order: int = 1
+) -> Any:
+    """Slopes of samples along each axis (a list where there are several): central inside, one-sided at the ends.
+
+    ``spacing`` is one number or vector of places for all axes, or one for each, as in NumPy. With ``edge_order=2`` the
+    ends are of second order, too.
+    """
+    tensor = _floats(x)
+    axes = axes_of(axis, tensor.ndim, "gradient")
+    given = list(spacing) * len(axes) if len(spacing) == 1 else list(spacing) or [1.0] * len(axes)
+    if len(given) != len(axes):
+        raise ShapeError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+    if edge_order not in (1, 2):
+        raise JitgraphError(f"gradient: edge_order={edge_order!r} is neither 1 nor 2")
+    found = [_slope(tensor, number, gap, edge_order) for number, gap in zip(axes, given, strict=True)]
+    return found[0] if len(found) == 1 and not (axis is not None and isinstance(axis, tuple)) else found
+
+
+def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:
+    size = x.value.type.shape[axis]
+    if isinstance(size, int) and size < order + 1:
+        raise ShapeError(f"gradient: {size} samples along axis {axis}; at least {order + 1} are needed")
+    places = wrap(lifting.value_of(spacing))
+    if places.ndim:
+        rows = reshape(places, (places.value.type.size, *[1] * (x.ndim - axis - 1)))
+        h = _part(rows, 0, 1, size) - _part(rows, 0, 0, size - 1)
+        before, after = _part(h, 0, 0, size - 2), _part(h, 0, 1, size - 1)
+        first, last = _part(h, 0, 0, 1), _part(h, 0, size - 2, size - 1)
+        second, second_last = (_part(h, 0, 1, 2), _part(h, 0, size - 3, size - 2)) if order == 2 else (first, last)
+    else:
+        before = after = first = last = second = second_last = places
+
+    def at(start: Any, stop: Any) -> Tensor:
+        return _part(x, axis, start, stop)
+
+    left, middle, right = at(0, size - 2), at(1, size - 1), at(2, size)
+    inner = (before * before * right + (after * after - before * before) * middle - after * after * left) / (
+        before * after * (before + after)
+    )
+    if not places.ndim:
+        inner = (right - left) / (2 * places)
+    if order == 1:
+        begin = (at(1, 2) - at(0, 1)) / first
+        end = (at(size - 1, size) - at(size - 2, size - 1)) / last
+    else:
+        begin = _second_order(at(0, 1), at(1, 2), at(2, 3), first, second)
+        end = -_second_order(at(size - 1, size), at(size - 2, size - 1), at(size - 3, size - 2), last, second_last)
+    return concat([begin, inner, end], axis)
+
+
+def _second_order(a: Tensor, b: Tensor, c: Tensor, h: Any, k: Any) -> Tensor:
+    """The slope at a of the parabola through samples at 0, h and h + k."""
+    found: Tensor = -(2 * h + k) / (h * (h + k)) * a + (h + k) / (h * k) * b - h / (k * (h + k)) * c
+    return found
+
+
+@method
+def interp(
+    x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | None = None, right: TensorLike | None = None
+) -> Tensor:
+    """The piecewise linear function through the points (xp, fp) at x; ``xp`` ascends.
+
+    Beyond the ends it is ``left`` and ``right``, or the first and the last value, as in NumPy.
+    """
+    places, values = _floats(xp), _floats(fp)
+    if places.ndim != 1 or places.value.type.shape != values.value.type.shape:
+        raise ShapeError(
+            f"interp: points {places.value.type} and values {values.value.type} are no vectors of one size"
+        )
+    size = places.value.type.shape[0]
+    if isinstance(size, int) and size == 0:
+        raise ShapeError("interp of no points")
+    at = _floats(x)
+    above = clip(bucketize(at, places, right=True), 1, maximum(size - 1, 1)) if size != 1 else bucketize(at, places) * 0
+    below = maximum(above - 1, 0)
+    x0, x1, y0, y1 = (_taken(vector, index) for vector in (places, values) for index in (below, above))
+    gap = x1 - x0
+    found = y0 + (y1 - y0) * ((at - x0) / where(gap == 0, 1, gap))
+    first, last = (_taken(places, index) for index in (below * 0, below * 0 + (size - 1)))
+    low, high = (_taken(values, index) for index in (below * 0, below * 0 + (size - 1)))
+    found = where(at == x1, y1, found)
+    found = where(at < first, low if left is None else left, found)
+    return where(at > last, high if right is None else right, found)
+
+
+def _taken(vector: Tensor, index: Tensor) -> Tensor:
+    return wrap(ops.gather(vector.value, index.value, axis=0))
+
+
+# --- convolution --------------------------------------------------------------------------------------------------
+
+
+@array_function
+def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
+    """The discrete convolution of two vectors: "full", "same" (as long as the longer one) or "valid", as in NumPy."""
+    left, right = (wrap(value) for value in _vectors(a, v, "convolve"))
+    n, m = left.value.type.shape[0], right.value.type.shape[0]
+    if isinstance(n, int) and isinstance(m, int) and m > n:
+        left, right, n, m = right, left, m, n
+    if mode not in ("full", "same", "valid"):
+        raise JitgraphError(f"convolve: mode={mode!r} is none of full, same, valid")
+    if not isinstance(m, int) or m == 0 or (isinstance(n, int) and n == 0):
+        raise ShapeError(f"convolve of {left.value.type} and {right.value.type}: the shorter one has a known size")
+    zero = lifting.constant(0, left.dtype)
+    pad = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
+    longer = wrap(ops.pad(left.value, zero, low=(pad[0],), high=(pad[1],), interior=(0,)))
+    count = n + pad[0] + pad[1] - m + 1
+    starts = wrap(lifting.places((count, m), 0, left.value)) + wrap(lifting.places((count, m), 1, left.value))
+    windows = wrap(ops.gather(longer.value, starts.value, axis=0))
+    kernel = flip(right, 0)
+    if dtypes.is_float(left.dtype):
+        return matmul(windows, kernel)
+    return astype(sum_of(windows * kernel, 1), left.dtype)
+
+
+def _vectors(a: TensorLike, v: TensorLike, name: str) -> list[Any]:
+    dtype = lifting.common_dtype(a, v)
+    found = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (a, v)]
+    for value in found:
+        if len(value.shape) != 1:
+            raise ShapeError(f"{name} takes two vectors, not {value.type}")
+    return list(lifting.together(*found))
+
+
+@array_function
+def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
+    """Sums of products of a with v moved along it: "full", "same" or "valid", as in NumPy."""
+    left, right = (wrap(value) for value in _vectors(a, v, "correlate"))
+    return convolve(left, flip(right, 0), mode)
+
+
+# --- covariances --------------------------------------------------------------------------------------------------
+
+
+@method
+def cov(
+    x: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None, aweights: TensorLike | None = None
+) -> Tensor:
+    """The covariances of the rows of a matrix, whose columns are observations; of a vector its variance.
+
+    ``fweights`` says how often each observation counts, ``aweights`` how much. Divided by the sum of weights less
+    ``correction`` (times the mean of aweights), as in PyTorch and NumPy.
+    """
+    tensor = _floats(x)
+    if tensor.ndim > 2:
+        raise ShapeError(f"cov takes a matrix or a vector, not {tensor.value.type}")
+    rows = reshape(tensor, (1, -1)) if tensor.ndim < 2 else tensor
+    count = rows.value.type.shape[1]
+    weight = None
+    for given in (fweights, aweights):
+        if given is not None:
+            each = astype(wrap(lifting.value_of(given)), rows.dtype)
+            weight = each if weight is None else weight * each
+    if weight is None:
+        middle = mean(rows, 1, keepdims=True)
+        left = rows - middle
+        total = wrap(ops.full(shape=(), value=count, dtype=rows.dtype)) - correction
+        scaled = left
+    else:
+        whole = sum_of(weight)
+        middle = sum_of(rows * weight, 1, keepdims=True) / whole
+        left = rows - middle
+        scaled = left * weight
+        total = whole - correction
+        if aweights is not None and correction:
+            share = sum_of(weight * astype(wrap(lifting.value_of(aweights)), rows.dtype)) / whole
+            total = whole - correction * share
+    total = maximum(total, 0)
+    found = matmul(left, moveaxis(scaled, 0, 1)) / total
+    return reshape(found, ()) if tensor.ndim < 2 else found
+
+
+@method
+def corrcoef(x: TensorLike) -> Tensor:
+    """The correlation coefficients of the rows of a matrix, held between -1 and 1; of a vector 1."""
+    found = cov(x)
+    if found.ndim == 0:
+        return found / found
+    count = found.value.type.shape[0]
+    diagonal = sum_of(where(_identity(count, found), found, 0), 1)
+    size = sqrt(diagonal)
+    return clip(found / expand_dims(size, 1) / expand_dims(size, 0), -1, 1)
+
+
+def _identity(count: Any, like: Tensor) -> Tensor:
+    rows, columns = (wrap(lifting.places((count, count), axis, like.value)) for axis in (0, 1))
+    return rows == columns
+
+
+@method
+def logcumsumexp(x: TensorLike, axis: int) -> Tensor:
+    """log of the running sum of exp(x) along ``axis``, without overflow; one step of logaddexp after the other."""
+    tensor = _floats(x)
+    if not tensor.ndim:
+        return tensor
+    number = axis_of(axis, tensor.ndim, "logcumsumexp")
+    size = tensor.value.type.shape[number]
+    if isinstance(size, int) and size == 0:
+        return tensor
+    rows = moveaxis(tensor, number, 0).value
+    row = TensorType(rows.dtype, rows.type.shape[1:])
+
+    def step(carry: Any, new: Any) -> Any:
+        found = ops.logaddexp(carry, new)
+        return found, found
+
+    body = build(step, [row, row], "logcumsumexp")
+    start = ops.full(shape=row.shape, value=float("-inf"), dtype=rows.dtype)
+    _, found = ops.scan(start, rows, regions=(body,), num_carries=1, num_xs=1, length=size, reverse=False)
+    return moveaxis(wrap(found), 0, number)

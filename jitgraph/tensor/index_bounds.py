@@ -1,0 +1,77 @@
+"""Integers and slices of an index on an axis of known or named size: places and bounds that lie within it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.errors import IndexingError, ShapeError, UndecidedError
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+from jitgraph.tensor import scalars
+
+
+def place_of(item: Any, size: DimLike, axis: int) -> DimLike:
+    trace = context.current().trace
+    known = context.constraints()
+    if not hasattr(item, "__index__"):
+        raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
+    if trace is not None and scalars.is_varying(item):
+        place: DimLike = trace.to_dim(item)
+        if not isinstance(place, int):
+            if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
+                raise IndexingError(f"index {place} is out of range for axis {axis} with size {size}")
+            return place
+        item = place
+    number = int(item.__index__())
+    bound = -number if number < 0 else number + 1
+    if not known.at_least(size, bound):
+        raise IndexingError(f"index {number} is out of range for axis {axis} with size {size}")
+    return size + number if number < 0 else number
+
+
+def bounds_of(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
+    """Start, stop and positive stride of a slice, and whether its elements are then to be reversed."""
+    step = 1 if item.step is None else int(item.step)
+    if step == 0:
+        raise ValueError("a slice's step cannot be 0")
+    if isinstance(size, int):
+        trace = context.current().trace
+        first, last, step = slice(_known(item.start, trace), _known(item.stop, trace), step).indices(size)
+        if step > 0:
+            return first, max(first, last), step, False
+        count = max(0, -(-(first - last) // -step))
+        lowest = first + (count - 1) * step
+        return (lowest, first + 1, -step, True) if count else (0, 0, -step, True)
+    if step < 0 and (item.start is not None or item.stop is not None):
+        raise UndecidedError(f"a reversed slice with bounds on the named size {size}", hint="flip first, then slice")
+    start = _bound(item.start, size, 0)
+    stop = _bound(item.stop, size, size)
+    if step < -1:
+        raise UndecidedError(f"a reversed slice with a step on the named size {size}", hint="flip first, then slice")
+    return start, stop, abs(step), step < 0
+
+
+def _known(bound: Any, trace: Any) -> int | None:
+    if bound is None:
+        return None
+    if hasattr(bound, "__index__"):
+        return int(bound.__index__())
+    if trace is not None:
+        raise UndecidedError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
+    raise IndexingError(f"a slice's bound must be an integer, not {type(bound).__name__}")
+
+
+def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
+    """A bound on a named size: taken to lie within it, which becomes a constraint of the trace."""
+    if bound is None:
+        return default
+    trace = context.current().trace
+    given = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
+    number: DimLike = size + given if isinstance(given, int) and given < 0 else given
+    known = context.constraints()
+    if not (known.at_least(size, number) and known.at_least(number, 0)):
+        raise ShapeError(
+            f"slice bound {bound} lies outside the named size {size}",
+            hint="slices of a named size lie within it; leave a size that may be smaller out of dynamic_shapes",
+        )
+    return number

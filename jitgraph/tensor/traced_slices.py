@@ -1,0 +1,113 @@
+"""Slices whose bounds a trace computes: ``x[i:i + 3]``, whose start is a tensor and whose length is a number.
+
+The length is what is left of stop - start as sums of products of what the trace knows; a block that does not lie
+within its axis is an IndexError when the graph runs, as a shorter result would have another shape.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jitgraph import dtypes, ops
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.errors import IndexingError, UndecidedError
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+from jitgraph.tensor import lifting
+
+Form = dict[Any, int]  # a sum: how often each term is in it; the term None stands for 1
+
+_DEEPEST: Final = 32
+_HINT: Final = "x[i:i + n] with a number n, or jg.where with a mask of places"
+
+
+def is_moving(item: Any) -> bool:
+    """Whether a slice has a tensor for a bound."""
+    return isinstance(item, slice) and (isinstance(item.start, ValueHandle) or isinstance(item.stop, ValueHandle))
+
+
+def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
+    """The block of ``value`` in which the moving slices lie, the items that index it, and where it starts."""
+    starts: list[Any] = []
+    sizes: list[DimLike] = []
+    kept: list[Any] = []
+    axis = 0
+    for item in items:
+        if item is None or item is Ellipsis:
+            kept.append(item)
+            continue
+        size = value.shape[axis]
+        if is_moving(item):
+            start, length = _window(item, size, axis)
+            starts.append(start)
+            sizes.append(length)
+            kept.append(slice(None, None, item.step))
+        else:
+            starts.append(ops.full(shape=(), value=0, dtype=dtypes.int64))
+            sizes.append(size)
+            kept.append(item)
+        axis += 1
+    return ops.dynamic_slice(value, *starts, sizes=tuple(sizes)), kept, starts
+
+
+def _window(item: slice, size: DimLike, axis: int) -> tuple[Any, int]:
+    """Where the block of a slice starts (int64 of rank 0), and its length."""
+    if item.start is None or item.stop is None:
+        raise UndecidedError("a slice with a traced bound and no other has no known length", hint=_HINT)
+    if item.step is not None and int(item.step) < 1:
+        raise UndecidedError("a reversed slice with traced bounds", hint="x[i:i + n], then jg.flip")
+    left, right = _form(item.start), _form(item.stop)
+    rest = {term: right.get(term, 0) - left.get(term, 0) for term in {**left, **right}}
+    if any(count for term, count in rest.items() if term is not None):
+        raise UndecidedError("the length of this slice depends on values, which a trace cannot know", hint=_HINT)
+    length = max(0, rest.get(None, 0))
+    start = lifting.positions(_integer(item.start))
+    if length:
+        zero, extent, last = (ops.full(shape=(), value=n, dtype=dtypes.int64) for n in (0, length, size))
+        inside = ops.bitwise_and(ops.ge(start, zero), ops.le(ops.add(start, extent), last))
+        what = f"a slice of {length} elements lies outside axis {axis} with size {size}"
+        ops.check(inside, kind="IndexError", message=what)
+    return start, length
+
+
+def _integer(bound: Any) -> Any:
+    value = lifting.value_of(bound)
+    if not dtypes.is_integer(value.dtype) or value.shape:
+        raise IndexingError(f"a slice's bound must be an integer, not {value.type}")
+    return value
+
+
+def _form(bound: Any) -> Form:
+    """A bound as a sum of terms."""
+    if not isinstance(bound, ValueHandle):
+        return {None: int(bound)}
+    value = _integer(bound)
+    trace: Any = context.current().trace
+    return _form_of(value.ir, trace.producers, _DEEPEST)
+
+
+def _form_of(ir: Any, producers: Any, depth: int) -> Form:
+    node = producers.get(ir) if depth else None
+    if node is None:
+        return {ir: 1}
+    name = node.op.name
+    if name == "full" and isinstance(node.attrs["value"], int):
+        return {None: int(node.attrs["value"])}
+    if name in ("add", "sub", "mul", "cast"):
+        parts = [_form_of(operand, producers, depth - 1) for operand in node.inputs]
+        if name == "cast":
+            return parts[0] if dtypes.is_integer(node.inputs[0].dtype) else {ir: 1}
+        left, right = parts
+        if name == "mul":
+            return _product(left, right, ir)
+        sign = 1 if name == "add" else -1
+        return {term: left.get(term, 0) + sign * right.get(term, 0) for term in {**left, **right}}
+    return {ir: 1}
+
+
+def _product(left: Form, right: Form, ir: Any) -> Form:
+    """A product of which one factor is a number; any other is a term of its own."""
+    for factor, other in ((left, right), (right, left)):
+        if set(factor) <= {None}:
+            return {term: count * factor.get(None, 0) for term, count in other.items()}
+    return {ir: 1}

@@ -1,0 +1,145 @@
+"""Functions recorded as closed regions: what transforms work on, outside of traces as well as inside.
+
+Outside of traces a function is recorded by a trace of its own that watches no Python state; what the transform makes of
+the region is then run at once, op by op, so that the tape sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitgraph import tree
+from jitgraph.eager import replay
+from jitgraph.eager.value import EagerValue
+from jitgraph.ir import context
+from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.passes.autodiff import expand_grads
+from jitgraph.runtime.buffer import CPU
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tracing.control.region import Region, operands_of
+from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.record.trace import Trace
+from jitgraph.tracing.record.values import TracedValue
+
+
+class AtOnce(Trace):
+    """The trace of what a transform does outside of traces."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._values: dict[int, tuple[EagerValue, TracedValue]] = {}
+        self._inputs: dict[Value, Any] = {}
+
+    def lift_eager(self, value: EagerValue) -> TracedValue:
+        """A computed value: an input, through which gradients flow back to the caller's tape."""
+        known = self._values.get(id(value))
+        if known is None:
+            ir = self.builder.input(value.type)
+            self._inputs[ir] = value
+            known = self._values[id(value)] = (value, self.wrap(ir, value.record is not None, None))
+        return known[1]
+
+    def operands(self) -> list[Any]:
+        """The values of the graph's inputs."""
+        return [self._inputs[ir] if ir in self._inputs else self._taken_value(ir) for ir in self.builder.inputs]
+
+    def _taken_value(self, ir: Value) -> Any:
+        number = self.input_number(ir)
+        assert number is not None
+        taken = self.taken[number]
+        if taken.kind == "slot":
+            return self.slots[taken.at].handle.value
+        assert taken.kind == "array", taken
+        return EagerValue(lifting.own(taken.at))
+
+
+def at_once(name: str, function: Callable[[], Any]) -> Any:
+    """What ``function``, which records through the trace in force, returns; outside of traces it is run at once.
+
+    It is a tree with tensors as leaves; handles that it rebinds get their values where nothing failed.
+    """
+    if context.current().trace is not None:
+        return function()
+    root = AtOnce(name)
+    with context.using(emitter=root, trace=root, constraints=root.constraints):
+        leaves, structure = tree.flatten(function())
+        results = [root.read(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        written = [state for state in root.states.values() if state.written and state.value is not state.initial]
+        states = [state.value for state in written]
+        found = [value for value in (*results, *states) if isinstance(value, TracedValue)]
+        graph = root.builder.graph([value.ir for value in found], name)
+    values = run(graph, root)
+    rest = iter(values)
+    made = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
+    for state in written:
+        with context.using(grad_enabled=False):
+            state.handle._rebind(next(rest))
+    return structure.unflatten(made)
+
+
+def run(graph: Graph, root: AtOnce) -> list[Any]:
+    """The outputs of what a trace recorded outside of traces, op by op on the tape."""
+    operands = root.operands()
+    device = root.place
+    with context.using(device=device) if device != CPU else context.using():
+        return replay.run(expand_grads(graph), operands)
+
+
+class Closed:
+    """A function recorded as a region: its graph, the operands beside the parameters, and what it returned.
+
+    ``written`` are the handles from outside that it rebinds; their values are the last outputs of the graph.
+    """
+
+    def __init__(self, name: str, trace: Recorder, types: Sequence[Type], flags: Sequence[bool]) -> None:
+        self.trace = trace
+        self.region = Region(name, trace, types, flags)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Handles for the parameters."""
+        return [wrap(value) for value in self.region.parameters]
+
+    def record(self, function: Callable[[], Any]) -> None:
+        """Record a call; its result is a tree whose numbers and arrays become tensors."""
+        self.leaves, self.structure = self.region.record(self._called, function)
+        self.kept = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, TracedValue)]
+        self.written = self.region.written()
+        values = [self.region.own(self.leaves[i]) for i in self.kept]
+        values += [self.region.read(handle) for handle in self.written]
+        for handle in self.written:
+            if ("handle", id(handle)) not in self.region.captured:
+                state = self.region.states[id(handle)]
+                state.initial = self.region.adopt(handle)
+        self.keys, self.outer = operands_of([self.region])
+        self.graph = self.region.close(self.keys, [value.type for value in self.outer], values)
+
+    def _called(self, function: Callable[[], Any]) -> tuple[list[Any], Any]:
+        leaves, structure = tree.flatten(function())
+        return [lifting.value_of(leaf) if is_data(leaf) else leaf for leaf in leaves], structure
+
+    def rebuilt(self, values: Sequence[Any]) -> Any:
+        """The result with these values in place of its tensors."""
+        made = list(self.leaves)
+        for i, value in zip(self.kept, values, strict=True):
+            made[i] = wrap(value)
+        return self.structure.unflatten(made)
+
+
+def is_data(leaf: Any) -> bool:
+    """Whether a leaf is a tensor, an array or a number, as which a result of a function is a tensor."""
+    return lifting.is_operand(leaf) and not isinstance(leaf, str)
+
+
+def own_value(x: Any) -> TracedValue:
+    """The value of a tensor, array or number in the trace in force."""
+    value: TracedValue = context.current().trace.own(lifting.value_of(x))
+    return value
+
+
+def tensor_type(value: TracedValue) -> TensorType:
+    """The type of a value that is a tensor."""
+    assert isinstance(value.type, TensorType)
+    return value.type

@@ -1,0 +1,300 @@
+"""The Python Array API 2024.12: each function against array_api_strict, on the special values of every dtype."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.ops.sampling import edges
+from tests.array_api.table import ALL, FAMILIES, FLOATS, INTEGERS, NUMBERS, Case
+
+strict = pytest.importorskip("array_api_strict", reason="array_api_strict is the oracle; the dev extra brings it")
+
+CASES = {name: cases for family in FAMILIES.values() for name, cases in family.items()}
+COMPLEX = {"complex64", "complex128", "conj", "imag", "real"}
+PRODUCTS = {"matmul", "matrix_transpose", "tensordot", "vecdot", "linalg", "fft"}
+CREATION = {
+    *("arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "ones"),
+    *("ones_like", "zeros", "zeros_like"),
+}
+OF_DTYPES = {"broadcast_shapes", "can_cast", "finfo", "iinfo", "isdtype", "result_type"}
+FUNCTIONS = sorted(
+    name
+    for name, value in vars(strict).items()
+    if isinstance(value, types.FunctionType) and not name.startswith("_") and "flags" not in name
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def leaves(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+def hold(found: Any, wanted: Any, case: Case, what: str) -> None:
+    """The same dtypes, shapes and numbers, NaNs and the signs of zeros included."""
+    for have, want in zip(leaves(found), leaves(wanted), strict=True):
+        a, b = np.asarray(have), np.asarray(want)
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), what
+        if case.tolerance:
+            np.testing.assert_allclose(a, b, rtol=case.tolerance if a.dtype == np.float32 else 1e-13, err_msg=what)
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=what)
+        if a.dtype.kind == "f" and case.zeros:
+            zeros = (a == 0) & (b == 0)
+            np.testing.assert_array_equal(np.signbit(a[zeros]), np.signbit(b[zeros]), err_msg=what)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_of_the_standard(name: str) -> None:
+    for number, case in enumerate(CASES[name]):
+        for dtype in case.dtypes:
+            inputs = case.inputs(dtype)
+            wanted = case.call(strict, *map(strict.asarray, inputs))
+            found = case.call(jg, *map(jg.asarray, inputs))
+            hold(found, wanted, case, f"{name}, case {number}, {dtype}")
+
+
+WITH_SIZES_OF_VALUES = {"nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values", "__getitem__"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32"])
+def test_traced_functions_give_the_same(family: str, dtype: str) -> None:
+    """All of a family in one trace, with no difference in a bit from what they give eagerly."""
+    cases = [
+        case
+        for name, cases in FAMILIES[family].items()
+        for case in cases
+        if dtype in case.dtypes and name not in WITH_SIZES_OF_VALUES
+    ]
+    inputs = [tuple(map(jg.asarray, case.inputs(dtype))) for case in cases]
+
+    def every(groups: Any) -> Any:
+        return [leaves(case.call(jg, *group)) for case, group in zip(cases, groups, strict=True)]
+
+    for found, wanted in zip(jg.trace(every)(inputs), every(inputs), strict=True):
+        for a, b in zip(found, wanted, strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_sizes_that_depend_on_values_are_given_in_a_trace() -> None:
+    x = jg.asarray([[3, 0, 3], [1, 0, 3]])
+    for name in sorted(WITH_SIZES_OF_VALUES - {"__getitem__"}):
+        function = getattr(jg, name)
+        eager = leaves(function(x))
+        longer = leaves(jg.trace(lambda x, f=function: f(x, size=5))(x))
+        shorter = leaves(jg.trace(lambda x, f=function: f(x, size=2))(x))
+        for i, (a, b, c) in enumerate(zip(eager, longer, shorter, strict=True)):
+            if a.shape == x.shape:
+                assert a.tolist() == b.tolist() == c.tolist()
+                continue
+            assert b.tolist() == a.tolist() + [0] * (5 - len(a)), (name, i)
+            assert c.tolist() == a.tolist()[:2], (name, i)
+        with pytest.raises(jg.UnsupportedOp, match=rf"jg\.{name}\(\.\.\., size=n\)"):
+            jg.trace(lambda x, f=function: f(x))(x)
+    assert jg.nonzero(x, size=6, fill_value=-1)[1].tolist() == [0, 2, 0, 2, -1, -1]
+
+
+def test_members_of_floats() -> None:
+    for x in (edges(jg.float64), edges(jg.float32)):
+        for of in (x[:3], np.tile(x, 9), x[:0]):
+            np.testing.assert_array_equal(jg.isin(x, of).numpy(), np.isin(x, of))
+            np.testing.assert_array_equal(jg.isin(x, of, invert=True).numpy(), np.isin(x, of, invert=True))
+    assert jg.isin(jg.asarray(2**63, dtype=jg.uint64), jg.asarray([-1, 2**63 - 1] * 20)).item() is False
+
+
+def test_repeat_by_a_vector() -> None:
+    x, counts = jg.asarray([[1, 2], [3, 4], [5, 6]]), jg.asarray([2, 0, 1])
+    wanted = np.repeat(x.numpy(), counts.numpy(), axis=0).tolist()
+    assert jg.repeat(x, counts, axis=0).tolist() == wanted
+    assert jg.trace(lambda x, c: jg.repeat(x, c, axis=0, size=3))(x, counts).tolist() == wanted
+    assert jg.repeat(x, np.array([1]), axis=1).tolist() == x.tolist()
+    with pytest.raises(jg.UnsupportedOp, match="size=n"):
+        jg.trace(lambda x, c: jg.repeat(x, c, axis=0))(x, counts)
+    for call in (
+        lambda: jg.trace(lambda x, c: jg.repeat(x, c, axis=0, size=4))(x, counts),
+        lambda: jg.repeat(x, jg.asarray([1, -1, 1]), axis=0),
+    ):
+        with pytest.raises(ValueError, match="repeat: "):
+            call()
+    for bad in (jg.asarray([1, 2]), jg.asarray([1.0, 2.0, 3.0])):
+        with pytest.raises(jg.JitgraphError, match="repeat: repeats"):
+            jg.repeat(x, bad, axis=0)
+
+
+def test_named_sizes() -> None:
+    """Places in a sorted vector whose size is a name, by merging; and what is made from them."""
+    f = jg.trace(
+        lambda row, x: (jg.searchsorted(row, x), jg.searchsorted(row, x, side="right"), jg.isin(x, row)),
+        dynamic_shapes={"row": {0: "n"}, "x": {0: "m"}},
+    )
+    rng = np.random.default_rng(0)
+    for n, m in ((1, 3), (40, 7), (5, 64)):
+        row = np.sort(np.append(rng.integers(0, 9, n).astype("f4"), np.float32("nan")))
+        x = np.append(rng.integers(-1, 10, m).astype("f4"), np.float32("nan"))
+        left, right, member = f(row, x)
+        np.testing.assert_array_equal(left.numpy(), np.searchsorted(row, x))
+        np.testing.assert_array_equal(right.numpy(), np.searchsorted(row, x, side="right"))
+        np.testing.assert_array_equal(member.numpy(), np.isin(x, row))
+    g = jg.trace(lambda x: jg.unique_counts(x, size=4), dynamic_shapes={"x": {0: "n"}})
+    for n in (2, 5, 9):
+        x = rng.integers(0, 3, n)
+        values, counts = np.unique(x, return_counts=True)
+        found = g(x)
+        assert found.values.tolist()[: len(values)] == values.tolist()
+        assert found.counts.tolist() == counts.tolist() + [0] * (4 - len(values))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_there_with_its_parameters(name: str) -> None:
+    """What the standard has by position comes by position, the rest by its name, with its default."""
+    if name in COMPLEX and not hasattr(jg, name):
+        pytest.skip("complex dtypes are not there")
+    wanted = inspect.signature(getattr(strict, name)).parameters.values()
+    found = inspect.signature(getattr(jg, name)).parameters
+    own = [p for p in found.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    spread = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in own)
+    for place, parameter in enumerate(wanted):
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            assert parameter.name in found
+            if type(parameter.default) in (int, bool, str, type(None)):
+                assert found[parameter.name].default == parameter.default
+        else:
+            assert place < len(own) or spread
+            if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
+                assert parameter.name in found
+
+
+def test_the_table_has_every_function() -> None:
+    assert set(FUNCTIONS) - set(CASES) - COMPLEX - PRODUCTS - CREATION - OF_DTYPES == set()
+
+
+METHODS = [
+    name
+    for name in dir(strict.asarray([1.0]))
+    if not name.startswith("_")
+    or (name.startswith("__") and name in "__and__ __rand__ __or__ __ror__ __xor__ __rxor__")
+]
+
+
+def test_methods_and_constants() -> None:
+    x = jg.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert not [name for name in METHODS if not hasattr(x, name)]
+    assert all(getattr(jg, name) is not None for name in ("e", "pi", "inf", "nan")) and jg.newaxis is None
+    assert x.__array_namespace__() is x.__array_namespace__(api_version="2024.12") is jg
+    assert jg.__array_api_version__ == "2024.12"
+    with pytest.raises(jg.JitgraphError, match=r"version '1999\.12'[\s\S]*2024\.12"):
+        x.__array_namespace__(api_version="1999.12")
+    assert x.to_device("cpu") is x and x.mT.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert x.astype(jg.float32, copy=False) is x and x.astype(jg.float32) is not x
+    assert jg.astype(x, jg.int8, device="cpu").dtype == jg.int8
+    assert complex(jg.asarray(2.0)) == 2 and complex(jg.asarray([3])) == 3
+    mask = np.array([True, False])
+    assert [
+        (mask & jg.asarray(mask)).tolist(),
+        (mask | ~jg.asarray(mask)).tolist(),
+        (mask ^ jg.asarray(mask)).tolist(),
+    ] == [
+        [True, False],
+        [True, True],
+        [False, False],
+    ]
+
+
+CREATIONS: list[Any] = [
+    lambda xp, d: xp.arange(5, dtype=d),
+    lambda xp, d: xp.arange(1, 9, 3, dtype=d),
+    lambda xp, d: xp.linspace(0, 8, 5, dtype=d),
+    lambda xp, d: xp.full((2, 3), 3, dtype=d),
+    lambda xp, d: xp.eye(3, 4, k=1, dtype=d),
+    lambda xp, d: xp.ones((2,), dtype=d),
+    lambda xp, d: xp.zeros(3, dtype=d),
+    lambda xp, d: xp.full_like(xp.ones((2,)), 2, dtype=d),
+    lambda xp, d: xp.ones_like(xp.zeros((2, 0)), dtype=d),
+    lambda xp, d: xp.zeros_like(xp.zeros((2, 1)), dtype=d),
+    lambda xp, d: xp.empty_like(xp.zeros((0, 1)), dtype=d),
+    lambda xp, d: xp.empty((0, 2), dtype=d),
+    lambda xp, d: xp.asarray([[1, 0], [0, 1]], dtype=d),
+    lambda xp, d: xp.linspace(0, 1, 1, dtype=d, endpoint=False),
+]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_creation(dtype: str) -> None:
+    for call in CREATIONS:
+        found, wanted = call(jg, getattr(jg, dtype)), call(strict, getattr(strict, dtype))
+        hold(found, wanted, Case(call, (), tuple), dtype)
+
+
+def test_exchange_by_dlpack() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    copied, borrowed = jg.from_dlpack(x), jg.from_dlpack(x, copy=False)
+    x[0, 0] = 9
+    assert copied.tolist()[0][0] == 0 and borrowed.tolist()[0][0] == 9
+    assert np.from_dlpack(copied).tolist() == copied.tolist()
+    assert jg.from_dlpack(copied, device="cpu").dtype == jg.float64
+
+
+def test_dtype_rules() -> None:
+    """Promotion, kinds and ranges: those of the standard; what it leaves open is this package's table."""
+    for a in ALL:
+        for b in ALL:
+            try:
+                wanted = strict.result_type(getattr(strict, a), getattr(strict, b))
+            except TypeError:
+                continue
+            found = jg.result_type(getattr(jg, a), jg.zeros((1,), dtype=getattr(jg, b)))
+            assert found.name == str(wanted).rpartition(".")[2], (a, b)
+            assert jg.can_cast(getattr(jg, a), getattr(jg, b)) == (found.name == b)
+        for kind in ("bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric"):
+            assert jg.isdtype(getattr(jg, a), kind) == strict.isdtype(getattr(strict, a), kind)
+        assert jg.isdtype(getattr(jg, a), (jg.bool, "integral")) == (a not in FLOATS)
+    assert jg.result_type(jg.int8, 1) == jg.int8 and jg.result_type(jg.float64, 1.0, True) == jg.float64
+    assert jg.result_type(jg.int32, 1.0) == jg.float32 and jg.result_type(jg.zeros(2), jg.float16) == jg.float32
+    for name in INTEGERS:
+        have, want = jg.iinfo(getattr(jg, name)), np.iinfo(np.dtype(name))
+        assert (have.bits, have.max, have.min, have.dtype) == (want.bits, want.max, want.min, want.dtype)
+    for name in (*FLOATS, "float16", "bfloat16"):
+        limits = jg.finfo(jg.zeros(1, dtype=getattr(jg, name)))
+        one = jg.asarray(1.0, dtype=limits.dtype)
+        assert limits.dtype == getattr(jg, name) and limits.bits == limits.dtype.itemsize * 8
+        assert jg.nextafter(one, jg.asarray(2.0, dtype=limits.dtype)).item() - 1 == limits.eps
+        assert jg.isinf(jg.asarray(limits.max, dtype=limits.dtype) * 2).item() and limits.min == -limits.max
+        assert type(limits.eps) is type(limits.smallest_normal) is float
+    for call, error in (
+        (lambda: jg.iinfo(jg.float32), jg.DTypeError),
+        (lambda: jg.finfo(jg.bool), jg.DTypeError),
+        (lambda: jg.isdtype(jg.bool, "floating"), jg.JitgraphError),
+        (lambda: jg.result_type(), jg.JitgraphError),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_inspection() -> None:
+    info = jg.__array_namespace_info__()
+    assert info.capabilities()["boolean indexing"] and info.default_device() in info.devices()
+    assert info.default_dtypes()["real floating"] == jg.asarray(1.0).dtype == jg.float32
+    assert info.default_dtypes()["indexing"] == jg.argmax(jg.zeros(1)).dtype
+    assert set(info.dtypes(kind="integral")) == set(INTEGERS) and info.dtypes(kind="bool") == {"bool": jg.bool}
+    assert set(info.dtypes(kind=("bool", "real floating"))) == {"bool", *FLOATS} <= set(info.dtypes())
+    assert jg.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
+
+    @jg.trace
+    def inside(x: Any) -> Any:
+        xp = x.__array_namespace__()
+        flags = xp.__array_namespace_info__().capabilities()
+        return xp.sum(x) if not flags["data-dependent shapes"] else x
+
+    assert inside(jg.asarray([1.0, 2.0])).item() == 3

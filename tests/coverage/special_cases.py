@@ -1,0 +1,37 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.coverage.case import Case, case, positive, uniform
+
+M = (3, 5)
+WIDE = uniform((20,), -12, 12)
+UNIT = uniform((15,), 0.001, 0.999)
+
+
+def _one(name: str, operand: Any, **options: Any) -> Case:
+    return case(f"special.{name}", lambda m, x: getattr(m.special, name)(x), None, operand, **options)
+
+
+CASES = [
+    *(_one(name, WIDE) for name in ("i0", "i0e", "i1", "i1e", "sinc", "log_ndtr", "ndtr", "expit", "erf", "erfc")),
+    *(_one(name, UNIT) for name in ("ndtri", "logit", "erfinv")),
+    *(_one(name, positive(M)) for name in ("entr", "digamma")),
+    case("special.gammaln", lambda m, x: m.special.lgamma(x), lambda t, x: t.special.gammaln(x), positive(M)),
+    _one("erfcx", uniform((15,), -3, 30)),
+    *(_one(name, uniform(M, -2, 2)) for name in ("exp2", "expm1")),
+    _one("log1p", positive(M)),
+    case("special.sinc at 0", lambda m, x: m.special.sinc(x), None, np.array([0.0, 1.0, -2.0, 1e-6]), second=False),
+    case("special.xlogy", lambda m, x, y: m.special.xlogy(x, y), None, positive(M), positive(M)),
+    case("special.xlog1py", lambda m, x, y: m.special.xlog1py(x, y), None, positive(M), positive(M)),
+    case("special.multigammaln", lambda m, x: m.special.multigammaln(x, 3), None, uniform(M, 1.5, 6)),
+    case("special.polygamma", lambda m, x: m.special.polygamma(2, x), None, positive(M)),
+    case("special.zeta", lambda m, x, y: m.special.zeta(x, y), None, uniform(M, 1.2, 9), positive(M), gradient=False),
+    case("special.softmax", lambda m, x: m.special.softmax(x, 1), None, M),
+    case("special.log_softmax", lambda m, x: m.special.log_softmax(x, 1), None, M),
+    case("special.logsumexp", lambda m, x: m.special.logsumexp(x, 1), None, M),
+]

@@ -1,0 +1,130 @@
+"""Derivatives with respect to trees, modules and named arguments, and functions of a module's tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from tests.transforms.modes import Mode, close, each_mode, tensor, values
+
+
+@each_mode
+def test_gradients_by_name(mode: Mode) -> None:
+    a, b = tensor(3), tensor(3, seed=1)
+
+    def f(a: Any, b: Any) -> Any:
+        return (a * b).sum()
+
+    close(mode(jg.grad(f, argnames="b"))(a, b), values(a))
+    close(mode(lambda a, b: jg.grad(f, argnames="b")(a, b=b))(a, b), values(a))
+    found = mode(jg.grad(f, argnums=0, argnames=("b",)))(a, b)
+    close(found[0], values(b))
+    close(found[1]["b"], values(a))
+    (value, aux), gradients = mode(
+        jg.value_and_grad(lambda a, b: (f(a, b), {"a": a * 2}), argnames=("a", "b"), has_aux=True)
+    )(a, b)
+    close(value, (values(a) * values(b)).sum())
+    close(aux["a"], 2 * values(a))
+    close(gradients["b"], values(a))
+
+
+@each_mode
+def test_gradients_of_a_module(mode: Mode) -> None:
+    model = jg.nn.Sequential(jg.nn.Linear(3, 4), jg.nn.Tanh(), jg.nn.Linear(4, 1))
+    model[2].bias.requires_grad_(False)
+    x = tensor(5, 3)
+    before = {name: p.value for name, p in model.named_parameters()}
+    value, found = mode(jg.value_and_grad(lambda m, x: m(x).sum()))(model, x)
+    assert list(found) == ["0.weight", "0.bias", "2.weight"]
+    assert not value.requires_grad and not any(g.requires_grad for g in found.values())
+    assert all(p.grad is None and p.value is before[name] for name, p in model.named_parameters())
+    assert model[0].weight.requires_grad and model[0].weight.is_leaf
+    model(x).sum().backward()
+    for name, p in model.named_parameters():
+        if name in found:
+            close(found[name], p.grad)
+    pair = mode(jg.grad(lambda t: t["m"](t["x"]).sum()))({"m": model, "x": x})
+    close(pair["m"]["0.bias"], found["0.bias"])
+    assert pair["x"].shape == (5, 3)
+    twice = jg.grad(lambda m: sum((g**2).sum() for g in jg.grad(lambda m: m(x).sum())(m).values()))
+    eager, again = twice(model), mode(twice)(model)
+    for name in found:
+        close(again[name], eager[name])
+
+
+@each_mode
+def test_functional_call(mode: Mode) -> None:
+    model = jg.nn.Sequential(jg.nn.Linear(3, 2), jg.nn.BatchNorm1d(2))
+    x = tensor(4, 3)
+    given = {name: p.detach() * 2 for name, p in model.named_parameters()}
+    kept = values(model[1].running_mean).copy()
+    buffers = {"1.running_mean": jg.zeros((2,)), "1.running_var": jg.ones((2,))}
+
+    def loss(given: Any) -> Any:
+        return (jg.functional_call(model, (given, buffers), x) ** 2).sum()
+
+    found = mode(jg.grad(loss))(given)
+    other = jg.nn.Sequential(jg.nn.Linear(3, 2), jg.nn.BatchNorm1d(2))
+    other.load_state_dict({**other.state_dict(), **{name: values(p) for name, p in given.items()}})
+    (other(x) ** 2).sum().backward()
+    for name, p in other.named_parameters():
+        close(found[name], p.grad, 1e-4)
+    np.testing.assert_array_equal(values(model[1].running_mean), kept)
+
+
+@each_mode
+def test_jacobians_of_trees(mode: Mode) -> None:
+    tree = {"a": tensor(2), "b": tensor(2, 3, seed=1)}
+
+    def f(tree: Any) -> Any:
+        return {"y": tree["a"] * 2 + tree["b"].sum(axis=1) ** 2}, tree["a"].sum() ** 2
+
+    for transform in (jg.jacobian, jg.jacrev, jg.jacfwd):
+        y, s = mode(transform(f))(tree)
+        close(y["y"]["a"], 2 * np.eye(2))
+        wanted = np.zeros((2, 2, 3), np.float32)
+        for i in range(2):
+            wanted[i, i] = 2 * values(tree["b"])[i].sum()
+        close(y["y"]["b"], wanted)
+        close(s["a"], np.full(2, 2 * values(tree["a"]).sum()))
+        close(s["b"], np.zeros((2, 3)))
+    found, aux = mode(jg.jacfwd(lambda x: (x**2, x + 1), has_aux=True))(tree["a"])
+    close(found, np.diag(2 * values(tree["a"])))
+    close(aux, values(tree["a"]) + 1)
+    second = mode(jg.hessian(lambda t: (t["a"] ** 3).sum()))(tree)
+    close(second["a"]["a"], np.diag(6 * values(tree["a"])))
+    close(second["b"]["a"], np.zeros((2, 3, 2)))
+
+
+@each_mode
+def test_linearize(mode: Mode) -> None:
+    def both(x: Any, v: Any) -> Any:
+        y, push = jg.linearize(lambda x: jg.sin(x) * x, x)
+        return y, push(v), push(v * 2)
+
+    x, v = tensor(3), tensor(3, seed=1)
+    y, once, twice = mode(both)(x, v)
+    close(y, np.sin(values(x)) * values(x))
+    close(once, (np.cos(values(x)) * values(x) + np.sin(values(x))) * values(v))
+    close(twice, 2 * values(once))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: jg.grad(lambda a: a.sum(), argnames="b")(x), "no argument of the call"),
+        (lambda x: jg.grad(lambda a: a.sum(), argnums=0, argnames="a")(x), "named twice"),
+        (lambda x: jg.grad(lambda a: a.sum(), argnames=3)(x), "argnames is a str"),
+        (lambda x: jg.jacobian(lambda a: a > 0)(x), "only floats have derivatives"),
+        (lambda x: jg.functional_call(x, {}, ()), "takes a module first"),
+        (lambda x: jg.functional_call(jg.nn.Linear(3, 1), {"w": x}, x), "has no tensor 'w'"),
+        (lambda x: jg.functional_call(jg.nn.Linear(3, 1), {"weight": x}, x), "has the shape"),
+        (lambda x: jg.linearize(jg.sin, x)[1](x, x), "2 tangents for 1"),
+    ],
+)
+def test_errors(call: Any, message: str) -> None:
+    with pytest.raises(jg.JitgraphError, match=message):
+        call(tensor(3))

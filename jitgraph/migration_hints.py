@@ -226,7 +226,6 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
     ),
     "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
     "elementwise": "write the function over jg's own; it is fused",
-    "linalg": "np.linalg outside of traces",
     "onnx": "jg.save for files of our own",
 }
 

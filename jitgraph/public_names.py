@@ -8,6 +8,7 @@ from jitgraph import debug as debug
 from jitgraph import errors as errors
 from jitgraph import fft as fft
 from jitgraph import ir as ir
+from jitgraph import linalg as linalg
 from jitgraph import nn as nn
 from jitgraph import optim as optim
 from jitgraph import random as random
@@ -53,6 +54,7 @@ from jitgraph.errors import GraphError as GraphError
 from jitgraph.errors import HostAccessError as HostAccessError
 from jitgraph.errors import IndexingError as IndexingError
 from jitgraph.errors import JitgraphError as JitgraphError
+from jitgraph.errors import LinAlgError as LinAlgError
 from jitgraph.errors import LoadError as LoadError
 from jitgraph.errors import NumberError as NumberError
 from jitgraph.errors import OutOfMemoryError as OutOfMemoryError

@@ -20,7 +20,7 @@ PLANNED = "\n## Planned\n"
 
 MODULES = (
     *("nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "data", "random", "special", "fft"),
-    *("autograd", "cache", "cuda", "debug", "errors", "ir", "tree"),
+    *("autograd", "cache", "cuda", "debug", "errors", "ir", "linalg", "tree"),
 )
 LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")
 

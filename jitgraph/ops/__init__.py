@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
     from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
     from jitgraph.ops.custom_rules import custom_gradient, recompute
+    from jitgraph.ops.decompositions import cholesky, eigh, qr, svd
     from jitgraph.ops.distributions import dropout, normal, uniform
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
     from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
     from jitgraph.ops.layers import conv_nd, embedding, linear
+    from jitgraph.ops.linear_systems import cofactors, det, inv, pinv, slogdet, solve
     from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
     from jitgraph.ops.movement import flip, reshape, transpose
     from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
@@ -175,6 +177,8 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     ),
     "fourier": "fft irfft rfft",
     "draws": "exponential gamma_candidate gumbel poisson_candidate",
+    "linear_systems": "cofactors det inv pinv slogdet solve",
+    "decompositions": "cholesky eigh qr svd",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
 
@@ -244,7 +248,9 @@ __all__ = [
     "cast",
     "ceil",
     "check",
+    "cholesky",
     "clamp",
+    "cofactors",
     "complex_",
     "complex_abs",
     "complex_acos",
@@ -289,12 +295,14 @@ __all__ = [
     "cumprod",
     "cumsum",
     "custom_gradient",
+    "det",
     "digamma",
     "div",
     "dot",
     "dropout",
     "dynamic_slice",
     "dynamic_update_slice",
+    "eigh",
     "elu",
     "embedding",
     "eq",
@@ -325,6 +333,7 @@ __all__ = [
     "i1",
     "i1e",
     "imag",
+    "inv",
     "iota",
     "irfft",
     "isfinite",
@@ -362,10 +371,12 @@ __all__ = [
     "normal",
     "optimization_barrier",
     "pad",
+    "pinv",
     "poisson_candidate",
     "polygamma",
     "pow",
     "print_",
+    "qr",
     "random_bits",
     "real",
     "reciprocal",
@@ -394,8 +405,10 @@ __all__ = [
     "sin",
     "sinh",
     "slice",
+    "slogdet",
     "softmax",
     "softplus",
+    "solve",
     "sort",
     "sqrt",
     "square",
@@ -406,6 +419,7 @@ __all__ = [
     "stop_gradient",
     "sub",
     "sum_to",
+    "svd",
     "tan",
     "tanh",
     "token",

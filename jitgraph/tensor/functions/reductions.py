@@ -283,7 +283,12 @@ _places_of_maxima, _places_of_minima = map(_places, ("argmax", "argmin"))
 def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"{name} of a tensor of rank {value.type.ndim} needs an axis", hint=f"jg.{name}(x, axis=0)")
-    return wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
+    number = 0 if axis is None else axis_of(axis, value.type.ndim, name)
+    if op is ops.cumprod and dtypes.is_complex(value.dtype):
+        from jitgraph.tensor.complex_products import running_product  # here: few programs have complex numbers
+
+        return wrap(running_product(value, number))
+    return wrap(op(value, axis=number))
 
 
 def _summands(x: TensorLike, dtype: Any) -> Any:

@@ -174,6 +174,7 @@ def test_promotion() -> None:
 
 
 def test_what_people_write() -> None:
+    np.testing.assert_array_equal(jg.linspace(0, 1 + 2j, 3).numpy(), np.linspace(0, 1 + 2j, 3).astype("c8"))
     x = jg.asarray([[1 + 2j, 3 - 1j]])
     assert x.tolist() == [[1 + 2j, 3 - 1j]] and complex(x[0, 0]) == 1 + 2j
     assert x.H.tolist() == [[1 - 2j], [3 + 1j]]
@@ -205,6 +206,9 @@ def test_graphs_have_text() -> None:
         (lambda x: x // x, "not defined for complex"),
         (lambda x: jg.floor(x), "not defined for complex"),
         (lambda x: x.astype(jg.float32), "drop the imaginary part"),
+        (lambda x: jg.asarray([1j], dtype=jg.float32), "drop the imaginary part"),
+        (lambda x: jg.linspace(0, 1j, 3, dtype=jg.float32), "drop the imaginary part"),
+        (lambda x: jg.signbit(x), "not defined for complex"),
     ],
 )
 def test_what_is_refused(call: Callable[[jg.Tensor], Any], message: str) -> None:

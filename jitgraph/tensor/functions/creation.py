@@ -13,7 +13,7 @@ from jitgraph.dtypes import DType
 from jitgraph.eager import placement
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import JitgraphError, NumberError, ShapeError, SharingError
+from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops import rules
@@ -185,7 +185,12 @@ def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
 
 
 def _cast(array: np.ndarray[Any, Any], target: DType) -> np.ndarray[Any, Any]:
-    """As ``x.astype`` casts: floats truncate and saturate to integers."""
+    """As ``x.astype`` casts: floats truncate and saturate to integers, and complex numbers stay complex."""
+    if array.dtype.kind == "c" and not dtypes.is_complex(target):
+        raise DTypeError(
+            f"{array.dtype.name} numbers in {target.name} would drop the imaginary part",
+            hint="np.real(x), or np.abs(x)",
+        )
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     return np.asarray(ops.cast.evaluate(native, dtype=target))  # type: ignore[misc]
 
@@ -303,11 +308,14 @@ def _is_plain_number(x: Any) -> bool:
 
 @array_function
 def linspace(
-    start: float, stop: float, num: int, *, dtype: Any = None, endpoint: bool = True, device: str | None = None
+    start: complex, stop: complex, num: int, *, dtype: Any = None, endpoint: bool = True, device: str | None = None
 ) -> Tensor:
-    """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False), float32."""
+    """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False).
+
+    float32, or complex64 where one of both is complex.
+    """
     array = np.linspace(start, stop, num, endpoint=endpoint)
-    target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    target = dtypes.canonical(dtype or (dtypes.complex64 if array.dtype.kind == "c" else dtypes.float32))
     if dtypes.is_integer(target):
         for end in array[[0, -1]] if num else ():
             scalars.require_representable(int(end), target)

@@ -1,6 +1,8 @@
 """Neural network modules, in PyTorch's names."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import migration_hints
 from jitgraph.nn import functional, init, utils
@@ -31,10 +33,42 @@ from jitgraph.nn.stateless import (
     Softplus,
     Tanh,
 )
+from jitgraph.runtime import imports
+
+if TYPE_CHECKING:
+    from jitgraph.nn.activations import (
+        CELU,
+        GLU,
+        SELU,
+        Hardshrink,
+        Hardsigmoid,
+        Hardswish,
+        Hardtanh,
+        Mish,
+        PReLU,
+        RReLU,
+        Softmax2d,
+        Softmin,
+        Softshrink,
+        Softsign,
+        Tanhshrink,
+        Threshold,
+    )
+
+_LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "activations": (
+        "CELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh Mish PReLU RReLU Softmax2d Softmin Softshrink Softsign "
+        "Tanhshrink Threshold"
+    ),
+}
+_MODULE_OF: Final = {name: module for module, names in _LATER.items() for name in names.split()}
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
+    "GLU",
+    "SELU",
     "AdaptiveAvgPool2d",
     "AvgPool1d",
     "AvgPool2d",
@@ -49,6 +83,10 @@ __all__ = [
     "Embedding",
     "Flatten",
     "GroupNorm",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
     "Identity",
     "L1Loss",
     "LayerNorm",
@@ -59,11 +97,14 @@ __all__ = [
     "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
+    "Mish",
     "Module",
     "ModuleList",
     "NLLLoss",
+    "PReLU",
     "Parameter",
     "RMSNorm",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "Sequential",
@@ -71,8 +112,14 @@ __all__ = [
     "Sigmoid",
     "SmoothL1Loss",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
+    "Softshrink",
+    "Softsign",
     "Tanh",
+    "Tanhshrink",
+    "Threshold",
     "functional",
     "init",
     "utils",
@@ -80,5 +127,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        found = getattr(imports.module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        globals()[name] = found
+        return found
     hint = migration_hints.advice(name, migration_hints.NN, migration_hints.PLANNED_NN)
     raise AttributeError(f"module 'jitgraph.nn' has no attribute {name!r}{hint}")

@@ -32,7 +32,21 @@ Sigmoid = _activation("Sigmoid", functional.sigmoid)
 LogSigmoid = _activation("LogSigmoid", functional.logsigmoid)
 Tanh = _activation("Tanh", functional.tanh)
 SiLU = _activation("SiLU", functional.silu)
-Softplus = _activation("Softplus", functional.softplus)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.softplus`` of x."""
+        return functional.softplus(x, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class GELU(Module):

@@ -30,7 +30,9 @@ the cases stand in `tests/models/`.
 
 
 def modules() -> list[str]:
-    return sorted(m.name for m in pkgutil.iter_modules([str(Path(models.__file__).parent)]) if m.name.endswith("_cases"))
+    return sorted(
+        m.name for m in pkgutil.iter_modules([str(Path(models.__file__).parent)]) if m.name.endswith("_cases")
+    )
 
 
 def reported(module: Any, case: Any) -> dict[str, str | None]:

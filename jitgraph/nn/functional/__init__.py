@@ -1,5 +1,9 @@
 """Functions of layers in PyTorch's names and argument order; ``dim`` may be written ``axis``, too."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
 from jitgraph.nn.functional.activation import (
     dropout,
     elu,
@@ -32,6 +36,43 @@ from jitgraph.nn.functional.loss import (
 from jitgraph.nn.functional.normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
 from jitgraph.nn.functional.pooling import adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d, pad
 from jitgraph.nn.functional.resampling import affine_grid, grid_sample, interpolate
+from jitgraph.runtime import imports
+
+if TYPE_CHECKING:
+    from jitgraph.nn.functional.more_activations import (
+        celu,
+        glu,
+        gumbel_softmax,
+        hardshrink,
+        hardsigmoid,
+        hardswish,
+        mish,
+        prelu,
+        rrelu,
+        selu,
+        softmin,
+        softshrink,
+        softsign,
+        tanhshrink,
+        threshold,
+    )
+
+_LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
+    "more_activations": (
+        "celu glu gumbel_softmax hardshrink hardsigmoid hardswish mish prelu rrelu selu softmin softshrink softsign "
+        "tanhshrink threshold"
+    ),
+}
+_FAMILY_OF: Final = {name: family for family, names in _LATER.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FAMILY_OF:
+        raise AttributeError(f"module 'jitgraph.nn.functional' has no attribute {name!r}")
+    found = getattr(imports.module(f"{__name__}.{_FAMILY_OF[name]}"), name)
+    globals()[name] = found
+    return found
+
 
 __all__ = [
     "adaptive_avg_pool2d",
@@ -41,6 +82,7 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
     "channel_shuffle",
     "conv1d",
     "conv2d",
@@ -52,8 +94,13 @@ __all__ = [
     "embedding",
     "fold",
     "gelu",
+    "glu",
     "grid_sample",
     "group_norm",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
     "hardtanh",
     "interpolate",
     "l1_loss",
@@ -64,6 +111,7 @@ __all__ = [
     "logsigmoid",
     "max_pool1d",
     "max_pool2d",
+    "mish",
     "mse_loss",
     "nll_loss",
     "normalize",
@@ -71,15 +119,23 @@ __all__ = [
     "pad",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "prelu",
     "relu",
     "relu6",
     "rms_norm",
+    "rrelu",
     "scaled_dot_product_attention",
+    "selu",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
     "softmax",
+    "softmin",
     "softplus",
+    "softshrink",
+    "softsign",
     "tanh",
+    "tanhshrink",
+    "threshold",
     "unfold",
 ]

@@ -68,11 +68,13 @@ def elu(input: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta, without overflow; ``threshold`` is not needed and ignored."""
+    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is greater than a ``threshold`` below 20.
+
+    From 20 on the two are the same number in float32, and the function is computed.
+    """
     x = wrap(floats(input)[0])
-    if beta == 1:
-        return elementwise(ops.softplus, x)
-    return elementwise(ops.softplus, x * beta) / beta
+    bent = elementwise(ops.softplus, x) if beta == 1 else elementwise(ops.softplus, x * beta) / beta
+    return bent if threshold >= 20 else pointwise.where(x * beta > threshold, x, bent)
 
 
 def _along(

@@ -1,0 +1,172 @@
+"""Activations as modules, with PyTorch's parameters; what they compute stands in ``functional``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.nn import functional
+from jitgraph.nn.functional import more_activations
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import full
+
+
+def refuse_in_place(name: str, inplace: bool) -> None:
+    """JitgraphError for ``inplace=True``, as tensors' values never change under another handle."""
+    if inplace:
+        what = f"{name}(inplace=True): no other handle ever sees a value change"
+        raise JitgraphError(f"{what}\n  hint: jg.nn.{name}(); compiled code reuses the memory where it can")
+
+
+class _Activation(Module):
+    """A function of x and of settings, which are attributes by the names of PyTorch's."""
+
+    function: Callable[..., Tensor]
+    settings: tuple[str, ...] = ()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The function of x, element by element."""
+        return type(self).function(x, *(getattr(self, name) for name in self.settings))
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.settings)
+
+
+class Hardtanh(_Activation):
+    """x held between ``min_val`` and ``max_val``."""
+
+    function, settings = functional.hardtanh, ("min_val", "max_val")
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        refuse_in_place("Hardtanh", inplace)
+        if max_val <= min_val:
+            raise JitgraphError(f"Hardtanh: max_val={max_val} should be greater than min_val={min_val}")
+        self.min_val, self.max_val = min_val, max_val
+
+
+class CELU(_Activation):
+    """``functional.celu`` of x."""
+
+    function, settings = more_activations.celu, ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        refuse_in_place("CELU", inplace)
+        self.alpha = alpha
+
+
+class Hardshrink(_Activation):
+    """``functional.hardshrink`` of x."""
+
+    function, settings = more_activations.hardshrink, ("lambd",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+
+class Softshrink(_Activation):
+    """``functional.softshrink`` of x."""
+
+    function, settings = more_activations.softshrink, ("lambd",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+
+class Threshold(_Activation):
+    """``functional.threshold`` of x."""
+
+    function, settings = more_activations.threshold, ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        refuse_in_place("Threshold", inplace)
+        self.threshold, self.value = threshold, value
+
+
+class GLU(_Activation):
+    """``functional.glu`` of x along ``dim``."""
+
+    function, settings = more_activations.glu, ("dim",)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class Softmin(_Activation):
+    """``functional.softmin`` of x along ``dim``."""
+
+    function, settings = more_activations.softmin, ("dim",)
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of x[N, C, H, W] or x[C, H, W]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.softmax`` along the third axis from the end."""
+        if x.ndim not in (3, 4):
+            raise ShapeError(f"Softmax2d takes x[N, C, H, W] or x[C, H, W], not {x.value.type}")
+        return functional.softmax(x, -3)
+
+
+class PReLU(Module):
+    """x, or a learned ``weight`` times x where x is not positive: one, or one for each channel (He et al. 2015)."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(full((num_parameters,), float(init)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.prelu`` of x."""
+        return more_activations.prelu(x, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """x, or a random slope times x where x is negative; while evaluating the mean slope (Xu et al. 2015)."""
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        refuse_in_place("RReLU", inplace)
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.rrelu`` of x."""
+        return more_activations.rrelu(x, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}"
+
+
+def _plain(name: str, function: Any, takes_inplace: bool = True) -> type[Module]:
+    def __init__(self: Module, inplace: bool = False) -> None:  # noqa: N807
+        Module.__init__(self)
+        refuse_in_place(name, inplace)
+
+    def forward(self: Module, x: Tensor) -> Tensor:
+        return function(x)  # type: ignore[no-any-return]
+
+    forward.__doc__ = f"``functional.{function.__name__}`` of x."
+    members = {"forward": forward, "__doc__": function.__doc__, "__module__": __name__}
+    return type(name, (Module,), {**members, "__init__": __init__} if takes_inplace else members)
+
+
+SELU = _plain("SELU", more_activations.selu)
+Mish = _plain("Mish", more_activations.mish)
+Hardsigmoid = _plain("Hardsigmoid", more_activations.hardsigmoid)
+Hardswish = _plain("Hardswish", more_activations.hardswish)
+Softsign = _plain("Softsign", more_activations.softsign, False)
+Tanhshrink = _plain("Tanhshrink", more_activations.tanhshrink, False)

@@ -14,17 +14,12 @@ from jitgraph.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, Layer
 from jitgraph.nn.stateless import (
     ELU,
     GELU,
-    AdaptiveAvgPool2d,
-    AvgPool1d,
-    AvgPool2d,
     Dropout,
     Flatten,
     Identity,
     LeakyReLU,
     LogSigmoid,
     LogSoftmax,
-    MaxPool1d,
-    MaxPool2d,
     ReLU,
     ReLU6,
     Sigmoid,
@@ -54,11 +49,36 @@ if TYPE_CHECKING:
         Tanhshrink,
         Threshold,
     )
+    from jitgraph.nn.pooling import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AvgPool1d,
+        AvgPool2d,
+        AvgPool3d,
+        LPPool1d,
+        LPPool2d,
+        LPPool3d,
+        MaxPool1d,
+        MaxPool2d,
+        MaxPool3d,
+        MaxUnpool1d,
+        MaxUnpool2d,
+        MaxUnpool3d,
+    )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "pooling": (
+        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
+        "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d "
+        "MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
+    ),
     "activations": (
-        "CELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh Mish PReLU RReLU Softmax2d Softmin Softshrink Softsign "
-        "Tanhshrink Threshold"
+        "CELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh Mish PReLU RReLU Softmax2d Softmin Softshrink "
+        "Softsign Tanhshrink Threshold"
     ),
 }
 _MODULE_OF: Final = {name: module for module, names in _LATER.items() for name in names.split()}
@@ -69,9 +89,15 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
+    "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
@@ -89,6 +115,9 @@ __all__ = [
     "Hardtanh",
     "Identity",
     "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -97,6 +126,10 @@ __all__ = [
     "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Mish",
     "Module",
     "ModuleList",

@@ -34,11 +34,27 @@ from jitgraph.nn.functional.loss import (
     smooth_l1_loss,
 )
 from jitgraph.nn.functional.normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
-from jitgraph.nn.functional.pooling import adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d, pad
+from jitgraph.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d, pad
 from jitgraph.nn.functional.resampling import affine_grid, grid_sample, interpolate
 from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
+    from jitgraph.nn.functional.adaptive_pooling import (
+        adaptive_avg_pool1d,
+        adaptive_avg_pool2d,
+        adaptive_avg_pool3d,
+        adaptive_max_pool1d,
+        adaptive_max_pool2d,
+        adaptive_max_pool3d,
+    )
+    from jitgraph.nn.functional.further_pooling import (
+        lp_pool1d,
+        lp_pool2d,
+        lp_pool3d,
+        max_unpool1d,
+        max_unpool2d,
+        max_unpool3d,
+    )
     from jitgraph.nn.functional.more_activations import (
         celu,
         glu,
@@ -58,6 +74,11 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
+    "further_pooling": ("lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d"),
+    "adaptive_pooling": (
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+        "adaptive_max_pool3d"
+    ),
     "more_activations": (
         "celu glu gumbel_softmax hardshrink hardsigmoid hardswish mish prelu rrelu selu softmin softshrink softsign "
         "tanhshrink threshold"
@@ -75,10 +96,16 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "affine_grid",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
@@ -109,8 +136,15 @@ __all__ = [
     "linear",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
     "nll_loss",

@@ -68,9 +68,9 @@ def elu(input: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is greater than a ``threshold`` below 20.
+    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is greater than ``threshold``.
 
-    From 20 on the two are the same number in float32, and the function is computed.
+    Of thresholds from 20 on the function is computed: the two are the same number in float32.
     """
     x = wrap(floats(input)[0])
     bent = elementwise(ops.softplus, x) if beta == 1 else elementwise(ops.softplus, x * beta) / beta

@@ -7,10 +7,10 @@ from operator import index
 from typing import Any
 
 from jitgraph import ops
-from jitgraph.errors import ShapeError, UnsupportedOp
+from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
+from jitgraph.nn.functional import general_pooling as general
 from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import pad as numpy_pad
 from jitgraph.tensor.lifting import TensorLike
@@ -47,10 +47,10 @@ def _reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
     return value if value.shape == shape else ops.reshape(value, shape=shape)
 
 
-def _plain(name: str, **unsupported: Any) -> None:
-    for setting, (given, only) in unsupported.items():
-        if given != only:
-            raise UnsupportedOp(f"{name}: {setting}={given!r} is not supported", hint=f"leave it at {only!r}")
+def _is_plain(spatial: int, dilation: Any, ceil_mode: bool) -> bool:
+    """Whether the ops of pools in two axes do it."""
+    gaps = dilation if isinstance(dilation, tuple | list) else (dilation,)
+    return spatial < 3 and not ceil_mode and all(gap == 1 for gap in gaps)
 
 
 def max_pool1d(
@@ -60,10 +60,16 @@ def max_pool1d(
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-) -> Tensor:
-    """The greatest element of each window of x[N, C, L]; padding never wins."""
-    _plain("max_pool1d", dilation=(dilation, 1), ceil_mode=(ceil_mode, False))
-    return _pool(ops.max_pool2d, "max_pool1d", 1, input, kernel_size, stride, padding)
+    return_indices: bool = False,
+) -> Any:
+    """The greatest element of each window of x[N, C, L]; padding never wins.
+
+    With ``return_indices`` also where it stands in the flat spatial axes (int64), the first of equal ones.
+    """
+    settings = (kernel_size, stride, padding)
+    if _is_plain(1, dilation, ceil_mode) and not return_indices:
+        return _pool(ops.max_pool2d, "max_pool1d", 1, input, *settings)
+    return general.max_pool("max_pool1d", 1, input, *settings, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -73,10 +79,33 @@ def max_pool2d(
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-) -> Tensor:
-    """The greatest element of each window of x[N, C, H, W]; padding never wins."""
-    _plain("max_pool2d", dilation=(dilation, 1), ceil_mode=(ceil_mode, False))
-    return _pool(ops.max_pool2d, "max_pool2d", 2, input, kernel_size, stride, padding)
+    return_indices: bool = False,
+) -> Any:
+    """The greatest element of each window of x[N, C, H, W]; padding never wins.
+
+    With ``return_indices`` also where it stands in the flat spatial axes (int64), the first of equal ones.
+    """
+    settings = (kernel_size, stride, padding)
+    if _is_plain(2, dilation, ceil_mode) and not return_indices:
+        return _pool(ops.max_pool2d, "max_pool2d", 2, input, *settings)
+    return general.max_pool("max_pool2d", 2, input, *settings, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(
+    input: TensorLike,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The greatest element of each window of x[N, C, D, H, W]; padding never wins.
+
+    With ``return_indices`` also where it stands in the flat spatial axes (int64), the first of equal ones.
+    """
+    settings = (kernel_size, stride, padding)
+    return general.max_pool("max_pool3d", 3, input, *settings, dilation, ceil_mode, return_indices)
 
 
 def avg_pool1d(
@@ -88,9 +117,11 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window of x[N, C, L], over all its places or those inside x alone."""
-    _plain("avg_pool1d", ceil_mode=(ceil_mode, False))
-    attrs = {"count_include_pad": count_include_pad}
-    return _pool(ops.avg_pool2d, "avg_pool1d", 1, input, kernel_size, stride, padding, **attrs)
+    settings = (kernel_size, stride, padding)
+    if _is_plain(1, 1, ceil_mode):
+        attrs = {"count_include_pad": count_include_pad}
+        return _pool(ops.avg_pool2d, "avg_pool1d", 1, input, *settings, **attrs)
+    return general.avg_pool("avg_pool1d", 1, input, *settings, ceil_mode, count_include_pad, None)
 
 
 def avg_pool2d(
@@ -100,26 +131,28 @@ def avg_pool2d(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window of x[N, C, H, W], over all its places or those inside x alone."""
-    _plain("avg_pool2d", ceil_mode=(ceil_mode, False))
-    attrs = {"count_include_pad": count_include_pad}
-    return _pool(ops.avg_pool2d, "avg_pool2d", 2, input, kernel_size, stride, padding, **attrs)
+    """The mean of each window of x[N, C, H, W], over its places, those inside x, or ``divisor_override``."""
+    settings = (kernel_size, stride, padding)
+    if _is_plain(2, 1, ceil_mode) and divisor_override is None:
+        attrs = {"count_include_pad": count_include_pad}
+        return _pool(ops.avg_pool2d, "avg_pool2d", 2, input, *settings, **attrs)
+    return general.avg_pool("avg_pool2d", 2, input, *settings, ceil_mode, count_include_pad, divisor_override)
 
 
-def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
-    """Means of equal windows of x[N, C, H, W], ``output_size`` of them on each axis, which must divide its size."""
-    x = wrap(floats(input)[0])
-    sizes = repeated("adaptive_avg_pool2d", "output_size", output_size, 2)
-    if x.ndim < 3:
-        raise ShapeError(f"adaptive_avg_pool2d takes x[N, C, H, W], not {x.value.type}")
-    windows = tuple(
-        rules.quotient(f"adaptive_avg_pool2d of {x.value.type}: {extent} places", extent, n)
-        for extent, n in zip(x.value.shape[-2:], sizes, strict=True)
-    )
-    if sizes == (1, 1):
-        return x.mean(axis=(-2, -1), keepdims=True)  # type: ignore[no-any-return]
-    return avg_pool2d(x, windows)
+def avg_pool3d(
+    input: TensorLike,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of x[N, C, D, H, W], over its places, those inside x, or ``divisor_override``."""
+    settings = (kernel_size, stride, padding)
+    return general.avg_pool("avg_pool3d", 3, input, *settings, ceil_mode, count_include_pad, divisor_override)
 
 
 def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | int | None = None) -> Tensor:

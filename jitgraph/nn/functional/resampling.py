@@ -40,7 +40,7 @@ def known_sizes(x: Tensor, first: int, name: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _weighted(x: Tensor, axis: int, places: Array, weights: Array) -> Tensor:
+def weighted(x: Tensor, axis: int, places: Array, weights: Array) -> Tensor:
     """Sums along ``axis`` of elements at ``places`` [out, taps] times ``weights``, tap after tap."""
     column = (-1, *[1] * (x.ndim - axis - 1))
     total: Any = None
@@ -92,7 +92,7 @@ def _resampled(x: Tensor, axis: int, out: int, scale: float | None, mode: str, a
         base = np.minimum(np.floor(centre), size - 1)
         taps = base[:, None] + np.arange(2)
         weights = np.stack([1 - (centre - base), centre - base], 1)
-    return _weighted(x, axis, np.clip(taps, 0, size - 1).astype(np.int64), weights)
+    return weighted(x, axis, np.clip(taps, 0, size - 1).astype(np.int64), weights)
 
 
 def interpolate(

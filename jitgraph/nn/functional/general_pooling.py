@@ -1,0 +1,197 @@
+"""Pools of every kind over one to three spatial axes: maxima with their places, means, power means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.nn.functional.arguments import repeated
+from jitgraph.nn.functional.windows import Windows, batched, known, single, windows_of
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.elementwise import abs, isnan, sign, where
+from jitgraph.tensor.functions.scattering import scatter
+from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.tensor.lifting import TensorLike
+
+
+def max_pool(
+    name: str,
+    spatial: int,
+    input: TensorLike,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    """The greatest element of each window, NaN before all; with its place in the flat spatial axes where asked for.
+
+    The gradient goes to the first of equal ones, as in PyTorch.
+    """
+    settings = windows_of(name, spatial, kernel, stride, padding, dilation, ceil_mode)
+    x, alone = batched(name, spatial, input)
+    whole = not any(settings.padding) and not settings.ceil_mode
+    found: Any = None
+    places: Any = None
+    inside: Any = None
+    for place, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
+        at, within = _places(settings, x, place, each)
+        if found is None:
+            found, places, inside = each, at, within
+            continue
+        better = (each > found) | (isnan(each) & ~isnan(found))
+        if not whole:
+            better = within & (better | ~inside)
+            inside = inside | within
+        found = where(better, each, found)
+        places = where(better, at, places)
+    values = single(found, alone)
+    return (values, single(places, alone)) if return_indices else values
+
+
+def _places(settings: Windows, x: Any, place: tuple[int, ...], like: Tensor) -> tuple[Tensor, Tensor]:
+    """For each window where its element at ``place`` stands in the flat spatial axes, and whether that is inside x."""
+    shape, lead = like.value.type.shape, len(like.value.type.shape) - settings.spatial
+    flat: Any = None
+    inside: Any = None
+    for axis, offset in enumerate(place):
+        size = wrap(ops.full(shape=(), value=x.shape[lead + axis], dtype=dtypes.int64))
+        first = offset * settings.dilation[axis] - settings.padding[axis]
+        at = wrap(lifting.places(shape, lead + axis, like.value)) * settings.stride[axis] + first
+        within = (at >= 0) & (at < size)
+        flat = at if flat is None else flat * size + at
+        inside = within if inside is None else inside & within
+    return flat, inside
+
+
+def avg_pool(
+    name: str,
+    spatial: int,
+    input: TensorLike,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    """The mean of each window: its sum over the places inside x, or inside the padded x, or over ``divisor_override``.
+
+    What a window of ``ceil_mode`` reaches beyond the padding does not count.
+    """
+    if divisor_override == 0:
+        raise JitgraphError(f"{name}: divisor_override=0 divides by zero")
+    settings = windows_of(name, spatial, kernel, stride, padding, 1, ceil_mode)
+    x, alone = batched(name, spatial, input)
+    total = _total(settings, x)
+    if divisor_override is not None:
+        return single(total / divisor_override, alone)
+    if (count_include_pad or not any(settings.padding)) and not ceil_mode:
+        return single(total / math.prod(settings.kernel), alone)
+    return single(total / _counts(settings, x, count_include_pad), alone)
+
+
+def _total(settings: Windows, x: Any) -> Tensor:
+    slices = settings.slices(x, 0.0)
+    total = next(slices)
+    for each in slices:
+        total = total + each
+    return total
+
+
+def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
+    """How many places of each window count, [1, 1, *outputs]."""
+    pads = settings.padding if count_include_pad else (0,) * settings.spatial
+    inside = lifting.repeated(1.0, x.dtype, (1, 1, *x.shape[-settings.spatial :]))
+    counted = ops.pad(
+        inside,
+        lifting.constant(1.0, x.dtype),
+        low=(0, 0, *pads),
+        high=(0, 0, *pads),
+        interior=(0,) * (2 + settings.spatial),
+    )
+    rest = tuple(pad - done for pad, done in zip(settings.padding, pads, strict=True))
+    out = settings.outputs(x)
+    shape = (1, 1, *out)
+    whole = ops.pad(
+        counted,
+        lifting.constant(0.0, x.dtype),
+        low=(0, 0, *rest),
+        high=(
+            0,
+            0,
+            *(left + settings.more(x, axis) for axis, left in enumerate(rest)),
+        ),
+        interior=(0,) * (2 + settings.spatial),
+    )
+    total: Any = None
+    for place in settings.places():
+        stops = tuple(k + (count - 1) * step + 1 for k, count, step in zip(place, out, settings.stride, strict=True))
+        each = wrap(ops.slice(whole, starts=(0, 0, *place), stops=(1, 1, *stops), strides=(1, 1, *settings.stride)))
+        total = each if total is None else total + each
+    return reshape(total, shape)
+
+
+def lp_pool(
+    name: str, spatial: int, input: TensorLike, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool
+) -> Tensor:
+    """The p-th root of the sum of p-th powers of each window, its sign kept, as PyTorch has it."""
+    x, alone = batched(name, spatial, input)
+    sizes = repeated(name, "kernel_size", kernel, spatial)
+    powers = wrap(x) ** float(norm_type)
+    mean = avg_pool(name, spatial, powers, sizes, stride, 0, ceil_mode, True, None)
+    positive = where(abs(mean) > 0, abs(mean), 0.0)
+    flat = positive == 0
+    root = where(flat, 0.0, where(flat, 1.0, positive * float(math.prod(sizes))) ** (1.0 / norm_type))
+    return single(sign(mean) * root, alone)
+
+
+def max_unpool(
+    name: str,
+    spatial: int,
+    input: TensorLike,
+    indices: TensorLike,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    output_size: Sequence[int] | None,
+) -> Tensor:
+    """Zeros with the elements of x at ``indices``, which a maximum pool gave; IndexError for one beyond the result."""
+    sizes = repeated(name, "kernel_size", kernel, spatial)
+    steps = sizes if stride is None else repeated(name, "stride", stride, spatial)
+    pads = repeated(name, "padding", padding, spatial)
+    x, alone = batched(name, spatial, input)
+    given = known(name, x, spatial)
+    if output_size is None:
+        out = tuple((n - 1) * s - 2 * p + k for n, s, p, k in zip(given, steps, pads, sizes, strict=True))
+    else:
+        out = tuple(output_size)[-spatial:]
+    at = lifting.value_of(indices)
+    if tuple(at.shape) != tuple(lifting.value_of(input).shape):
+        raise ShapeError(f"{name}: indices of {at.type} for values of {lifting.value_of(input).type}")
+    if len(out) != spatial or min(out) < 1:
+        raise ShapeError(f"{name}: output_size={output_size} should be {spatial} positive numbers")
+    batch = tuple(x.shape[:2])
+    values = reshape(wrap(x), (*batch, math.prod(given)))
+    places = reshape(wrap(lifting.positions(at)), (*batch, math.prod(given)))
+    empty = wrap(lifting.repeated(0.0, x.dtype, (*batch, math.prod(out))))
+    return single(reshape(scatter(empty, 2, places, values), (*batch, *out)), alone)
+
+
+def adaptive_windows(size: int, out: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """For each of ``out`` windows the places in it [out, most], and which of them count; the others repeat the first.
+
+    Window i holds the places from floor(i size / out) to ceil((i + 1) size / out), as in PyTorch.
+    """
+    steps = np.arange(out)
+    starts, stops = steps * size // out, -(-(steps + 1) * size // out)
+    most = int((stops - starts).max(initial=1))
+    offsets = np.arange(most)
+    counts = offsets < (stops - starts)[:, None]
+    return np.where(counts, starts[:, None] + offsets, starts[:, None]), counts

@@ -1,0 +1,135 @@
+"""Windows over the spatial axes of x[N, C, ...]: what pooling of every kind is made of.
+
+A window's place k along an axis holds the element o * stride + k * dilation - padding for output o. For each place of
+the window there is one strided slice of the padded x; a pool combines these slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from jitgraph import ops
+from jitgraph.errors import ShapeError
+from jitgraph.nn.functional.arguments import floats, repeated
+from jitgraph.ops import rules
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.tensor.lifting import TensorLike
+
+Sizes = tuple[int, ...]
+LETTERS = ("L", "H, W", "D, H, W")
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The settings of a pool, a number for each axis; with ``ceil_mode`` each window counts that begins inside."""
+
+    name: str
+    kernel: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+    ceil_mode: bool
+
+    @property
+    def spatial(self) -> int:
+        return len(self.kernel)
+
+    def span(self, axis: int) -> int:
+        """The elements that a window covers along an axis, those that dilation passes over among them."""
+        return self.dilation[axis] * (self.kernel[axis] - 1) + 1
+
+    def outputs(self, x: Any) -> tuple[Any, ...]:
+        """The sizes of the result's spatial axes; ShapeError where no window fits."""
+        return tuple(self._output(x, axis) for axis in range(self.spatial))
+
+    def _output(self, x: Any, axis: int) -> Any:
+        size, pad, step = x.shape[axis - self.spatial], self.padding[axis], self.stride[axis]
+        room = size + 2 * pad - self.span(axis)
+        rules.at_least(f"{self.name} of {x.type} padded by {pad}", size + 2 * pad, self.span(axis))
+        if not self.ceil_mode:
+            return room // step + 1
+        if not isinstance(room, int):
+            known(self.name, x, self.spatial)
+        count = -(-room // step) + 1
+        return count - 1 if (count - 1) * step >= size + pad else count
+
+    def more(self, x: Any, axis: int) -> int:
+        """How far the last window reaches beyond the padded axis, which happens with ``ceil_mode`` alone."""
+        if not self.ceil_mode:
+            return 0
+        size = x.shape[axis - self.spatial] + 2 * self.padding[axis]
+        last: int = (self._output(x, axis) - 1) * self.stride[axis] + self.span(axis)
+        return int(max(0, last - size))
+
+    def places(self) -> Iterator[Sizes]:
+        """The places in a window, the last axis fastest."""
+        return product(*map(range, self.kernel))
+
+    def padded(self, x: Any, fill: float) -> Any:
+        """x with its padding and what windows reach beyond it, filled with one number."""
+        more = tuple(self.more(x, axis) for axis in range(self.spatial))
+        if not any(self.padding) and not any(more):
+            return x
+        lead = (0,) * (len(x.shape) - self.spatial)
+        high = tuple(pad + extra for pad, extra in zip(self.padding, more, strict=True))
+        filler = lifting.constant(fill, x.dtype)
+        return ops.pad(x, filler, low=(*lead, *self.padding), high=(*lead, *high), interior=(0,) * len(x.shape))
+
+    def slices(self, x: Any, fill: float) -> Iterator[Tensor]:
+        """For each place of the window the elements that stand there, [N, C, *outputs]."""
+        out, whole = self.outputs(x), self.padded(x, fill)
+        lead = (0,) * (len(x.shape) - self.spatial)
+        for place in self.places():
+            starts = tuple(k * d for k, d in zip(place, self.dilation, strict=True))
+            stops = tuple(
+                start + (count - 1) * step + 1 for start, count, step in zip(starts, out, self.stride, strict=True)
+            )
+            yield wrap(
+                ops.slice(
+                    whole,
+                    starts=(*lead, *starts),
+                    stops=(*x.shape[: len(lead)], *stops),
+                    strides=(*(1,) * len(lead), *self.stride),
+                )
+            )
+
+
+def windows_of(
+    name: str, spatial: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> Windows:
+    """The settings as PyTorch takes them: numbers or sequences; ShapeError for those that make no windows."""
+    sizes = repeated(name, "kernel_size", kernel, spatial)
+    steps = sizes if stride is None else repeated(name, "stride", stride, spatial)
+    pads, gaps = repeated(name, "padding", padding, spatial), repeated(name, "dilation", dilation, spatial)
+    if min(*sizes, *steps, *gaps) < 1:
+        raise ShapeError(f"{name}: kernel_size={sizes}, stride={steps} and dilation={gaps} should be positive")
+    if any(not 0 <= 2 * pad <= size for pad, size in zip(pads, sizes, strict=True)):
+        raise ShapeError(f"{name}: padding={pads} should be at most half of kernel_size={sizes}")
+    return Windows(name, sizes, steps, pads, gaps, bool(ceil_mode))
+
+
+def batched(name: str, spatial: int, input: TensorLike) -> tuple[Any, bool]:
+    """x[N, C, ...] as a value, and whether it came without the batch."""
+    (x,) = floats(input)
+    if len(x.shape) not in (spatial + 1, spatial + 2):
+        raise ShapeError(f"{name} takes x[N, C, {LETTERS[spatial - 1]}], not {x.type}")
+    alone = len(x.shape) == spatial + 1
+    return (ops.reshape(x, shape=(1, *x.shape)) if alone else x), alone
+
+
+def single(result: Tensor, alone: bool) -> Tensor:
+    """Without the batch axis again, where x had none."""
+    return reshape(result, result.value.type.shape[1:]) if alone else result
+
+
+def known(name: str, x: Any, spatial: int) -> Sizes:
+    """The sizes of the spatial axes, which have to be numbers."""
+    sizes: Sequence[Any] = x.shape[-spatial:]
+    for size in sizes:
+        if not isinstance(size, int):
+            raise ShapeError(f"{name} along the named size {size}", hint="name batch and channels alone")
+    return tuple(sizes)

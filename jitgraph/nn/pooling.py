@@ -1,0 +1,267 @@
+"""Pools as modules, with PyTorch's parameters; what they compute stands in ``functional``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitgraph.nn import functional
+from jitgraph.nn.module import Module
+from jitgraph.tensor import Tensor
+
+Window = int | tuple[int, ...]
+
+
+class _MaxPool(Module):
+    """The greatest element of each window, and with ``return_indices`` its place in the flat spatial axes."""
+
+    function: Callable[..., Any]
+
+    def __init__(
+        self,
+        kernel_size: Window,
+        stride: Window | None = None,
+        padding: Window = 0,
+        dilation: Window = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, x: Tensor) -> Any:
+        """The maxima, or (maxima, places)."""
+        return type(self).function(
+            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """``functional.max_pool1d`` of x[N, C, L]."""
+
+    function = functional.max_pool1d
+
+
+class MaxPool2d(_MaxPool):
+    """``functional.max_pool2d`` of x[N, C, H, W]."""
+
+    function = functional.max_pool2d
+
+
+class MaxPool3d(_MaxPool):
+    """``functional.max_pool3d`` of x[N, C, D, H, W]."""
+
+    function = functional.max_pool3d
+
+
+class _AvgPool(Module):
+    """The mean of each window, over all its places or those inside x alone."""
+
+    function: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        kernel_size: Window,
+        stride: Window | None = None,
+        padding: Window = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The means."""
+        settings = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+        return type(self).function(x, *settings, self.divisor_override)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPool):
+    """``functional.avg_pool1d`` of x[N, C, L]."""
+
+    def __init__(
+        self,
+        kernel_size: Window,
+        stride: Window | None = None,
+        padding: Window = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The means."""
+        settings = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+        return functional.avg_pool1d(x, *settings)
+
+
+class AvgPool2d(_AvgPool):
+    """``functional.avg_pool2d`` of x[N, C, H, W]."""
+
+    function = functional.avg_pool2d
+
+
+class AvgPool3d(_AvgPool):
+    """``functional.avg_pool3d`` of x[N, C, D, H, W]."""
+
+    function = functional.avg_pool3d
+
+
+class _LPPool(Module):
+    """(sum of x^p)^(1 / p) of each window."""
+
+    function: Callable[..., Tensor]
+
+    def __init__(
+        self, norm_type: float, kernel_size: Window, stride: Window | None = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The power means."""
+        return type(self).function(x, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPool):
+    """``functional.lp_pool1d`` of x[N, C, L]."""
+
+    function = functional.lp_pool1d
+
+
+class LPPool2d(_LPPool):
+    """``functional.lp_pool2d`` of x[N, C, H, W]."""
+
+    function = functional.lp_pool2d
+
+
+class LPPool3d(_LPPool):
+    """``functional.lp_pool3d`` of x[N, C, D, H, W]."""
+
+    function = functional.lp_pool3d
+
+
+class _MaxUnpool(Module):
+    """Zeros with the maxima of a pool put back to their places."""
+
+    function: Callable[..., Tensor]
+
+    def __init__(self, kernel_size: Window, stride: Window | None = None, padding: Window = 0) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding = padding
+
+    def forward(self, x: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The spread x; ``output_size`` where the pool did not use all elements."""
+        return type(self).function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """``functional.max_unpool1d`` of x[N, C, L]."""
+
+    function = functional.max_unpool1d
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """``functional.max_unpool2d`` of x[N, C, H, W]."""
+
+    function = functional.max_unpool2d
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """``functional.max_unpool3d`` of x[N, C, D, H, W]."""
+
+    function = functional.max_unpool3d
+
+
+class _AdaptiveAvgPool(Module):
+    """Means of windows that make a result of ``output_size``; None keeps an axis."""
+
+    function: Callable[..., Tensor]
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The means."""
+        return type(self).function(x, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """``functional.adaptive_avg_pool1d`` of x[N, C, L]."""
+
+    function = functional.adaptive_avg_pool1d
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """``functional.adaptive_avg_pool2d`` of x[N, C, H, W]."""
+
+    function = functional.adaptive_avg_pool2d
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """``functional.adaptive_avg_pool3d`` of x[N, C, D, H, W]."""
+
+    function = functional.adaptive_avg_pool3d
+
+
+class _AdaptiveMaxPool(Module):
+    """Maxima of windows that make a result of ``output_size``; None keeps an axis."""
+
+    function: Callable[..., Any]
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, x: Tensor) -> Any:
+        """The maxima, or (maxima, places)."""
+        return type(self).function(x, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """``functional.adaptive_max_pool1d`` of x[N, C, L]."""
+
+    function = functional.adaptive_max_pool1d
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """``functional.adaptive_max_pool2d`` of x[N, C, H, W]."""
+
+    function = functional.adaptive_max_pool2d
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """``functional.adaptive_max_pool3d`` of x[N, C, D, H, W]."""
+
+    function = functional.adaptive_max_pool3d

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jitgraph import migration_hints
 from jitgraph.nn import functional, init, utils
 from jitgraph.nn.containers import ModuleList, Sequential
-from jitgraph.nn.layers import Conv1d, Conv2d, Conv3d, Embedding, Linear
+from jitgraph.nn.layers import Embedding, Linear
 from jitgraph.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
@@ -49,6 +49,21 @@ if TYPE_CHECKING:
         Tanhshrink,
         Threshold,
     )
+    from jitgraph.nn.convolution import (
+        Conv1d,
+        Conv2d,
+        Conv3d,
+        ConvTranspose1d,
+        ConvTranspose2d,
+        ConvTranspose3d,
+    )
+    from jitgraph.nn.further_norms import (
+        BatchNorm3d,
+        InstanceNorm1d,
+        InstanceNorm2d,
+        InstanceNorm3d,
+        LocalResponseNorm,
+    )
     from jitgraph.nn.pooling import (
         AdaptiveAvgPool1d,
         AdaptiveAvgPool2d,
@@ -71,6 +86,8 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "further_norms": ("BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm"),
+    "convolution": ("Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
     "pooling": (
         "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
         "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d "
@@ -101,9 +118,13 @@ __all__ = [
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
+    "BatchNorm3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
@@ -114,6 +135,9 @@ __all__ = [
     "Hardswish",
     "Hardtanh",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "L1Loss",
     "LPPool1d",
     "LPPool2d",
@@ -121,6 +145,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",

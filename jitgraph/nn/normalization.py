@@ -12,7 +12,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros
 
 
-class _BatchNorm(Module):
+class ChannelNorm(Module):
     """Each channel (axis 1) normalised by the batch's mean and variance, or by running averages when evaluating."""
 
     ranks: tuple[int, ...] = ()
@@ -57,13 +57,13 @@ class _BatchNorm(Module):
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(ChannelNorm):
     """Batch normalisation of [N, C] or [N, C, L] (Ioffe and Szegedy 2015)."""
 
     ranks = (2, 3)
 
 
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(ChannelNorm):
     """Batch normalisation of [N, C, H, W] (Ioffe and Szegedy 2015)."""
 
     ranks = (4,)

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
         adaptive_max_pool2d,
         adaptive_max_pool3d,
     )
+    from jitgraph.nn.functional.further_norms import (
+        instance_norm,
+        local_response_norm,
+    )
     from jitgraph.nn.functional.further_pooling import (
         lp_pool1d,
         lp_pool2d,
@@ -72,8 +76,15 @@ if TYPE_CHECKING:
         tanhshrink,
         threshold,
     )
+    from jitgraph.nn.functional.transposed_convolution import (
+        conv_transpose1d,
+        conv_transpose2d,
+        conv_transpose3d,
+    )
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
+    "further_norms": ("instance_norm local_response_norm"),
+    "transposed_convolution": ("conv_transpose1d conv_transpose2d conv_transpose3d"),
     "further_pooling": ("lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d"),
     "adaptive_pooling": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
@@ -114,6 +125,9 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
@@ -129,11 +143,13 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "instance_norm",
     "interpolate",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
     "lp_pool1d",

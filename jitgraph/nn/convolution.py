@@ -1,0 +1,188 @@
+"""Convolutions and transposed convolutions as modules. Names, keys, layouts and defaults as PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.nn import functional, init
+from jitgraph.nn.functional.arguments import repeated
+from jitgraph.nn.layers import uniform_bias
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros
+
+Window = int | tuple[int, ...]
+_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+
+
+class _Conv(Module):
+    """Cross-correlation: weight [out, in / groups, *kernel]; ``padding`` of zeros, or "same"/"valid"."""
+
+    spatial: int
+    function: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Window,
+        stride: Window = 1,
+        padding: Window | str = 0,
+        dilation: Window = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        _require_groups(name, in_channels, out_channels, groups)
+        if padding_mode not in _MODES:
+            raise JitgraphError(f"{name}: padding_mode={padding_mode!r} is none of {', '.join(_MODES)}")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.padding_mode = padding_mode
+        self.weight = Parameter(zeros((out_channels, in_channels // groups, *self.kernel_size)))
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        self.bias = uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The convolution of every member of the batch."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = functional.pad(x, self._pads(), mode=_MODES[self.padding_mode]), 0
+        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def _pads(self) -> list[int]:
+        """(before, after) of the last axis, then of the one before."""
+        steps = repeated(type(self).__name__, "dilation", self.dilation, self.spatial)
+        spans = [step * (size - 1) for step, size in zip(steps, self.kernel_size, strict=True)]
+        if self.padding == "same":
+            sides = [(span // 2, span - span // 2) for span in spans]
+        elif self.padding == "valid":
+            sides = [(0, 0)] * self.spatial
+        else:
+            sides = [(size, size) for size in repeated(type(self).__name__, "padding", self.padding, self.spatial)]
+        return [size for side in reversed(sides) for size in side]
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        given = {"padding": (self.padding, 0), "dilation": (self.dilation, 1), "groups": (self.groups, 1)}
+        text += "".join(f", {name}={value!r}" for name, (value, plain) in given.items() if value != plain)
+        text += "" if self.bias is not None else ", bias=False"
+        return text if self.padding_mode == "zeros" else f"{text}, padding_mode={self.padding_mode}"
+
+
+def _require_groups(name: str, in_channels: int, out_channels: int, groups: int) -> None:
+    if groups < 1 or in_channels % groups or out_channels % groups:
+        raise JitgraphError(
+            f"{name}: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
+        )
+
+
+class Conv1d(_Conv):
+    """Cross-correlation of x [N, C, L]: weight [out, in / groups, k]; ``padding`` of zeros or a word."""
+
+    spatial = 1
+    function = functional.conv1d
+
+
+class Conv2d(_Conv):
+    """Cross-correlation of x [N, C, H, W]: weight [out, in / groups, kh, kw]; ``padding`` of zeros or a word."""
+
+    spatial = 2
+    function = functional.conv2d
+
+
+class Conv3d(_Conv):
+    """Cross-correlation of x [N, C, D, H, W]: weight [out, in / groups, kd, kh, kw]; ``padding`` of zeros or a word."""
+
+    spatial = 3
+    function = functional.conv3d
+
+
+class _ConvTranspose(Module):
+    """The transposed convolution: weight [in, out / groups, *kernel] (Dumoulin and Visin 2016)."""
+
+    spatial: int
+    function: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Window,
+        stride: Window = 1,
+        padding: Window = 0,
+        output_padding: Window = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Window = 1,
+        padding_mode: str = "zeros",
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        _require_groups(name, in_channels, out_channels, groups)
+        if padding_mode != "zeros":
+            raise JitgraphError(f"{name}: padding_mode={padding_mode!r} is not 'zeros', the only one")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
+        self.stride, self.padding, self.output_padding, self.dilation = stride, padding, output_padding, dilation
+        self.weight = Parameter(zeros((in_channels, out_channels // groups, *self.kernel_size)))
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        self.bias = uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
+
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The result; of the sizes that fit the settings ``output_size`` chooses one."""
+        more: Any = self.output_padding if output_size is None else self._more(x, output_size)
+        settings = (self.stride, self.padding, more, self.groups, self.dilation)
+        return type(self).function(x, self.weight, self.bias, *settings)
+
+    def _more(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        """The output padding that gives the wanted sizes; ShapeError for sizes that no padding gives."""
+        name, wanted = type(self).__name__, tuple(output_size)[-self.spatial :]
+        steps, pads, gaps = (
+            repeated(name, what, given, self.spatial)
+            for what, given in (("stride", self.stride), ("padding", self.padding), ("dilation", self.dilation))
+        )
+        least = [
+            (size - 1) * step - 2 * pad + gap * (kernel - 1) + 1
+            for size, step, pad, gap, kernel in zip(
+                x.shape[-self.spatial :], steps, pads, gaps, self.kernel_size, strict=True
+            )
+        ]
+        more = tuple(size - low for size, low in zip(wanted, least, strict=True))
+        if any(not 0 <= extra < step for extra, step in zip(more, steps, strict=True)):
+            raise ShapeError(f"{name}: output_size={wanted} does not lie from {least} to less than a stride beyond")
+        return more
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        given = {"padding": self.padding, "output_padding": self.output_padding}
+        text += "".join(f", {name}={value!r}" for name, value in given.items() if value != 0)
+        text += "" if self.groups == 1 else f", groups={self.groups}"
+        return text if self.bias is not None else f"{text}, bias=False"
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """``functional.conv_transpose1d`` of x[N, C, L]."""
+
+    spatial = 1
+    function = functional.conv_transpose1d
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """``functional.conv_transpose2d`` of x[N, C, H, W]."""
+
+    spatial = 2
+    function = functional.conv_transpose2d
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """``functional.conv_transpose3d`` of x[N, C, D, H, W]."""
+
+    spatial = 3
+    function = functional.conv_transpose3d

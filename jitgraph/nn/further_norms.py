@@ -1,0 +1,99 @@
+"""Normalisation of single members and by neighbouring channels, as modules; BatchNorm over three spatial axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.errors import ShapeError
+from jitgraph.ir import context
+from jitgraph.nn.functional import further_norms
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.nn.normalization import ChannelNorm
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import ones, zeros
+
+
+class BatchNorm3d(ChannelNorm):
+    """Batch normalisation of [N, C, D, H, W] (Ioffe and Szegedy 2015)."""
+
+    ranks = (5,)
+
+
+class _InstanceNorm(Module):
+    """Each channel of each member standardised (Ulyanov et al. 2016)."""
+
+    spatial: int
+    running_mean: Tensor | None
+    running_var: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
+        self.weight = Parameter(ones(num_features)) if affine else None
+        self.bias = Parameter(zeros(num_features)) if affine else None
+        self.track_running_stats = track_running_stats
+        if track_running_stats:
+            self.register_buffer("running_mean", zeros(num_features))
+            self.register_buffer("running_var", ones(num_features))
+            self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The standardised x; in training the running averages are updated where there are any."""
+        alone = x.ndim == self.spatial + 1
+        whole: Any = x[None] if alone else x
+        if whole.ndim != self.spatial + 2 or not context.constraints().same(whole.value.shape[1], self.num_features):
+            stars = ", *" * self.spatial
+            raise ShapeError(
+                f"{type(self).__name__}({self.num_features}) takes x [N, {self.num_features}{stars}], not {x.value.type}"
+            )
+        running = (self.running_mean, self.running_var) if self.track_running_stats else (None, None)
+        own = self.training or not self.track_running_stats
+        statistics = running if self.training or not own else (None, None)
+        result = further_norms.instance_norm(whole, *statistics, self.weight, self.bias, own, self.momentum, self.eps)
+        return result[0] if alone else result  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of [N, C, L] or [C, L]."""
+
+    spatial = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of [N, C, H, W] or [C, H, W]."""
+
+    spatial = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of [N, C, D, H, W] or [C, D, H, W]."""
+
+    spatial = 3
+
+
+class LocalResponseNorm(Module):
+    """``functional.local_response_norm`` of x."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scaled x."""
+        return further_norms.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

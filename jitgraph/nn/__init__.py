@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from jitgraph import migration_hints
 from jitgraph.nn import functional, init, utils
 from jitgraph.nn.containers import ModuleList, Sequential
-from jitgraph.nn.layers import Embedding, Linear
+from jitgraph.nn.embeddings import Embedding, EmbeddingBag
+from jitgraph.nn.layers import Linear
 from jitgraph.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
@@ -57,12 +58,36 @@ if TYPE_CHECKING:
         ConvTranspose2d,
         ConvTranspose3d,
     )
+    from jitgraph.nn.dropouts import (
+        AlphaDropout,
+        Dropout1d,
+        Dropout2d,
+        Dropout3d,
+        FeatureAlphaDropout,
+    )
     from jitgraph.nn.further_norms import (
         BatchNorm3d,
         InstanceNorm1d,
         InstanceNorm2d,
         InstanceNorm3d,
         LocalResponseNorm,
+    )
+    from jitgraph.nn.paddings import (
+        CircularPad1d,
+        CircularPad2d,
+        CircularPad3d,
+        ConstantPad1d,
+        ConstantPad2d,
+        ConstantPad3d,
+        ReflectionPad1d,
+        ReflectionPad2d,
+        ReflectionPad3d,
+        ReplicationPad1d,
+        ReplicationPad2d,
+        ReplicationPad3d,
+        ZeroPad1d,
+        ZeroPad2d,
+        ZeroPad3d,
     )
     from jitgraph.nn.pooling import (
         AdaptiveAvgPool1d,
@@ -84,8 +109,30 @@ if TYPE_CHECKING:
         MaxUnpool2d,
         MaxUnpool3d,
     )
+    from jitgraph.nn.shapes import (
+        Bilinear,
+        ChannelShuffle,
+        Fold,
+        PixelShuffle,
+        PixelUnshuffle,
+        Unflatten,
+        Unfold,
+        Upsample,
+        UpsamplingBilinear2d,
+        UpsamplingNearest2d,
+    )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "shapes": (
+        "Bilinear ChannelShuffle Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample "
+        "UpsamplingBilinear2d UpsamplingNearest2d"
+    ),
+    "paddings": (
+        "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
+        "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d "
+        "ZeroPad2d ZeroPad3d"
+    ),
+    "dropouts": ("AlphaDropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout"),
     "further_norms": ("BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm"),
     "convolution": ("Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
     "pooling": (
@@ -112,6 +159,7 @@ __all__ = [
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -119,6 +167,14 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
+    "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -127,8 +183,14 @@ __all__ = [
     "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -161,10 +223,18 @@ __all__ = [
     "NLLLoss",
     "PReLU",
     "Parameter",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RMSNorm",
     "RReLU",
     "ReLU",
     "ReLU6",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
     "Sequential",
     "SiLU",
     "Sigmoid",
@@ -178,6 +248,14 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Unflatten",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
     "functional",
     "init",
     "utils",

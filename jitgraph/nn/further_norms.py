@@ -50,14 +50,12 @@ class _InstanceNorm(Module):
         whole: Any = x[None] if alone else x
         if whole.ndim != self.spatial + 2 or not context.constraints().same(whole.value.shape[1], self.num_features):
             stars = ", *" * self.spatial
-            raise ShapeError(
-                f"{type(self).__name__}({self.num_features}) takes x [N, {self.num_features}{stars}], not {x.value.type}"
-            )
+            raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {x.value.type}")
         running = (self.running_mean, self.running_var) if self.track_running_stats else (None, None)
         own = self.training or not self.track_running_stats
         statistics = running if self.training or not own else (None, None)
         result = further_norms.instance_norm(whole, *statistics, self.weight, self.bias, own, self.momentum, self.eps)
-        return result[0] if alone else result  # type: ignore[no-any-return]
+        return result[0] if alone else result
 
     def extra_repr(self) -> str:
         return (

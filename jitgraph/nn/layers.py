@@ -1,11 +1,9 @@
-"""Layers with parameters: linear, embedding. Names, keys, layouts and defaults as PyTorch."""
+"""Linear layers. Names, keys, layouts and defaults as PyTorch."""
 
 from __future__ import annotations
 
 import math
 
-from jitgraph.autograd import no_grad
-from jitgraph.errors import JitgraphError
 from jitgraph.nn import functional, init
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
@@ -36,28 +34,3 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
-
-
-class Embedding(Module):
-    """Rows of ``weight`` [num_embeddings, embedding_dim] by number; IndexError for a number out of range.
-
-    Row ``padding_idx`` begins as zeros and gets no gradient.
-    """
-
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
-        super().__init__()
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise JitgraphError(f"padding_idx={padding_idx} is not one of {num_embeddings} rows")
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = Parameter(zeros((num_embeddings, embedding_dim)))
-        init.normal_(self.weight)
-        if padding_idx is not None:
-            with no_grad():
-                self.weight[padding_idx] = 0.0
-
-    def forward(self, indices: Tensor) -> Tensor:
-        """[...] integers to [..., embedding_dim]."""
-        return functional.embedding(indices, self.weight, self.padding_idx)
-
-    def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"

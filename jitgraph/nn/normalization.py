@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
@@ -74,13 +75,13 @@ class LayerNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: int | tuple[int, ...],
+        normalized_shape: int | Sequence[int],
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        shape = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps = shape, eps
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
         self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
@@ -116,10 +117,10 @@ class RMSNorm(Module):
     """The last axes divided by their root mean square, times weight (Zhang and Sennrich 2019)."""
 
     def __init__(
-        self, normalized_shape: int | tuple[int, ...], eps: float | None = None, elementwise_affine: bool = True
+        self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True
     ) -> None:
         super().__init__()
-        shape = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps = shape, eps
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
 

@@ -47,6 +47,16 @@ if TYPE_CHECKING:
         adaptive_max_pool2d,
         adaptive_max_pool3d,
     )
+    from jitgraph.nn.functional.bags import (
+        embedding_bag,
+    )
+    from jitgraph.nn.functional.dropouts import (
+        alpha_dropout,
+        dropout1d,
+        dropout2d,
+        dropout3d,
+        feature_alpha_dropout,
+    )
     from jitgraph.nn.functional.further_norms import (
         instance_norm,
         local_response_norm,
@@ -83,6 +93,8 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
+    "dropouts": ("alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout"),
+    "bags": ("embedding_bag"),
     "further_norms": ("instance_norm local_response_norm"),
     "transposed_convolution": ("conv_transpose1d conv_transpose2d conv_transpose3d"),
     "further_pooling": ("lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d"),
@@ -114,6 +126,7 @@ __all__ = [
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
     "affine_grid",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -131,8 +144,13 @@ __all__ = [
     "cosine_similarity",
     "cross_entropy",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
     "fold",
     "gelu",
     "glu",

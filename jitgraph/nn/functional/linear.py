@@ -56,10 +56,14 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
     if len(table.shape) != 2:
         raise ShapeError(f"embedding takes a weight [num_embeddings, embedding_dim], not {table.type}")
     indices = lifting.positions(rows)
-    found = wrap(ops.embedding(table, indices))
+    return without_padding(wrap(ops.embedding(table, indices)), indices, table.shape[0], padding_idx)
+
+
+def without_padding(found: Tensor, indices: Any, count: Any, padding_idx: int | None) -> Tensor:
+    """Rows of a table of ``count`` rows, of which row ``padding_idx`` gets no gradient."""
     if padding_idx is None:
         return found
-    number = padding_idx if padding_idx >= 0 else table.shape[0] + padding_idx
+    number = padding_idx if padding_idx >= 0 else count + padding_idx
     padding = wrap(ops.reshape(indices, shape=(*indices.shape, 1))) == number
     return where(padding, found.detach(), found)
 

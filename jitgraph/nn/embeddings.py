@@ -1,0 +1,122 @@
+"""Tables of vectors: Embedding and EmbeddingBag. Names, keys, layouts and defaults as PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.autograd import no_grad
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.nn import functional, init
+from jitgraph.nn.functional import bags
+from jitgraph.nn.functional.linear import without_padding
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import asarray, zeros
+
+
+class _Table(Module):
+    """``weight`` [num_embeddings, embedding_dim], of which row ``padding_idx`` begins as zeros."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        max_norm: float | None,
+        norm_type: float,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+    ) -> None:
+        super().__init__()
+        bags.require_dense(type(self).__name__, sparse)
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise JitgraphError(f"padding_idx={padding_idx} is not one of {num_embeddings} rows")
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self.weight = Parameter(zeros((num_embeddings, embedding_dim)))
+        init.normal_(self.weight)
+        if padding_idx is not None:
+            with no_grad():
+                self.weight[padding_idx] = 0.0
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> Any:
+        """A module with a copy of a table [num_embeddings, embedding_dim], which is not learned if ``freeze``."""
+        table = asarray(embeddings)
+        if table.ndim != 2:
+            raise ShapeError(f"{cls.__name__}.from_pretrained takes [num_embeddings, embedding_dim], not {table.shape}")
+        made: Any = cls(int(table.shape[0]), int(table.shape[1]), **settings)
+        made.weight = Parameter(table, requires_grad=not freeze)
+        return made
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        given = {"padding_idx": (self.padding_idx, None), "max_norm": (self.max_norm, None)}
+        return text + "".join(f", {name}={value}" for name, (value, plain) in given.items() if value is not plain)
+
+
+class Embedding(_Table):
+    """Rows of ``weight`` [num_embeddings, embedding_dim] by number; IndexError for a number out of range.
+
+    Row ``padding_idx`` begins as zeros and gets no gradient. ``max_norm`` scales the rows that a call uses, in place;
+    ``scale_grad_by_freq`` divides their gradients by how often each is used.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+
+    def forward(self, indices: Tensor) -> Tensor:
+        """[...] integers to [..., embedding_dim]."""
+        if self.max_norm is None:
+            found = functional.embedding(indices, self.weight, self.padding_idx)
+        else:
+            found = bags.limited_rows(self.weight, indices, self.max_norm, self.norm_type)
+            found = without_padding(found, lifting.value_of(indices), self.weight.shape[0], self.padding_idx)
+        return bags.by_frequency(found, indices, self.num_embeddings) if self.scale_grad_by_freq else found
+
+
+class EmbeddingBag(_Table):
+    """``functional.embedding_bag`` of ``weight`` [num_embeddings, embedding_dim]."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        """The bags [B, embedding_dim]."""
+        return bags.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            False,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, mode={self.mode!r}"

@@ -1,0 +1,126 @@
+"""Rows of a table looked up, with what PyTorch's embeddings do to them: limits of their norms, and sums of bags."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jitgraph import dtypes
+from jitgraph.autograd import no_grad
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UnsupportedOp
+from jitgraph.nn.functional.linear import embedding as rows_of
+from jitgraph.nn.functional.norms import norm
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.creation import arange, ones
+from jitgraph.tensor.functions.elementwise import maximum, where
+from jitgraph.tensor.functions.reductions import max as max_of
+from jitgraph.tensor.functions.reductions import sum as sum_of
+from jitgraph.tensor.functions.scattering import scatter_reduce, segment_sum
+from jitgraph.tensor.functions.searching import searchsorted
+from jitgraph.tensor.functions.shapes import expand_dims, reshape
+from jitgraph.tensor.lifting import TensorLike
+
+
+def require_dense(name: str, sparse: bool) -> None:
+    """UnsupportedOp for gradients that hold the rows alone that were used."""
+    if sparse:
+        raise UnsupportedOp(f"{name} with sparse=True", hint="leave it out: gradients are dense")
+
+
+def limited_rows(weight: Tensor, indices: TensorLike, max_norm: float, norm_type: float) -> Tensor:
+    """The rows of ``weight`` that ``indices`` name, scaled so that no norm is greater than ``max_norm``.
+
+    ``weight`` is changed in place; gradients of the scaled rows are those of its rows, as in PyTorch.
+    """
+    places = wrap(lifting.positions(lifting.value_of(indices)))
+    before = rows_of(places, weight)
+    with no_grad():
+        flat = reshape(places, (-1,))
+        rows = rows_of(flat, weight)
+        length = norm(rows, float(norm_type), 1)
+        weight[flat] = where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)
+        after = rows_of(places, weight)
+    result: Tensor = after + (before - before.detach())
+    return result
+
+
+def by_frequency(found: Tensor, indices: TensorLike, count: Any) -> Tensor:
+    """The same rows, whose gradients are divided by how often each row was looked up."""
+    places = wrap(lifting.positions(lifting.value_of(indices)))
+    flat = reshape(places, (-1,))
+    often = segment_sum(ones(flat.value.type.shape, dtype=found.dtype), flat, count)
+    share = 1.0 / rows_of(places, expand_dims(often, 1))
+    fixed = found.detach()
+    result: Tensor = fixed + (found - fixed) * share
+    return result
+
+
+def embedding_bag(
+    input: TensorLike,
+    weight: Tensor,
+    offsets: TensorLike | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: TensorLike | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sums, means or maxima of rows of weight[V, D], a bag of them for each row of ``input`` [B, N].
+
+    Or of a vector whose bags begin at ``offsets`` [B] (with ``include_last_offset`` the last one ends them). Rows
+    ``padding_idx`` do not count; an empty bag gives zeros. ``per_sample_weights`` [B, N] belong to mode "sum".
+    """
+    require_dense("embedding_bag", sparse)
+    if mode not in ("sum", "mean", "max"):
+        raise JitgraphError(f"embedding_bag: mode={mode!r} is none of sum, mean, max")
+    if per_sample_weights is not None and mode != "sum":
+        raise JitgraphError(f"embedding_bag: per_sample_weights with mode={mode!r}\n  hint: mode='sum'")
+    places = wrap(lifting.value_of(input))
+    if not dtypes.is_integer(places.dtype):
+        raise DTypeError(f"embedding_bag takes integers, not {places.value.type}", hint="x.astype(jg.int64)")
+    if (places.ndim == 1) == (offsets is None) or places.ndim not in (1, 2):
+        raise ShapeError(f"embedding_bag takes x[B, N], or a vector and offsets, not {places.value.type}")
+    rows = rows_of(places, weight) if max_norm is None else limited_rows(weight, places, max_norm, norm_type)
+    if scale_grad_by_freq:
+        rows = by_frequency(rows, places, weight.value.type.shape[0])
+    count = ones(places.value.type.shape, dtype=rows.dtype)
+    if padding_idx is not None:
+        number: Any = padding_idx if padding_idx >= 0 else weight.shape[0] + padding_idx
+        count = where(places == number, 0.0, count)
+    if per_sample_weights is not None:
+        given = wrap(lifting.value_of(per_sample_weights))
+        if given.shape != places.shape:
+            raise ShapeError(f"embedding_bag: per_sample_weights {given.value.type} for {places.value.type}")
+        rows = rows * expand_dims(given.astype(rows.dtype), -1)
+    if mode == "max":
+        rows = where(expand_dims(count, -1) > 0, rows, -math.inf)
+    elif padding_idx is not None:
+        rows = where(expand_dims(count, -1) > 0, rows, 0.0)
+    if places.ndim == 2:
+        total = max_of(rows, 1) if mode == "max" else sum_of(rows, 1)
+        size = sum_of(count, 1)
+    else:
+        total, size = _by_offsets(rows, count, wrap(lifting.value_of(offsets)), mode, include_last_offset)
+    if mode == "sum":
+        return total
+    size = expand_dims(size, 1)
+    if mode == "mean":
+        return total / maximum(size, 1.0)
+    return where(size > 0, total, 0.0)
+
+
+def _by_offsets(rows: Tensor, count: Tensor, offsets: Tensor, mode: str, closed: bool) -> tuple[Tensor, Tensor]:
+    """The bags of a vector: sums or maxima, and how many rows count in each."""
+    starts: Any = offsets[:-1] if closed else offsets
+    bags = starts.value.type.shape[0]
+    which = searchsorted(starts, arange(rows.value.type.shape[0], dtype=offsets.dtype), side="right") - 1
+    size = segment_sum(count, which, bags)
+    if mode != "max":
+        return segment_sum(rows, which, bags), size
+    width = rows.value.type.shape[1]
+    lowest = wrap(lifting.repeated(-math.inf, rows.dtype, (bags, width)))
+    spread = wrap(lifting.broadcast_to(expand_dims(which, 1).value, rows.value.type.shape))
+    return scatter_reduce(lowest, 0, spread, rows, "amax"), size

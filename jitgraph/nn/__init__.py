@@ -58,6 +58,11 @@ if TYPE_CHECKING:
         ConvTranspose2d,
         ConvTranspose3d,
     )
+    from jitgraph.nn.dictionaries import (
+        ModuleDict,
+        ParameterDict,
+        ParameterList,
+    )
     from jitgraph.nn.dropouts import (
         AlphaDropout,
         Dropout1d,
@@ -123,6 +128,7 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "dictionaries": ("ModuleDict ParameterDict ParameterList"),
     "shapes": (
         "Bilinear ChannelShuffle Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample "
         "UpsamplingBilinear2d UpsamplingNearest2d"
@@ -219,10 +225,13 @@ __all__ = [
     "MaxUnpool3d",
     "Mish",
     "Module",
+    "ModuleDict",
     "ModuleList",
     "NLLLoss",
     "PReLU",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",

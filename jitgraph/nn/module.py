@@ -7,16 +7,18 @@ order in which they were first set; there is no registry beside them that could 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from jitgraph.autograd import no_grad
-from jitgraph.dtypes import canonical, float32, float64, is_float
+from jitgraph.dtypes import bfloat16, canonical, float16, float32, float64, is_float
 from jitgraph.eager import placement
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import asarray
+from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.nn import hooks
+from jitgraph.nn import state as state_loading
+from jitgraph.nn.state import Keys
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.lifting import TensorLike
 
 if TYPE_CHECKING:
@@ -38,13 +40,6 @@ class Parameter(Tensor):
             self.requires_grad_()
 
 
-class Keys(NamedTuple):
-    """What ``load_state_dict`` found no place or no value for."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
 class Module:
     """A part of a model: state as attributes, and ``forward``.
 
@@ -57,7 +52,9 @@ class Module:
     def __init__(self) -> None:
         self.training = True
         self._buffers: dict[str, bool] = {}
-        self._forward_hooks: tuple[Callable[..., Any], ...] = ()
+        self._forward_pre_hooks: tuple[hooks.Hook, ...] = ()
+        self._forward_hooks: tuple[hooks.Hook, ...] = ()
+        self._backward_hooks: tuple[hooks.Hook, ...] = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
         plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
@@ -73,27 +70,41 @@ class Module:
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):
             raise JitgraphError(f"{type(self).__name__} defines no forward()")
-        result = self.forward(*args, **kwargs)
-        for hook in self._forward_hooks:
-            changed = hook(self, args, result)
-            result = result if changed is None else changed
-        return result
+        return hooks.called(self, args, kwargs) if self._is_hooked() else self.forward(*args, **kwargs)
+
+    def _is_hooked(self) -> bool:
+        return bool(self._forward_pre_hooks or self._forward_hooks or self._backward_hooks)
 
     def _called(self) -> Callable[..., Any]:
         """What has the parameters of a call: ``forward``, or where hooks see the arguments as given, this call."""
-        return self.__call__ if self._forward_hooks else self.forward
+        return self.__call__ if self._is_hooked() else self.forward
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> hooks.RemovableHandle:
+        """Call ``hook(module, args)`` before each forward; what it returns replaces the arguments.
+
+        With ``with_kwargs`` it is ``hook(module, args, kwargs)`` and returns (args, kwargs). ``prepend`` puts it before
+        the hooks that are there. Returns a handle with ``remove()``.
+        """
+        return hooks.registered(self, "_forward_pre_hooks", hook, with_kwargs, prepend)  # type: ignore[no-any-return]
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> hooks.RemovableHandle:
         """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result.
 
-        Returns a function that takes the hook away.
+        With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``. Returns a handle with ``remove()``.
         """
-        self._forward_hooks = (*self._forward_hooks, hook)
+        return hooks.registered(self, "_forward_hooks", hook, with_kwargs, prepend)  # type: ignore[no-any-return]
 
-        def remove() -> None:
-            self._forward_hooks = tuple(h for h in self._forward_hooks if h is not hook)
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when gradients of arguments and results are known.
 
-        return remove
+        Both are tuples, with None for an argument that needs no gradient; what the hook returns replaces
+        ``grad_input``. Returns a handle with ``remove()``. TraceError where the module is called in a trace.
+        """
+        return hooks.registered(self, "_backward_hooks", hook, False, prepend)  # type: ignore[no-any-return]
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""
@@ -112,13 +123,13 @@ class Module:
         """Direct submodules."""
         return (child for _, child in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each once, with dotted names."""
+    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with dotted names, each once unless ``remove_duplicate`` is False."""
         seen: set[int] = set()
         pending: list[tuple[str, Module]] = [(prefix, self)]
         while pending:
             name, module = pending.pop()
-            if id(module) in seen:
+            if remove_duplicate and id(module) in seen:
                 continue
             seen.add(id(module))
             yield name, module
@@ -129,29 +140,77 @@ class Module:
         """This module and all below it, each once."""
         return (module for _, module in self.named_modules())
 
-    def _named_tensors(self, pick: Callable[[Module, str, Any], bool]) -> Iterator[tuple[str, Tensor]]:
+    def _named_tensors(
+        self, pick: Callable[[Module, str, Any], bool], prefix: str, recurse: bool, once: bool
+    ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for prefix, module in self.named_modules():
+        for path, module in self.named_modules(prefix, once) if recurse else [(prefix, self)]:
             for name, value in vars(module).items():
-                if pick(module, name, value) and id(value) not in seen:
+                if pick(module, name, value) and not (once and id(value) in seen):
                     seen.add(id(value))
-                    yield (f"{prefix}.{name}" if prefix else name), value
+                    yield (f"{path}.{name}" if path else name), value
 
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with dotted names, each once, in PyTorch's order."""
-        return self._named_tensors(lambda _, __, value: isinstance(value, Parameter))  # type: ignore[return-value]
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Parameters with dotted names, in PyTorch's order, each once unless ``remove_duplicate`` is False."""
+        return self._named_tensors(lambda _, __, value: isinstance(value, Parameter), prefix, recurse, remove_duplicate)
 
-    def parameters(self) -> Iterator[Parameter]:
-        """Parameters, each once."""
-        return (parameter for _, parameter in self.named_parameters())
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Parameters, each once; those of this module alone without ``recurse``."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """Buffers with dotted names."""
-        return self._named_tensors(lambda module, name, value: name in module._buffers and value is not None)
+        return self._named_tensors(
+            lambda module, name, value: name in module._buffers and value is not None, prefix, recurse, remove_duplicate
+        )
 
-    def buffers(self) -> Iterator[Tensor]:
-        """Buffers, each once."""
-        return (buffer for _, buffer in self.named_buffers())
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Buffers, each once; those of this module alone without ``recurse``."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module below this one by its dotted name, "" for this one; AttributeError where there is none."""
+        found: Any = self
+        for name in target.split(".") if target else ():
+            found = vars(found).get(name)
+            if not isinstance(found, Module):
+                raise AttributeError(f"{type(self).__name__} has no submodule {target!r}")
+        return found  # type: ignore[no-any-return]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter by its dotted name; AttributeError where there is none."""
+        found = self._held(target)
+        if not isinstance(found, Parameter):
+            raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer by its dotted name; AttributeError where there is none."""
+        path, _, name = target.rpartition(".")
+        found = self._held(target)
+        if name not in self.get_submodule(path)._buffers or found is None:
+            raise AttributeError(f"{type(self).__name__} has no buffer {target!r}")
+        return found  # type: ignore[no-any-return]
+
+    def _held(self, target: str) -> Any:
+        path, _, name = target.rpartition(".")
+        return vars(self.get_submodule(path)).get(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Set a submodule by a name that need not be one of Python's."""
+        if "." in name or not name:
+            raise JitgraphError(f"add_module: {name!r} is no name of a module: it is empty or has a dot")
+        setattr(self, name, module)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Set a parameter by its name, or None in its place."""
+        if param is not None and not isinstance(param, Parameter):
+            raise JitgraphError(f"register_parameter takes a Parameter, not a {type(param).__name__}")
+        setattr(self, name, param)
 
     def _persistent(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """What ``state_dict`` holds, in PyTorch's order; a tensor that stands in two places is named twice."""
@@ -175,26 +234,9 @@ class Module:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.
 
         With ``strict``, keys missing or left over are an error; else they are returned. Shapes must fit; dtypes are
-        cast to the module's, and tensors stay on their devices.
+        cast to the module's, and tensors stay on their devices. Errors are worded as PyTorch's.
         """
-        own = dict(self._persistent())
-        keys = Keys(sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()))
-        if strict and any(keys):
-            raise JitgraphError(
-                f"state does not fit {type(self).__name__}: missing {keys.missing_keys}, "
-                f"unexpected {keys.unexpected_keys}"
-            )
-        values = {}
-        for name in own.keys() & state.keys():
-            given = state[name]
-            value = given.detach().value if isinstance(given, Tensor) else asarray(given).value
-            if tuple(value.type.shape) != tuple(own[name].shape):
-                raise ShapeError(f"{name}: the module has {tuple(own[name].shape)}, the state {value.type.shape}")
-            values[name] = lifting.cast(value, own[name].dtype)
-        with no_grad():
-            for name, value in values.items():
-                own[name]._rebind(wrap(value).to(own[name].device).value)
-        return keys
+        return state_loading.load(self, state, strict)
 
     # --- modes and dtypes --------------------------------------------------------------------------------------
 
@@ -208,8 +250,10 @@ class Module:
         """Evaluation mode for this module and all below; returns it."""
         return self.train(False)
 
-    def zero_grad(self) -> None:
-        """Set ``.grad`` of every parameter to None."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set ``.grad`` of every parameter to None; ``set_to_none=False`` is refused, since zeros add nothing."""
+        if not set_to_none:
+            raise JitgraphError("zero_grad(set_to_none=False): gradients that are not there count as zeros")
         for parameter in self.parameters():
             parameter.grad = None
 
@@ -226,14 +270,18 @@ class Module:
         function(self)
         return self
 
-    def to(self: M, *targets: Any, non_blocking: bool = False) -> M:
+    def to(self: M, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> M:
         """Float parameters and buffers in another float dtype, all on another device, or both; returns the module.
 
-        DTypeError for a dtype that is no float, DeviceError for a device that is absent. ``non_blocking`` is
-        PyTorch's: copies to a GPU never wait.
+        A tensor stands for its device and dtype. DTypeError for a dtype that is no float, DeviceError for a device that
+        is absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait.
         """
-        for target in targets:
-            self._to(target)
+        for target in (*targets, device, dtype):
+            if isinstance(target, Tensor):
+                self._to(target.device)
+                self._to(target.dtype)
+            elif target is not None:
+                self._to(target)
         return self
 
     def _to(self, target: Any) -> None:
@@ -269,6 +317,14 @@ class Module:
     def float(self: M) -> M:
         """Float parameters and buffers in float32; returns the module."""
         return self.to(float32)
+
+    def half(self: M) -> M:
+        """Float parameters and buffers in float16; returns the module."""
+        return self.to(float16)
+
+    def bfloat16(self: M) -> M:
+        """Float parameters and buffers in bfloat16; returns the module."""
+        return self.to(bfloat16)
 
     def extra_repr(self) -> str:
         """What stands between the parentheses of ``repr`` for a module without children."""

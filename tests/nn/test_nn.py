@@ -51,9 +51,13 @@ def test_saving_and_loading() -> None:
     state["scale"][...] = 9
     assert net.scale.item() == 1.0, "a state holds copies"
     before = other.state_dict()
-    with pytest.raises(jg.JitgraphError, match=r"missing \['scale'\], unexpected \['scales'\]"):
+    unexpected = (
+        r'for Net:\n\tUnexpected key\(s\) in state_dict: "scales"\. \n\tMissing key\(s\) in state_dict: "scale"\.'
+    )
+    with pytest.raises(jg.JitgraphError, match=unexpected):
         other.load_state_dict({("scales" if name == "scale" else name): array for name, array in state.items()})
-    with pytest.raises(jg.ShapeError, match=r"body\.0\.weight: the module has \(4, 3\), the state \(3, 4\)"):
+    mismatch = r"size mismatch for body\.0\.weight: copying a param with shape \(3, 4\) from checkpoint, the shape"
+    with pytest.raises(jg.ShapeError, match=mismatch):
         other.load_state_dict(state | {"body.0.weight": state["body.0.weight"].T, "scale": np.array(5.0)})
     assert all(np.array_equal(before[name], array) for name, array in other.state_dict().items()), "all or nothing"
     keys = other.load_state_dict({"scale": np.array(3.0), "more": np.array(1.0)}, strict=False)
@@ -90,12 +94,85 @@ def test_modes_and_dtypes() -> None:
 
 def test_hooks_and_apply() -> None:
     net, calls = nn.Sequential(nn.Identity(), nn.ReLU()), []
-    remove = net.register_forward_hook(lambda module, args, result: result + 1)
+    handle = net.register_forward_hook(lambda module, args, result: result + 1)
     assert net(jg.zeros(2)).tolist() == [1.0, 1.0]
-    remove()
+    threes = jg.full((2,), 3.0)
+    with net.register_forward_pre_hook(lambda module, args: args[0] - 1):
+        assert net(threes).tolist() == jg.trace(net)(threes).tolist() == [3.0, 3.0]
+        double = lambda module, args, kw: ((args[0] * 2,), kw)
+        doubled = net.register_forward_pre_hook(double, with_kwargs=True, prepend=True)
+        assert net(threes).tolist() == jg.trace(net)(threes).tolist() == [6.0, 6.0]
+        doubled.remove()
+    handle.remove()
+    handle.remove()
     assert net(jg.zeros(2)).tolist() == [0.0, 0.0]
     net.apply(lambda module: calls.append(type(module).__name__))
     assert calls == ["Identity", "ReLU", "Sequential"]
+
+
+def test_full_backward_hooks() -> None:
+    layer, seen = nn.Linear(2, 1, bias=False), []
+    layer.load_state_dict({"weight": np.array([[2.0, 3.0]], np.float32)})
+
+    def hook(module: nn.Module, grad_input: Any, grad_output: Any) -> Any:
+        seen.append((module, [None if g is None else g.tolist() for g in grad_input], grad_output[0].tolist()))
+        return tuple(None if g is None else g * 10 for g in grad_input)
+
+    handle = layer.register_full_backward_hook(hook)
+    x = jg.asarray([[1.0, 4.0]]).requires_grad_()
+    (layer(x) * 5).sum().backward()
+    assert seen == [(layer, [[[10.0, 15.0]]], [[5.0]])]
+    assert x.grad.tolist() == [[100.0, 150.0]] and layer.weight.grad.tolist() == [[5.0, 20.0]]
+    layer(x.detach()).sum().backward()
+    assert seen[1] == (layer, [None], [[1.0]]), "an argument that needs no gradient has none"
+    with pytest.raises(jg.TraceError, match="outside of traces"):
+        jg.trace(layer)(x)
+    handle.remove()
+    assert jg.trace(layer)(x).tolist() == [[14.0]]
+
+
+def test_names_below_a_module() -> None:
+    net = Net()
+    assert net.get_submodule("body.1") is net.body[1] and net.get_submodule("") is net
+    assert net.get_parameter("heads.1.bias") is net.heads[1].bias
+    assert net.get_buffer("body.1.running_var") is net.body[1].running_var
+    for find, name in ((net.get_submodule, "body.9"), (net.get_parameter, "seen"), (net.get_buffer, "scale")):
+        with pytest.raises(AttributeError, match="Net has no"):
+            find(name)
+    assert [name for name, _ in net.named_parameters("net", recurse=False)] == ["net.scale"]
+    shared = nn.ModuleDict({"a": net.heads[0], "b": net.heads[0]})
+    assert list(shared) == ["a", "b"] and "a" in shared and len(shared) == 2
+    assert [name for name, _ in shared.named_parameters()] == ["a.weight"]
+    assert [name for name, _ in shared.named_parameters(remove_duplicate=False)] == ["a.weight", "b.weight"]
+    assert list(shared.state_dict()) == ["a.weight", "b.weight"]
+    with pytest.raises(jg.JitgraphError, match="attribute of modules"):
+        shared["training"] = nn.ReLU()
+    table = nn.ParameterDict({"left": jg.ones(2)})
+    table["right"] = nn.Parameter(jg.zeros(3))
+    row = nn.ParameterList([jg.ones(2), jg.zeros(1)])
+    holder = nn.ModuleList([table, row])
+    assert list(holder.state_dict()) == ["0.left", "0.right", "1.0", "1.1"]
+    assert len(row) == 2 and row[-1] is row[1] and [x.shape for x in row[:1]] == [(2,)] and "right" in table
+    assert net.half().scale.dtype == jg.float16 and net.to(dtype=jg.float32, device="cpu").scale.dtype == jg.float32
+
+
+def test_layers_that_drop_and_lose_nothing() -> None:
+    """Dropout of channels: whole ones, with the mean kept; alpha dropout keeps mean and variance."""
+    jg.random.seed(3)
+    x = jg.ones((64, 50, 3, 2))
+    dropped = nn.Dropout2d(0.3)(x).numpy().reshape(64, 50, 6)
+    assert (dropped == dropped[:, :, :1]).all() and set(np.unique(dropped).round(5)) == {
+        0.0,
+        np.float32(1 / 0.7).round(5),
+    }
+    assert abs(dropped.mean() - 1) < 0.05
+    z = jg.random.normal((100, 400))
+    for layer in (nn.AlphaDropout(0.2), nn.FeatureAlphaDropout(0.2)):
+        y = layer(z).numpy()
+        assert abs(y.mean()) < 0.02 and abs(y.var() - 1) < 0.03
+        assert layer.eval()(z) is not None and np.array_equal(layer(z).numpy(), z.numpy())
+    slopes = nn.RReLU()(jg.full((1000,), -1.0)).numpy()
+    assert slopes.min() > -1 / 3 and slopes.max() < -1 / 8 and slopes.std() > 0.05
 
 
 def test_mistakes_in_modules() -> None:

@@ -1,0 +1,164 @@
+"""Modules by name, and parameters by name or number: ModuleDict, ParameterDict, ParameterList."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jitgraph.errors import JitgraphError
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.tensor import Tensor
+
+
+class ModuleDict(Module):
+    """Submodules by their names, in the order in which they were set; it has no forward."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Set modules by their names."""
+        for name, module in modules.items() if isinstance(modules, Mapping) else modules:
+            self[name] = module
+
+    def __getitem__(self, name: str) -> Module:
+        found = vars(self).get(name)
+        if not isinstance(found, Module):
+            raise KeyError(name)
+        return found
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        if not isinstance(module, Module):
+            raise JitgraphError(f"ModuleDict holds modules, not a {type(module).__name__}")
+        if hasattr(type(self), name) or name in ("training", "_buffers"):
+            raise JitgraphError(f"ModuleDict: {name!r} is an attribute of modules\n  hint: another name")
+        self.add_module(name, module)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self, name)
+
+    def __len__(self) -> int:
+        return len(list(self.keys()))
+
+    def __iter__(self) -> Iterator[str]:
+        return self.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self.keys())
+
+    def keys(self) -> Iterator[str]:
+        """The names."""
+        return (name for name, _ in self.named_children())
+
+    def values(self) -> Iterator[Module]:
+        """The modules."""
+        return self.children()
+
+    def items(self) -> Iterator[tuple[str, Module]]:
+        """Names and modules."""
+        return self.named_children()
+
+    def pop(self, name: str) -> Module:
+        """Take a module out and return it."""
+        module = self[name]
+        del self[name]
+        return module
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter of a tensor; other values as they are, as in PyTorch."""
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+class ParameterList(Module):
+    """Parameters as attributes "0", "1", ..., made of tensors where they are none."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self._size = 0
+        self.extend(values)
+
+    def append(self, value: Any) -> ParameterList:
+        """Add a parameter at the end; returns the list."""
+        setattr(self, str(self._size), _parameter(value))
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add parameters at the end; returns the list."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(self._size))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return ParameterList([self[i] for i in range(self._size)[index]])
+        return getattr(self, str(range(self._size)[index]))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, str(range(self._size)[index]), _parameter(value))
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"({i}): {tuple(x.shape)}" for i, x in enumerate(self) if isinstance(x, Tensor))
+
+
+class ParameterDict(Module):
+    """Parameters by their names, made of tensors where they are none."""
+
+    def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__()
+        self._names: tuple[str, ...] = ()
+        self.update(values)
+
+    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Set parameters by their names."""
+        for name, value in values.items() if isinstance(values, Mapping) else values:
+            self[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if hasattr(type(self), name) or name in ("training", "_buffers", "_names") or "." in name:
+            raise JitgraphError(f"ParameterDict: {name!r} is an attribute of modules\n  hint: another name")
+        setattr(self, name, _parameter(value))
+        if name not in self._names:
+            self._names = (*self._names, name)
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        delattr(self, name)
+        self._names = tuple(other for other in self._names if other != name)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def keys(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._names)
+
+    def values(self) -> Iterator[Any]:
+        """The parameters."""
+        return (self[name] for name in self._names)
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Names and parameters."""
+        return ((name, self[name]) for name in self._names)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"({name}): {tuple(x.shape)}" for name, x in self.items() if isinstance(x, Tensor))

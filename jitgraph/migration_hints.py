@@ -230,7 +230,6 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
 }
 
 PLANNED_NN: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("RNN", "LSTM", "GRU"), "jg.scan over jg.nn.Linear layers"),
     **dict.fromkeys(
         ("MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"), "products and jg.softmax of your own"
     ),

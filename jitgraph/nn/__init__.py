@@ -114,6 +114,14 @@ if TYPE_CHECKING:
         MaxUnpool2d,
         MaxUnpool3d,
     )
+    from jitgraph.nn.recurrent import (
+        GRU,
+        LSTM,
+        RNN,
+        GRUCell,
+        LSTMCell,
+        RNNCell,
+    )
     from jitgraph.nn.shapes import (
         Bilinear,
         ChannelShuffle,
@@ -128,6 +136,7 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "recurrent": ("GRU GRUCell LSTM LSTMCell RNN RNNCell"),
     "dictionaries": ("ModuleDict ParameterDict ParameterList"),
     "shapes": (
         "Bilinear ChannelShuffle Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample "
@@ -158,6 +167,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -197,6 +209,7 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "GRUCell",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -210,6 +223,7 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -235,6 +249,7 @@ __all__ = [
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",
+    "RNNCell",
     "RReLU",
     "ReLU",
     "ReLU6",

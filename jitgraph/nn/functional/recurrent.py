@@ -1,0 +1,88 @@
+"""One step of each recurrent unit, and its walk along time: the product with the inputs is made for all steps at once.
+
+Time stands on the first axis. A walk is one ``jg.scan``, so that the code does not grow with the length. Where lengths
+are given, a sequence that has ended keeps its state, and its outputs are zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitgraph.nn.functional.activation import relu, sigmoid, tanh
+from jitgraph.nn.functional.linear import linear
+from jitgraph.runtime import imports
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import arange
+from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.shapes import expand_dims
+
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State, Sequence[Any]], State]
+
+
+def rnn_tanh_step(gates: Tensor, state: State, weights: Sequence[Any]) -> State:
+    """tanh(W_ih x + b_ih + W_hh h + b_hh) (Elman 1990); ``gates`` holds the part of x."""
+    return (tanh(gates + linear(state[0], weights[0], weights[1])),)
+
+
+def rnn_relu_step(gates: Tensor, state: State, weights: Sequence[Any]) -> State:
+    """As ``rnn_tanh_step``, with max(x, 0)."""
+    return (relu(gates + linear(state[0], weights[0], weights[1])),)
+
+
+def gru_step(gates: Tensor, state: State, weights: Sequence[Any]) -> State:
+    """The gated recurrent unit (Cho et al. 2014), its reset gate behind the product with h as in PyTorch."""
+    h = state[0]
+    size = h.shape[-1]
+    inner = linear(h, weights[0], weights[1])
+    reset = sigmoid(gates[..., :size] + inner[..., :size])
+    update = sigmoid(gates[..., size : 2 * size] + inner[..., size : 2 * size])
+    fresh = tanh(gates[..., 2 * size :] + reset * inner[..., 2 * size :])
+    return (fresh + update * (h - fresh),)
+
+
+def lstm_step(gates: Tensor, state: State, weights: Sequence[Any]) -> State:
+    """The long short-term memory (Hochreiter and Schmidhuber 1997) with a forget gate: gates i, f, g, o.
+
+    A third weight projects the output (Sak et al. 2014).
+    """
+    h, c = state
+    size = c.shape[-1]
+    whole = gates + linear(h, weights[0], weights[1])
+    enter, keep = sigmoid(whole[..., :size]), sigmoid(whole[..., size : 2 * size])
+    fresh, leave = tanh(whole[..., 2 * size : 3 * size]), sigmoid(whole[..., 3 * size :])
+    cell = keep * c + enter * fresh
+    out = leave * tanh(cell)
+    return (out if len(weights) < 3 else linear(out, weights[2])), cell
+
+
+def walk(
+    step: Step, x: Tensor, state: State, weights: Sequence[Any], *, reverse: bool, lengths: Tensor | None
+) -> tuple[Tensor, State]:
+    """The outputs [T, N, H] of a unit along x [T, N, F], or backwards, and the last state.
+
+    ``weights``: W_ih, b_ih, and what the step takes. ``lengths`` [N]: steps of each sequence, the rest is padding.
+    """
+    scan: Any = imports.module("jitgraph.tracing.control.flow").scan
+    gates = linear(x, weights[0], weights[1])
+    if lengths is None:
+
+        def every(held: State, given: Tensor) -> tuple[State, Tensor]:
+            fresh = step(given, held, weights[2:])
+            return fresh, fresh[0]
+
+        last, outputs = scan(every, state, gates, reverse=reverse)
+        return outputs, last
+
+    steps = arange(x.value.type.shape[0], dtype=lengths.dtype)
+    present = expand_dims(expand_dims(steps, 1) < lengths, 2)
+
+    def masked(held: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
+        here, inside = given
+        fresh = step(here, held, weights[2:])
+        kept = tuple(where(inside, new, old) for new, old in zip(fresh, held, strict=True))
+        return kept, where(inside, fresh[0], 0.0)
+
+    last, outputs = scan(masked, state, (gates, present), reverse=reverse)
+    return outputs, last

@@ -229,11 +229,7 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
     "onnx": "jg.save for files of our own",
 }
 
-PLANNED_NN: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"), "products and jg.softmax of your own"
-    ),
-}
+PLANNED_NN: Final[Mapping[str, str]] = {}
 
 PLANNED_DATA: Final[Mapping[str, str]] = {
     "Subset": "a TensorDataset of the arrays with an index: array[chosen]",

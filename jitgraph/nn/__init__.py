@@ -50,6 +50,9 @@ if TYPE_CHECKING:
         Tanhshrink,
         Threshold,
     )
+    from jitgraph.nn.attention import (
+        MultiheadAttention,
+    )
     from jitgraph.nn.convolution import (
         Conv1d,
         Conv2d,
@@ -134,8 +137,19 @@ if TYPE_CHECKING:
         UpsamplingBilinear2d,
         UpsamplingNearest2d,
     )
+    from jitgraph.nn.transformer import (
+        Transformer,
+        TransformerDecoder,
+        TransformerDecoderLayer,
+        TransformerEncoder,
+        TransformerEncoderLayer,
+    )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
+    "transformer": (
+        "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
+    ),
+    "attention": ("MultiheadAttention"),
     "recurrent": ("GRU GRUCell LSTM LSTMCell RNN RNNCell"),
     "dictionaries": ("ModuleDict ParameterDict ParameterList"),
     "shapes": (
@@ -241,6 +255,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",
@@ -272,6 +287,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
     "Upsample",

@@ -1,0 +1,262 @@
+"""Transformer layers and stacks (Vaswani et al. 2017). Names, keys, layouts and defaults as PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.nn import functional, init
+from jitgraph.nn.attention import MultiheadAttention, causal_mask
+from jitgraph.nn.containers import ModuleList
+from jitgraph.nn.layers import Linear
+from jitgraph.nn.module import Module
+from jitgraph.nn.normalization import LayerNorm
+from jitgraph.nn.stateless import Dropout
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros
+from jitgraph.tensor.functions.elementwise import where
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
+    if callable(given):
+        return given
+    if given not in ("relu", "gelu"):
+        raise JitgraphError(f"activation={given!r} is neither 'relu' nor 'gelu'\n  hint: a function is taken, too")
+    return functional.relu if given == "relu" else functional.gelu
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and two linear layers, each with a residual sum and a norm, before it or with ``norm_first``."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.linear1 = Linear(d_model, dim_feedforward, bias)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """x of the shape of ``src``."""
+        settings = (src_mask, src_key_padding_mask, is_causal)
+        if self.norm_first:
+            src = src + self._attended(self.norm1(src), *settings)
+            return src + self._fed(self.norm2(src))
+        src = self.norm1(src + self._attended(src, *settings))
+        return self.norm2(src + self._fed(src))  # type: ignore[no-any-return]
+
+    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        found, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)
+        return self.dropout1(found)  # type: ignore[no-any-return]
+
+    def _fed(self, x: Tensor) -> Tensor:
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))  # type: ignore[no-any-return]
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to a memory, and two linear layers, each with a residual sum and a norm."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.linear1 = Linear(d_model, dim_feedforward, bias)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias)
+        self.norm_first = norm_first
+        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(3))
+        self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """x of the shape of ``tgt``."""
+        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        x = tgt
+        if self.norm_first:
+            x = x + self._attended(self.norm1(x), *own)
+            x = x + self._looked_up(self.norm2(x), *other)
+            return x + self._fed(self.norm3(x))
+        x = self.norm1(x + self._attended(x, *own))
+        x = self.norm2(x + self._looked_up(x, *other))
+        return self.norm3(x + self._fed(x))  # type: ignore[no-any-return]
+
+    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        found, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)
+        return self.dropout1(found)  # type: ignore[no-any-return]
+
+    def _looked_up(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        found, _ = self.multihead_attn(x, memory, memory, padding, False, mask, is_causal=is_causal)
+        return self.dropout2(found)  # type: ignore[no-any-return]
+
+    def _fed(self, x: Tensor) -> Tensor:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))  # type: ignore[no-any-return]
+
+
+def _copies(layer: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
+class TransformerEncoder(Module):
+    """``num_layers`` copies of a layer, one behind the other, and a norm."""
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """x of the shape of ``src``; ``is_causal`` is a mask where none is given."""
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """``num_layers`` copies of a layer, one behind the other, and a norm."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers, self.num_layers, self.norm = _copies(decoder_layer, num_layers), num_layers, norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """x of the shape of ``tgt``; ``tgt_is_causal`` is a mask where none is given."""
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        for layer in self.layers:
+            tgt = layer(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder of ``src`` and a decoder of ``tgt`` that attends to it."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        settings: tuple[Any, ...] = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        settings = (*settings, batch_first, norm_first, bias)
+        norms = [LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(2)]
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*settings), num_encoder_layers, norms[0]
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*settings), num_decoder_layers, norms[1]
+        )
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """x of the shape of ``tgt``."""
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ShapeError(
+                f"Transformer takes src and tgt [..., {self.d_model}], not {src.value.type}, {tgt.value.type}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """[sz, sz] zeros with -inf behind the diagonal: each place sees those up to it."""
+        zero = zeros((), dtype=dtype, device=device)
+        return where(causal_mask(sz, sz, zero), -math.inf, zero)

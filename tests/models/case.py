@@ -20,8 +20,9 @@ def call_of(lib: Any, module: Callable[..., Any], *inputs: Any) -> Any:
 class LayerCase:
     """``make(lib)`` builds the module (or a function without parameters) from ``lib.nn``, lib being torch or jitgraph.
 
-    inputs: float64 and integer arrays. call: ``call(lib, module, *tensors)``. mode: "train" or "eval".
-    tolerance: of the largest element. traced: whether the call has a trace. reason: why results differ, where they do.
+    inputs: float64 and integer arrays, of which the floats need gradients but for those numbered in ``fixed``.
+    call: ``call(lib, module, *tensors)``. mode: "train" or "eval". tolerance: of the largest element. traced: whether
+    the call has a trace. reason: why results differ, where they do.
     """
 
     name: str
@@ -31,7 +32,7 @@ class LayerCase:
     mode: str = "train"
     tolerance: float = 1e-9
     traced: bool = True
-    second: bool = False
+    fixed: tuple[int, ...] = ()
     reason: str = ""
 
 

@@ -41,7 +41,9 @@ class Outcome:
 
 def by_torch(case: LayerCase, torch: Any, module: Any) -> Outcome:
     """The case in PyTorch, whose default dtype is float64."""
-    inputs = [torch.tensor(x, requires_grad=x.dtype.kind == "f") for x in case.inputs]
+    inputs = [
+        torch.tensor(x, requires_grad=x.dtype.kind == "f" and i not in case.fixed) for i, x in enumerate(case.inputs)
+    ]
     outputs = list(leaves(case.call(torch, module, *inputs)))
     arrays = [x.detach().numpy() for x in outputs]
     pairs = zip(outputs, _weights(arrays), strict=True)
@@ -61,8 +63,8 @@ def by_torch(case: LayerCase, torch: Any, module: Any) -> Outcome:
 def by_jitgraph(case: LayerCase, module: Any, *, traced: bool) -> Outcome:
     """The case in jitgraph, eager or as one traced function."""
     inputs = [jg.asarray(x, dtype=x.dtype) for x in case.inputs]
-    for x in inputs:
-        if x.dtype == jg.float64:
+    for number, x in enumerate(inputs):
+        if x.dtype == jg.float64 and number not in case.fixed:
             x.requires_grad_()
 
     def run(*tensors: Any) -> Any:

@@ -50,12 +50,31 @@ if TYPE_CHECKING:
     from jitgraph.nn.functional.bags import (
         embedding_bag,
     )
+    from jitgraph.nn.functional.ctc import (
+        ctc_loss,
+    )
     from jitgraph.nn.functional.dropouts import (
         alpha_dropout,
         dropout1d,
         dropout2d,
         dropout3d,
         feature_alpha_dropout,
+    )
+    from jitgraph.nn.functional.further_losses import (
+        cosine_embedding_loss,
+        gaussian_nll_loss,
+        hinge_embedding_loss,
+        huber_loss,
+        kl_div,
+        margin_ranking_loss,
+        multi_margin_loss,
+        multilabel_margin_loss,
+        multilabel_soft_margin_loss,
+        pairwise_distance,
+        poisson_nll_loss,
+        soft_margin_loss,
+        triplet_margin_loss,
+        triplet_margin_with_distance_loss,
     )
     from jitgraph.nn.functional.further_norms import (
         instance_norm,
@@ -93,6 +112,12 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
+    "ctc": ("ctc_loss"),
+    "further_losses": (
+        "cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div margin_ranking_loss "
+        "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss pairwise_distance "
+        "poisson_nll_loss soft_margin_loss triplet_margin_loss triplet_margin_with_distance_loss"
+    ),
     "dropouts": ("alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout"),
     "bags": ("embedding_bag"),
     "further_norms": ("instance_norm local_response_norm"),
@@ -141,8 +166,10 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -152,6 +179,7 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "gaussian_nll_loss",
     "gelu",
     "glu",
     "grid_sample",
@@ -161,8 +189,11 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
     "instance_norm",
     "interpolate",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -173,6 +204,7 @@ __all__ = [
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
+    "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -181,12 +213,17 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson_nll_loss",
     "prelu",
     "relu",
     "relu6",
@@ -197,6 +234,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
     "softmin",
     "softplus",
@@ -205,5 +243,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
 ]

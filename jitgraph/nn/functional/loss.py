@@ -13,10 +13,12 @@ from jitgraph.nn.functional.arguments import axis_or_dim, floats
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.lifting import TensorLike
 
 
-def _reduced(each: Tensor, reduction: str) -> Tensor:
+def reduced(each: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of losses, or each; JitgraphError for another word."""
     if reduction == "none":
         return each
     return each.mean() if _known(reduction) == "mean" else each.sum()  # type: ignore[no-any-return]
@@ -75,7 +77,7 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     safe = ops.select(ignored, lifting.repeated(0, dtypes.int64, labels.shape), labels)
     shares = ops.select(ignored, lifting.repeated(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
     found, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
-    return (found.sum() / total if _known(reduction) == "mean" else _reduced(found, reduction)).value
+    return (found.sum() / total if _known(reduction) == "mean" else reduced(found, reduction)).value
 
 
 def nll_loss(
@@ -122,10 +124,24 @@ def cross_entropy(
     attrs: dict[str, Any] = {"ignore_index": ignore_index, "label_smoothing": smoothing}
     if weight is None:
         return _single(ops.cross_entropy(scores, labels, reduction=_known(reduction), **attrs), alone)
-    if smoothing:
-        raise JitgraphError("cross_entropy: weight with label_smoothing\n  hint: pass smoothed probabilities as target")
-    each = ops.cross_entropy(scores, labels, reduction="none", **attrs)
-    return _single(_weighted(each, labels, weight, reduction, ignore_index, scores.shape[1]), alone)
+    each = ops.cross_entropy(scores, labels, reduction="none", ignore_index=ignore_index, label_smoothing=0.0)
+    loss = _weighted(each, labels, weight, reduction, ignore_index, scores.shape[1])
+    if not smoothing:
+        return _single(loss, alone)
+    spread = _smooth(scores, labels, weight, reduction, ignore_index)
+    return _single((wrap(loss) * (1.0 - smoothing) + spread * (smoothing / scores.shape[1])).value, alone)
+
+
+def _smooth(scores: Any, labels: Any, weight: TensorLike, reduction: str, ignore_index: int) -> Tensor:
+    """-sum(weight * log_softmax(scores)) over classes; the mean is over the weights of the labels."""
+    x, y = wrap(scores), wrap(labels)
+    table = wrap(lifting.cast(lifting.value_of(weight), scores.dtype))
+    terms = -(x.log_softmax(axis=1) * table.reshape((-1,) + (1,) * (x.ndim - 2))).sum(axis=1)
+    counts = y != ignore_index
+    found = where(counts, terms, 0.0)
+    if reduction != "mean":
+        return reduced(found, reduction)
+    return found.sum() / where(counts, table[where(counts, y, 0)], 0.0).sum()  # type: ignore[no-any-return]
 
 
 def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, smoothing: float) -> Tensor:
@@ -140,13 +156,14 @@ def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, s
     if weight is not None:
         column = (classes,) + (1,) * (x.ndim - 2)
         terms = terms * wrap(lifting.cast(lifting.value_of(weight), scores.dtype)).reshape(column)
-    return _reduced(-terms.sum(axis=1), reduction)
+    return reduced(-terms.sum(axis=1), reduction)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
 
 
-def _pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
+def paired(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
+    """Input and target in their common float dtype; ShapeError where their shapes differ."""
     x, y = floats(input, target)
     same = context.constraints().same
     if len(x.shape) != len(y.shape) or not all(map(same, x.shape, y.shape)):
@@ -159,22 +176,22 @@ def _pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
 
 def mse_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
     """(input - target)^2, both of one shape."""
-    return wrap(ops.mse_loss(*_pair("mse_loss", input, target), reduction=_known(reduction)))
+    return wrap(ops.mse_loss(*paired("mse_loss", input, target), reduction=_known(reduction)))
 
 
 def l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
     """|input - target|, both of one shape."""
-    return wrap(ops.l1_loss(*_pair("l1_loss", input, target), reduction=_known(reduction)))
+    return wrap(ops.l1_loss(*paired("l1_loss", input, target), reduction=_known(reduction)))
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d^2 / (2 beta) where the distance d is below ``beta``, else d - beta / 2."""
     if beta == 0.0:
         return l1_loss(input, target, reduction=reduction)
-    x, y = map(wrap, _pair("smooth_l1_loss", input, target))
+    x, y = map(wrap, paired("smooth_l1_loss", input, target))
     distance = abs(x - y)
     near = distance.clip(max=beta)
-    return _reduced(near * near * (0.5 / beta) + (distance - near), reduction)
+    return reduced(near * near * (0.5 / beta) + (distance - near), reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -189,21 +206,21 @@ def binary_cross_entropy_with_logits(
 
     Computed as (1 - t) x + (1 + (p - 1) t) softplus(-x).
     """
-    x, t = map(wrap, _pair("binary_cross_entropy_with_logits", input, target))
+    x, t = map(wrap, paired("binary_cross_entropy_with_logits", input, target))
     if pos_weight is None:
         each = x.relu() - x * t + softplus(-abs(x))
     else:
         each = (1.0 - t) * x + ((wrap(lifting.value_of(pos_weight)) - 1.0) * t + 1.0) * softplus(-x)
-    return _reduced(each if weight is None else each * weight, reduction)
+    return reduced(each if weight is None else each * weight, reduction)
 
 
 def binary_cross_entropy(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms count as at least -100, as in PyTorch."""
-    p, t = map(wrap, _pair("binary_cross_entropy", input, target))
+    p, t = map(wrap, paired("binary_cross_entropy", input, target))
     each = -(t * p.log().clip(min=-100.0) + (1.0 - t) * (-p).log1p().clip(min=-100.0))
-    return _reduced(each if weight is None else each * weight, reduction)
+    return reduced(each if weight is None else each * weight, reduction)
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:

@@ -1,25 +1,36 @@
 """Initial values, written into a parameter; the names and formulas are PyTorch's.
 
-Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming).
+Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal), Martens 2010
+(sparse).
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from jitgraph import random
 from jitgraph.autograd import no_grad
+from jitgraph.dtypes import float64
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.creation import asarray
+from jitgraph.tensor.functions.elementwise import where
 
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
+    "eye_",
     "fans",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
     "uniform_",
     "xavier_normal_",
     "xavier_uniform_",
@@ -77,6 +88,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
             return math.sqrt(2.0)
         case "leaky_relu":
             return math.sqrt(2.0 / (1.0 + (0.01 if param is None else param) ** 2))
+        case "selu":
+            return 3.0 / 4.0
     raise JitgraphError(f"no gain is known for {nonlinearity!r}")
 
 
@@ -107,3 +120,57 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonli
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
     """Normal with standard deviation gain / sqrt(fan)."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+
+
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+    """Normal with the given mean and standard deviation, cut off at ``a`` and ``b``."""
+    low, high = (a - mean) / std, (b - mean) / std
+    drawn = random.truncated_normal(tensor.shape, low, high, dtype=tensor.dtype)
+    return _write(tensor, drawn * std + mean)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """Ones on the diagonal of a matrix, zeros elsewhere."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"eye_ takes a matrix; the shape is {tensor.shape}")
+    return _write(tensor, asarray(np.eye(*tensor.shape), dtype=tensor.dtype))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A convolution's weight [out, in, *kernel] that hands on as many channels of each group as it can."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ShapeError(f"dirac_ takes a weight of 3 to 5 axes; the shape is {tensor.shape}")
+    if groups < 1 or tensor.shape[0] % groups:
+        raise JitgraphError(f"dirac_: groups={groups} does not divide {tensor.shape[0]} channels")
+    each = tensor.shape[0] // groups
+    whole = np.zeros(tensor.shape)
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    for group in range(groups):
+        for channel in range(min(each, tensor.shape[1])):
+            whole[(group * each + channel, channel, *middle)] = 1.0
+    return _write(tensor, asarray(whole, dtype=tensor.dtype))
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Orthonormal rows or columns of the tensor as a matrix [size of axis 0, rest], times ``gain``."""
+    if tensor.ndim < 2:
+        raise ShapeError(f"orthogonal_ takes two axes or more; the shape is {tensor.shape}")
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    if rows * columns == 0:
+        return tensor
+    drawn = np.asarray(random.normal((max(rows, columns), min(rows, columns)), dtype=float64))
+    q, r = np.linalg.qr(drawn)
+    q = q * np.sign(np.diag(r))  # which makes the distribution uniform
+    q = q if rows >= columns else q.T
+    return _write(tensor, asarray(q.reshape(tensor.shape) * gain, dtype=tensor.dtype))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """Normal, with the share ``sparsity`` of each column zero."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"sparse_ takes a matrix; the shape is {tensor.shape}")
+    rows = tensor.shape[0]
+    places = np.argsort(np.asarray(random.uniform(tensor.shape)), axis=0)
+    kept = asarray(places >= math.ceil(sparsity * rows))
+    drawn = random.normal(tensor.shape, 0.0, std, dtype=tensor.dtype)
+    return _write(tensor, where(kept, drawn, 0.0))

@@ -2,32 +2,75 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from jitgraph.autograd import no_grad
+from jitgraph.errors import JitgraphError
+from jitgraph.ir import context
+from jitgraph.nn.functional.norms import norm as norm_of_rows
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
-from jitgraph.tensor.functions.elementwise import minimum, sqrt, square
+from jitgraph.tensor.functions.elementwise import clip, minimum, sqrt, square
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.functions.shapes import reshape
 
 
-def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale the gradients in place so that their joint 2-norm is at most ``max_norm``.
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    members = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [p for p in members if p.grad is not None]
+
+
+def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
+    """The ``norm_type``-norm of all elements of all tensors, 0 for none; inf gives the largest magnitude.
+
+    With ``error_if_nonfinite`` JitgraphError where it is infinite or NaN, which only eager code can ask.
+    """
+    given = list(tensors)
+    if not given:
+        return zeros(())
+    if norm_type == 2:
+        total = square(given[0]).sum()
+        for part in given[1:]:
+            total = total + square(part).sum()
+        found: Tensor = sqrt(total)
+    else:
+        each = [norm_of_rows(reshape(x, (-1,)), float(norm_type), 0, keepdims=False) for x in given]
+        found = norm_of_rows(stack(each, axis=0), float(norm_type), 0, keepdims=False)
+    if error_if_nonfinite:
+        if context.current().trace is not None:
+            raise JitgraphError("error_if_nonfinite=True in a trace\n  hint: jg.debug.check the norm that is returned")
+        if not math.isfinite(found.item()):
+            raise JitgraphError(f"the {norm_type}-norm of the gradients is {found.item()}")
+    return found
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients in place so that their joint norm is at most ``max_norm``; ``foreach`` changes nothing.
 
     Returns the norm before, 0 without gradients.
     """
-    members = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    given = [p for p in members if p.grad is not None]
-    if not given:
-        return zeros(())
+    given = _gradients(parameters)
     with no_grad():
-        squares = [square(p.grad).sum() for p in given if p.grad is not None]
-        total = squares[0]
-        for part in squares[1:]:
-            total = total + part
-        norm: Tensor = sqrt(total)
+        norm = get_total_norm([p.grad for p in given if p.grad is not None], norm_type, error_if_nonfinite)
         scale = minimum(max_norm / (norm + 1e-6), 1.0)
         for p in given:
             gradient = p.grad
             assert gradient is not None
             p.grad = gradient * scale.astype(gradient.dtype)
     return norm
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Hold every element of the gradients between -``clip_value`` and ``clip_value``; ``foreach`` changes nothing."""
+    with no_grad():
+        for p in _gradients(parameters):
+            gradient = p.grad
+            assert gradient is not None
+            p.grad = clip(gradient, -clip_value, clip_value)

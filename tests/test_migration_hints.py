@@ -35,7 +35,6 @@ def vector() -> Any:
         (lambda x: jg.random.PRNGKey(0), AttributeError, r"write jg\.random\.seed"),
         (lambda x: jg.random.normal(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.normal\(shape, mean, std\)"),
         (lambda x: jg.random.uniform(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.uniform\(shape, low, high\)"),
-        (lambda x: jg.nn.LSTM(2, 3), AttributeError, "planned for a later version"),
         (lambda x: jg.save_checkpoint("x"), AttributeError, r"until then, state_dict\(\)"),
         (lambda x: jg.data.random_split, AttributeError, r"until then, arrays with an index"),
         (lambda x: jg.data.unknown, AttributeError, "no attribute 'unknown'$"),

@@ -214,7 +214,6 @@ RANDOM: Final[Mapping[str, str]] = {
 }
 
 NN: Final[Mapping[str, str]] = {
-    "ParameterList": "jg.nn.ModuleList, or one attribute for each parameter",
     "parameter": "jg.nn.Parameter",
 }
 
@@ -228,8 +227,6 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
     "elementwise": "write the function over jg's own; it is fused",
     "onnx": "jg.save for files of our own",
 }
-
-PLANNED_NN: Final[Mapping[str, str]] = {}
 
 PLANNED_DATA: Final[Mapping[str, str]] = {
     "Subset": "a TensorDataset of the arrays with an index: array[chosen]",

@@ -174,7 +174,7 @@ def test_small_hints_work() -> None:
 TABLES = {
     "jg": (migration_hints.MODULE, jg),
     "jg.random": (migration_hints.RANDOM, jg.random),
-    "jg.nn": ({**migration_hints.NN, **migration_hints.PLANNED_NN}, jg.nn),
+    "jg.nn": (migration_hints.NN, jg.nn),
     "jg.data": (migration_hints.PLANNED_DATA, jg.data),
     "planned": (migration_hints.PLANNED, jg),
     "x": (migration_hints.TENSOR, jg.ones((1, 1))),

@@ -44,6 +44,5 @@ def test_planned_names_are_not_there_yet(name: str) -> None:
 
 
 def test_every_name_that_is_announced_is_planned() -> None:
-    announced = {*migration_hints.PLANNED, *(f"nn.{name}" for name in migration_hints.PLANNED_NN)}
-    announced |= {f"data.{name}" for name in migration_hints.PLANNED_DATA}
+    announced = {*migration_hints.PLANNED} | {f"data.{name}" for name in migration_hints.PLANNED_DATA}
     assert announced <= set(planned_names(TEXT))

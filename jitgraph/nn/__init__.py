@@ -354,5 +354,5 @@ def __getattr__(name: str) -> Any:
         found = getattr(imports.module(f"{__name__}.{_MODULE_OF[name]}"), name)
         globals()[name] = found
         return found
-    hint = migration_hints.advice(name, migration_hints.NN, migration_hints.PLANNED_NN)
+    hint = migration_hints.advice(name, migration_hints.NN)
     raise AttributeError(f"module 'jitgraph.nn' has no attribute {name!r}{hint}")

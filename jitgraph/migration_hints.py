@@ -217,6 +217,13 @@ NN: Final[Mapping[str, str]] = {
     "parameter": "jg.nn.Parameter",
 }
 
+OPTIM: Final[Mapping[str, str]] = {
+    "SparseAdam": "jg.optim.Adam: gradients are never sparse here",
+    "Muon": "jg.optim.AdamW",
+    "EMA": "jg.optim.swa_utils.AveragedModel with get_ema_avg_fn(decay)",
+    "LRScheduler": "jg.optim.lr_scheduler.LRScheduler",
+}
+
 PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later versions bring, and what serves until then
     "amp": "cast with x.astype(jg.bfloat16)",
     **dict.fromkeys(

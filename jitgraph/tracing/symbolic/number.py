@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,7 +37,8 @@ from jitgraph.tracing.symbolic.assumptions import literal
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
 
-_LONGEST: Final = 400  # characters of an expression; a longer one is held to its value
+_LONGEST: Final = 1000  # characters of an expression; a longer one is held to its value
+_NAMES: Final = re.compile(r"\b[a-z]\w*")  # of a formula
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
 _PLAIN: Final = frozenset({int, float, bool})
 _NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
@@ -342,6 +344,12 @@ class SymbolicNumber:
     def through(self, name: str) -> Any:
         """``math.<name>`` of it, as an expression."""
         return self._apply(f"math.{name}({{}})", getattr(math, name), self)
+
+    def formula(self, text: str, function: Callable[..., Any], numbers: Mapping[str, Any]) -> Any:
+        """``function(*numbers)``, as an expression; ``text`` is that of the function, over the numbers' names."""
+        places = {name: str(place) for place, name in enumerate(numbers)}
+        form = _NAMES.sub(lambda found: f"{{{places[found[0]]}}}" if found[0] in places else found[0], text)
+        return self._apply(form, function, *numbers.values())
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

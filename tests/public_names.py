@@ -19,7 +19,18 @@ PAGE = ROOT / "docs" / "api.md"
 PLANNED = "\n## Planned\n"
 
 MODULES = (
-    *("nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "data", "random", "special"),
+    *(
+        "nn",
+        "nn.functional",
+        "nn.init",
+        "nn.utils",
+        "optim",
+        "optim.lr_scheduler",
+        "optim.swa_utils",
+        "data",
+        "random",
+        "special",
+    ),
     *("autograd", "cache", "cuda", "debug", "errors", "ir", "tree"),
 )
 LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")

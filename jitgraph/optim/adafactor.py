@@ -22,8 +22,8 @@ class Adafactor(Optimizer):
     """Adam's second moment as rows times columns, with steps relative to a parameter's size; PyTorch's variant.
 
     Rows and columns are those of the last two axes; a vector has its second moment whole. ``eps`` are a floor of the
-    second moment (None: the machine epsilon of the parameter's dtype) and one of a parameter's size. ``foreach`` changes
-    nothing here.
+    second moment (None: the machine epsilon of the parameter's dtype) and one of a parameter's size. ``foreach``
+    changes nothing here.
     """
 
     PAIRS = {"eps": ("eps1", "eps2")}  # noqa: RUF012 - a constant of the class
@@ -42,7 +42,9 @@ class Adafactor(Optimizer):
     ) -> None:
         if beta2_decay > 0 or d < 1 or (eps[0] or 0.0) < 0 or eps[1] < 0:
             given = f"beta2_decay={beta2_decay}, d={d}, eps={eps}"
-            raise JitgraphError(f"Adafactor takes a beta2_decay of at most 0, d of at least 1 and no negative eps: {given}")
+            raise JitgraphError(
+                f"Adafactor takes a beta2_decay of at most 0, d of at least 1 and no negative eps: {given}"
+            )
         defaults = {
             "lr": float(lr),
             "beta2_decay": float(beta2_decay),
@@ -62,8 +64,12 @@ class Adafactor(Optimizer):
         if parameter.ndim < 2:
             return {"variance": zeros_like(parameter.detach()), "step": count}
         *lead, rows, columns = parameter.shape
-        made = {"dtype": parameter.dtype, "device": parameter.device}
-        return {"row_var": zeros((*lead, rows, 1), **made), "col_var": zeros((*lead, 1, columns), **made), "step": count}
+        made: Any = {"dtype": parameter.dtype, "device": parameter.device}
+        return {
+            "row_var": zeros((*lead, rows, 1), **made),
+            "col_var": zeros((*lead, 1, columns), **made),
+            "step": count,
+        }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""

@@ -64,7 +64,9 @@ class LBFGS(Optimizer):
         """Moves until ``max_iter``, ``max_eval`` or a tolerance is reached; returns what the closure gave first."""
         if closure is None:
             what = "LBFGS evaluates the loss several times a step: step(closure)"
-            raise JitgraphError(f"{what}\n  hint: def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss")
+            raise JitgraphError(
+                f"{what}\n  hint: def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss"
+            )
         if context.current().trace is not None:
             raise TraceError(
                 "a step of LBFGS calls its closure as often as the losses ask for, which a trace cannot record",
@@ -214,14 +216,14 @@ class _Moves:
             weights.append(1.0 / curvature)
             state["H_diag"] = curvature / _dot(change, change)
         shares = []
-        direction = -gradient
+        direction: Any = -gradient
         for change, move, weight in zip(reversed(changes), reversed(moves), reversed(weights), strict=True):
             shares.append(_dot(move, direction) * weight)
             direction = direction - shares[-1] * change
         direction = direction * state["H_diag"]
         for change, move, weight, share in zip(changes, moves, weights, reversed(shares), strict=True):
             direction = direction + (share - _dot(change, direction) * weight) * move
-        return direction
+        return direction  # type: ignore[no-any-return]
 
     def _search(self, distance: float, direction: Tensor, start: Point, most: int) -> tuple[Point, int]:
         here = [p.detach().clone() for p in self.parameters]

@@ -201,7 +201,11 @@ class Optimizer:
             raise JitgraphError("the saved optimiser has other parameter groups")
         settings = [{k: v for k, v in self._own_settings(group).items() if k != "params"} for group in groups]
         every, numbers = state["state"], [number for group in groups for number in group["params"]]
-        owners = [(p, {**group, **own}) for group, own in zip(self.param_groups, settings, strict=True) for p in group["params"]]
+        owners = [
+            (p, {**group, **own})
+            for group, own in zip(self.param_groups, settings, strict=True)
+            for p in group["params"]
+        ]
         fresh: list[tuple[Tensor, Any]] = []
         for number, own, (parameter, group) in zip(numbers, self.state, owners, strict=True):
             saved = every.get(number, every.get(str(number)))
@@ -211,7 +215,9 @@ class Optimizer:
         for group, own in zip(self.param_groups, settings, strict=True):
             group.update(own)
 
-    def _loaded(self, number: int, own: dict[str, Any], saved: Mapping[str, Any], given: bool) -> list[tuple[Tensor, Any]]:
+    def _loaded(
+        self, number: int, own: dict[str, Any], saved: Mapping[str, Any], given: bool
+    ) -> list[tuple[Tensor, Any]]:
         """Each of a parameter's state tensors with the value that it gets."""
         if given:
             saved = {**{name: 1 for name in self.HIDDEN if name in own}, **saved}

@@ -14,7 +14,7 @@ from jitgraph.tensor.functions.elementwise import maximum, sqrt, where
 
 
 class RAdam(Optimizer):
-    """Adam that moves by the first moment alone until the second one's variance is known, and is rectified from then on.
+    """Adam that moves by the first moment alone until the second one's variance is known, and rectifies it then.
 
     With ``decoupled_weight_decay`` weights decay as in AdamW. ``foreach`` and ``capturable`` change nothing here.
     """

@@ -17,8 +17,8 @@ from jitgraph.tensor.functions.elementwise import maximum, minimum, sign, where
 class Rprop(Optimizer):
     """Steps by the gradient's sign, of sizes that grow by ``etas[1]`` and shrink by ``etas[0]`` where the sign changes.
 
-    Sizes begin with ``lr`` and stay within ``step_sizes``; where the sign changed a parameter does not move. ``foreach``
-    and ``capturable`` change nothing here.
+    Sizes begin with ``lr`` and stay within ``step_sizes``; where the sign changed a parameter does not move.
+    ``foreach`` and ``capturable`` change nothing here.
     """
 
     PAIRS = {"etas": ("eta_minus", "eta_plus"), "step_sizes": ("step_size_min", "step_size_max")}  # noqa: RUF012

@@ -39,7 +39,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
     def ema_update(average: Tensor, parameter: Tensor, count: Tensor) -> Tensor:
         mixed = decay * average + (1.0 - decay) * parameter
-        return mixed.astype(average.dtype)
+        return mixed.astype(average.dtype)  # type: ignore[no-any-return]
 
     return ema_update
 
@@ -49,7 +49,7 @@ def get_swa_avg_fn() -> Average:
 
     def swa_update(average: Tensor, parameter: Tensor, count: Tensor) -> Tensor:
         moved = average + (parameter - average) / (count + 1).astype(average.dtype)
-        return moved.astype(average.dtype)
+        return moved.astype(average.dtype)  # type: ignore[no-any-return]
 
     return swa_update
 
@@ -76,10 +76,12 @@ def _for_all(average: Average) -> AverageOfAll:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of the model's: ``update_parameters(model)`` after each step.
 
-    ``avg_fn(average, parameter, count)`` gives the next average, ``multi_avg_fn`` changes lists of them in place; without
-    either it is the mean of all so far. The first update copies. Buffers are copied at each update, or averaged with
-    ``use_buffers``. Calling it calls the copy. ``update_parameters`` may stand in a traced step.
+    ``avg_fn(average, parameter, count)`` gives the next average, ``multi_avg_fn`` changes lists of them in place;
+    without either it is the mean of all so far. The first update copies. Buffers are copied at each update, or averaged
+    with ``use_buffers``. Calling it calls the copy. ``update_parameters`` may stand in a traced step.
     """
+
+    n_averaged: Tensor
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Take the model's present parameters into the averages."""
         with no_grad():
-            own, theirs = list(self.module.parameters()), list(model.parameters())
+            own, theirs = list[Tensor](self.module.parameters()), list[Tensor](model.parameters())
             buffers, given = list(self.module.buffers()), list(model.buffers())
             if self.use_buffers:
                 own, theirs = own + buffers, theirs + given
@@ -139,7 +141,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: str | None = None) -
     A batch is a tensor, or a tuple or list that begins with one. Statistics are plain means over the batches. Layers
     and momenta are as before afterwards.
     """
-    layers = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
+    layers: list[Any] = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
     if not layers:
         return
     modes = [(module, module.training) for module in model.modules()]

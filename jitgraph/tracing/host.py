@@ -30,8 +30,8 @@ def host_math(name: str, x: Any) -> Any:
 def host_formula(text: str, **numbers: Any) -> Any:
     """The value of an expression over numbers by their names; one that varies in a trace is one there.
 
-    ``text`` may compare and choose (``a if x > y else b``), call ``min``, ``max`` and functions of ``math``. It is worked
-    out whole at each call, so no branch of it is recorded.
+    ``text`` may compare and choose (``a if x > y else b``), call ``min``, ``max`` and functions of ``math``. It is
+    worked out whole at each call, so no branch of it is recorded.
     """
     function = _function(text, tuple(numbers))
     varying = next((x for x in numbers.values() if hasattr(type(x), "formula")), None)

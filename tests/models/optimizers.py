@@ -15,41 +15,7 @@ import torch
 import jitgraph as jg
 from tests.models.optimizer_cases import OptimizerCase
 from tests.models.scheduler_cases import SchedulerCase
-
-STEPS, HALF = 20, 10
-_RANDOM = np.random.default_rng(7)
-_START = [_RANDOM.normal(size=(3, 4)), _RANDOM.normal(size=4), np.array(1.5)]
-_X, _Y = _RANDOM.normal(size=(6, 3)), _RANDOM.normal(size=(6, 4))
-
-
-class Run:
-    """Parameters, a loss and an optimiser of one library; ``step()`` is a training step."""
-
-    def __init__(self, lib: Any, make: Callable[[Any, list[Any]], Any], start: list[np.ndarray] | None = None) -> None:
-        self.lib = lib
-        tensor = torch.tensor if lib is torch else jg.asarray
-        values = [np.array(value) for value in (start or _START)]
-        self.parameters = [lib.nn.Parameter(tensor(value)) for value in values]
-        self.x, self.y = tensor(_X), tensor(_Y)
-        self.optimizer = make(lib, self.parameters)
-        self.schedule: Any = None
-
-    def closure(self) -> Any:
-        self.optimizer.zero_grad()
-        w, b, s = self.parameters
-        difference = self.lib.tanh(self.x @ w + b) * s - self.y
-        loss = (difference * difference).sum()
-        loss.backward()
-        return loss
-
-    def step(self) -> Any:
-        loss = self.optimizer.step(self.closure)
-        if self.schedule is not None:
-            self.schedule.step()
-        return loss
-
-    def values(self) -> list[np.ndarray]:
-        return [p.detach().numpy().copy() for p in self.parameters]
+from tests.models.training import HALF, STEPS, Run, advance, rates, scheduled, trained
 
 
 def to_torch(tree: Any) -> Any:
@@ -91,7 +57,9 @@ def _state_of(optimizer: Any) -> Any:
     return {"state": state, "param_groups": groups}
 
 
-def _same_runs(mine: Run, theirs: Run, steps: int, tolerance: float, step: Callable[[], Any] | None = None) -> str | None:
+def _same_runs(
+    mine: Run, theirs: Run, steps: int, tolerance: float, step: Callable[[], Any] | None = None
+) -> str | None:
     for number in range(steps):
         loss, expected = (step or mine.step)(), theirs.step()
         text = differs(loss.item(), expected.item(), tolerance, f"step {number}: loss")
@@ -136,42 +104,22 @@ def check_optimizer(case: OptimizerCase) -> dict[str, str]:
 # --- schedules -----------------------------------------------------------------------------------------------------
 
 
-def _scheduled(lib: Any, case: SchedulerCase) -> Run:
-    settings = {"momentum": 0.9} if case.optimizer == "SGD" else {}
-
-    def make(lib: Any, params: list[Any]) -> Any:
-        groups = [{"params": params[:1]}, {"params": params[1:], "lr": 0.01}]
-        return getattr(lib.optim, case.optimizer)(groups, lr=0.02, **settings)
-
-    run = Run(lib, make)
-    run.schedule = case.make(lib, run.optimizer)
-    return run
-
-
 def _settings(run: Run) -> list[dict[str, Any]]:
     names = ("lr", "momentum", "betas", "initial_lr")
     groups = run.optimizer.state_dict()["param_groups"]
     return [{name: group[name] for name in names if name in group} for group in groups]
 
 
-def _advance(run: Run, case: SchedulerCase, number: int, step: Callable[[], Any] | None = None) -> None:
-    if case.metric is None:
-        (step or run.step)()
-    else:
-        run.optimizer.step(run.closure)
-        run.schedule.step(case.metric(number))
-
-
 def _same_rates(mine: Run, theirs: Run, case: SchedulerCase, numbers: range, step: Any = None) -> str | None:
     for number in numbers:
         at = f"step {number}"
         text = differs(_settings(mine), _settings(theirs), case.tolerance, f"{at}: settings")
-        last = [rate for rate in mine.schedule.get_last_lr()]
+        last = list(mine.schedule.get_last_lr())
         text = text or differs(last, [float(rate) for rate in theirs.schedule.get_last_lr()], case.tolerance, at)
         if text is not None:
             return text
-        _advance(mine, case, number, step)
-        _advance(theirs, case, number)
+        advance(mine, case, number, step)
+        advance(theirs, case, number)
         text = differs(mine.values(), theirs.values(), case.tolerance, f"{at}: parameters")
         if text is not None:
             return text
@@ -181,16 +129,17 @@ def _same_rates(mine: Run, theirs: Run, case: SchedulerCase, numbers: range, ste
 
 
 def _exchanged_schedule(case: SchedulerCase, source: Any, target: Any) -> str | None:
-    first = _scheduled(source, case)
+    first = scheduled(source, case)
     for number in range(HALF):
-        _advance(first, case, number)
-    second = _scheduled(target, case)
+        advance(first, case, number)
+    second = scheduled(target, case)
     for own, value in zip(second.parameters, first.values(), strict=True):
         if target is torch:
             with torch.no_grad():
                 own.copy_(torch.tensor(value))
         else:
-            own._rebind(jg.asarray(value).value)
+            with jg.no_grad():
+                own[...] = jg.asarray(value)
     state, schedule = first.optimizer.state_dict(), first.schedule.state_dict()
     second.optimizer.load_state_dict(to_torch(state) if target is torch else state)
     second.schedule.load_state_dict(schedule)
@@ -202,7 +151,7 @@ def check_scheduler(case: SchedulerCase) -> dict[str, str]:
     """Each column of the table with "yes" or what differs."""
     everything = range(STEPS)
     found = {
-        "eager": _attempt(lambda: _same_rates(_scheduled(jg, case), _scheduled(torch, case), case, everything)),
+        "eager": _attempt(lambda: _same_rates(scheduled(jg, case), scheduled(torch, case), case, everything)),
         "state from PyTorch": _attempt(lambda: _exchanged_schedule(case, torch, jg)),
         "state to PyTorch": _attempt(lambda: _exchanged_schedule(case, jg, torch)),
     }
@@ -210,14 +159,17 @@ def check_scheduler(case: SchedulerCase) -> dict[str, str]:
         return {**found, "traced": "no: its step reads the value of a metric; it stands outside of the traced step"}
 
     def traced() -> str | None:
-        mine = _scheduled(jg, case)
+        mine = scheduled(jg, case)
         step = jg.trace(mine.step)
-        text = _same_rates(mine, _scheduled(torch, case), case, everything, step)
+        text = _same_rates(mine, scheduled(torch, case), case, everything, step)
         misses = step.cache_info().misses
         return text or (None if misses == case.recordings else f"recorded {misses} times, not {case.recordings}")
 
     verdict = _attempt(traced)
-    return {**found, "traced": f"yes, recorded {case.recordings} times" if verdict == "yes" != case.recordings == 1 else verdict}
+    return {
+        **found,
+        "traced": f"yes, recorded {case.recordings} times" if verdict == "yes" != case.recordings == 1 else verdict,
+    }
 
 
 def _attempt(check: Callable[[], str | None]) -> str:
@@ -226,3 +178,13 @@ def _attempt(check: Callable[[], str | None]) -> str:
         return check() or "yes"
     except Exception as error:  # a row of the table, whatever it is
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def expectations() -> dict[str, Any]:
+    """What PyTorch gives for each case, for tests where it is not installed."""
+    from tests.models import optimizer_cases, scheduler_cases
+
+    return {
+        "optimizers": {case.name: trained(torch, case) for case in optimizer_cases.CASES},
+        "schedules": {case.name: rates(torch, case) for case in scheduler_cases.CASES},
+    }

@@ -1,4 +1,4 @@
-"""Schedules that are held against PyTorch's: rates and momenta over 20 steps, eager, in a traced step, and exchanged."""
+"""Schedules that are held against PyTorch's: rates and momenta over 20 steps, eager, traced, and exchanged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class SchedulerCase:
     tolerance: float = 1e-9
 
 
-def _plain(name: str, kind: str, /, optimizer: str = "SGD", recordings: int | None = 1, **settings: Any) -> SchedulerCase:
+def _plain(
+    name: str, kind: str, /, optimizer: str = "SGD", recordings: int | None = 1, **settings: Any
+) -> SchedulerCase:
     def make(lib: Any, owner: Any) -> Any:
         return getattr(lib.optim.lr_scheduler, kind)(owner, **settings)
 
-    return SchedulerCase(name, make, optimizer, recordings)
+    return SchedulerCase(name, make, optimizer)
 
 
 def _warm_up(lib: Any, optimizer: Any) -> Any:
@@ -58,16 +60,11 @@ def _chained_cosine(lib: Any, optimizer: Any) -> Any:
 
 
 def _swa(lib: Any, optimizer: Any) -> Any:
-    from importlib import import_module
-
-    return import_module(f"{lib.__name__}.optim.swa_utils").SWALR(optimizer, swa_lr=0.02, anneal_epochs=7)
+    return lib.optim.swa_utils.SWALR(optimizer, swa_lr=0.02, anneal_epochs=7)
 
 
 def _swa_linear(lib: Any, optimizer: Any) -> Any:
-    from importlib import import_module
-
-    kind = import_module(f"{lib.__name__}.optim.swa_utils").SWALR
-    return kind(optimizer, swa_lr=0.5, anneal_epochs=5, anneal_strategy="linear")
+    return lib.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=5, anneal_strategy="linear")
 
 
 CASES = [

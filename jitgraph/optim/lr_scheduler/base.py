@@ -27,10 +27,9 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
             elif "initial_lr" not in group:
-                raise JitgraphError(
-                    f"a schedule that goes on from last_epoch={last_epoch} needs 'initial_lr' in parameter group {number}"
-                    "\n  hint: load the optimiser's state first, or begin with last_epoch=-1"
-                )
+                what = f"a schedule from last_epoch={last_epoch} on needs 'initial_lr' in parameter group {number}"
+                hint = "load the optimiser's state first, or begin with last_epoch=-1"
+                raise JitgraphError(f"{what}\n  hint: {hint}")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._begin()

@@ -24,8 +24,7 @@ class _Composed(LRScheduler):
             raise JitgraphError(f"the saved state is of {len(saved)} schedules, not of {len(self._schedulers)}")
         for schedule, own in zip(self._schedulers, saved, strict=True):
             schedule.load_state_dict(own)
-        if "last_epoch" in state_dict:
-            self.last_epoch = state_dict["last_epoch"]
+        self.last_epoch = state_dict.get("last_epoch", self._schedulers[0].last_epoch)
 
 
 class SequentialLR(_Composed):
@@ -88,6 +87,10 @@ class ChainedScheduler(_Composed):
         for schedule in self._schedulers:
             schedule.step()
 
+    def state_dict(self) -> dict[str, Any]:
+        """That of each schedule; PyTorch's has no epoch of its own."""
+        return {key: value for key, value in super().state_dict().items() if key != "last_epoch"}
+
 
 def _of(optimizer: Optimizer, schedulers: Sequence[LRScheduler], name: str) -> list[LRScheduler]:
     if not schedulers:
@@ -104,10 +107,7 @@ def _of(optimizer: Optimizer, schedulers: Sequence[LRScheduler], name: str) -> l
 
 def _take_back(schedule: LRScheduler) -> None:
     """Undo the step that a schedule took when it was made."""
-    if isinstance(schedule, SequentialLR):
-        for inner in schedule._schedulers:
-            _take_back(inner)
-    elif isinstance(schedule, ChainedScheduler):
+    if isinstance(schedule, _Composed):
         for inner in schedule._schedulers:
             _take_back(inner)
     else:

@@ -79,7 +79,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.last_epoch += 1
             reached, length = self.T_cur + 1, self.T_i
             self.T_cur = host_formula("cur % span if cur >= span else cur", cur=reached, span=length)
-            self.T_i = host_formula("span * times if cur >= span else span", cur=reached, span=length, times=self.T_mult)
+            self.T_i = host_formula(
+                "span * times if cur >= span else span", cur=reached, span=length, times=self.T_mult
+            )
         else:
             if not epoch >= 0:
                 raise JitgraphError(f"an epoch is at least 0, not {epoch}")

@@ -16,9 +16,10 @@ from jitgraph.tracing.host import host_formula
 class CyclicLR(LRScheduler):
     """Rates that go from ``base_lr`` to ``max_lr`` in ``step_size_up`` steps and back in ``step_size_down``.
 
-    ``mode``: "triangular"; "triangular2", whose cycles are each half as high as the one before; "exp_range", whose height
-    is ``gamma ** epoch``. ``scale_fn`` gives another height, of the cycle's number or, by ``scale_mode="iterations"``,
-    of the epoch. With ``cycle_momentum`` the momentum (or the first beta) goes the other way.
+    ``mode``: "triangular"; "triangular2", whose cycles are each half as high as the one before; "exp_range", whose
+    height is ``gamma ** epoch``. ``scale_fn`` gives another height, of the cycle's number or, by
+    ``scale_mode="iterations"``, of the epoch. With ``cycle_momentum`` the momentum (or the first beta) goes the other
+    way.
     """
 
     def __init__(
@@ -97,8 +98,8 @@ class CyclicLR(LRScheduler):
 class OneCycleLR(LRScheduler):
     """One cycle of ``total_steps``: up to ``max_lr``, then down to nearly nothing, by cosines or lines.
 
-    Rates begin with ``max_lr / div_factor``, rise during ``pct_start`` of the steps and end with that first rate divided
-    by ``final_div_factor``; with ``three_phase`` they fall to the first rate as fast as they rose and then to the last.
+    Rates begin with ``max_lr / div_factor``, rise during ``pct_start`` of the steps and end with that first rate
+    divided by ``final_div_factor``; with ``three_phase`` they fall to the first rate as fast as they rose, and then on.
     With ``cycle_momentum`` the momentum (or the first beta) goes the other way. A step behind the last is an error.
     """
 
@@ -161,7 +162,7 @@ class OneCycleLR(LRScheduler):
 
     def _between(self, heights: list[float]) -> Any:
         """The height at this step on a line or cosine between those at the ends of the phases."""
-        text, numbers = "", {"epoch": self.last_epoch}
+        text, numbers = "", dict[str, Any](epoch=self.last_epoch)
         phases = list(zip(pairwise(self._ends), pairwise(heights), strict=True))
         for number, ((begin, end), (first, last)) in enumerate(phases):
             place = f"(epoch - b{number}) * w{number}"

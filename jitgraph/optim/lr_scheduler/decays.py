@@ -13,7 +13,7 @@ from jitgraph.tracing.host import host_formula
 
 
 class _Decay(LRScheduler):
-    """``factor()`` is what the rates are multiplied by at ``last_epoch``, ``whole_factor()`` all factors up to there."""
+    """``factor()`` is what rates are multiplied by at ``last_epoch``, ``whole_factor()`` all factors up to there."""
 
     waits = False  # whether rates stay as they are in the first step of a schedule that goes on, as in PyTorch
 

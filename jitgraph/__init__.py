@@ -25,6 +25,7 @@ __array_api_version__: Final = "2024.12"
 
 _SUBMODULES: Final = frozenset(
     [
+        "amp",
         "autograd",
         "cache",
         "codegen",
@@ -53,7 +54,21 @@ _SUBMODULES: Final = frozenset(
 )
 
 _PUBLIC_SUBMODULES: Final = (
-    *("autograd", "cache", "cuda", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special"),
+    *(
+        "amp",
+        "autograd",
+        "cache",
+        "cuda",
+        "data",
+        "debug",
+        "errors",
+        "ir",
+        "nn",
+        "optim",
+        "random",
+        "runtime",
+        "special",
+    ),
     "tree",
 )
 _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")

@@ -31,7 +31,7 @@ MODULES = (
         "random",
         "special",
     ),
-    *("autograd", "cache", "cuda", "debug", "errors", "ir", "tree"),
+    *("amp", "autograd", "cache", "cuda", "debug", "errors", "ir", "tree"),
 )
 LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")
 

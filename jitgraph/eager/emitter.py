@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_float
-from jitgraph.eager import placement
+from jitgraph.eager import autocasting, placement
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
@@ -34,6 +34,8 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
+        if now.autocast is not None:
+            return autocasting.emit(self, op, inputs, attrs, regions)
         rule = outputs = None
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None

@@ -93,6 +93,7 @@ reduce_sum: Op = reduce_over(
     accepts=rules.NUMBERS,
     vjp=lambda ct, out, x, *, axes: (restore(ct, x.type, axes),),
     onnx="ReduceSum",
+    traits=["autocast_wide"],
     doc="The sum over axes, in the operand's dtype; integers wrap.",
 )
 

@@ -78,6 +78,7 @@ def _cumulative(
         infer=infer,
         evaluate=evaluate,
         vjp=vjp,
+        traits=frozenset({"autocast_wide"}) if rounds else frozenset(),
         reduction=Reduction(init, combine, rounds=rounds),
         lowering="cumulative",
         onnx=onnx,

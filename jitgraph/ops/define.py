@@ -76,6 +76,7 @@ def reduce_over(
     accepts: frozenset[DType],
     vjp: Callable[..., tuple[Any, ...]],
     onnx: str,
+    traits: Iterable[Trait] = (),
     doc: str,
 ) -> Op:
     """A reduction over ``axes``, which are dropped, of operands with a dtype among ``accepts``.
@@ -101,6 +102,7 @@ def reduce_over(
         evaluate=run,
         vjp=vjp,
         reduction=reduction,
+        traits=frozenset(traits),
         onnx=onnx,
         samples=reduce_samples(name, accepts),
         doc=doc,

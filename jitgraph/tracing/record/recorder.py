@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import autocasting
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, TraceError, withdraw
@@ -88,6 +89,8 @@ class Recorder:
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Record one op. Without gradients, an operand that requires one first passes ``stop_gradient``."""
+        if context.current().autocast is not None:
+            return autocasting.emit(self, op, inputs, attrs, regions)
         operands = [self.own(value) for value in inputs]
         stops = op is ops.stop_gradient
         grad = context.current().grad_enabled and not stops and "nondifferentiable" not in op.traits

@@ -37,7 +37,9 @@ _SUBMODULES: Final = frozenset(
         "dtypes",
         "eager",
         "errors",
+        "fft",
         "foreign",
+        "linalg",
         "tracing",
         "ir",
         "location",
@@ -62,7 +64,9 @@ _PUBLIC_SUBMODULES: Final = (
         "data",
         "debug",
         "errors",
+        "fft",
         "ir",
+        "linalg",
         "nn",
         "optim",
         "random",
@@ -124,7 +128,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     **dict.fromkeys(
         ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"
     ),
-    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), "jitgraph.dtypes"),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"), "jitgraph.dtypes"),
     **dict.fromkeys(
         (
             "AnomalyError",
@@ -137,6 +141,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "HostAccessError",
             "IndexingError",
             "JitgraphError",
+            "LinAlgError",
             "LoadError",
             "NumberError",
             "OutOfMemoryError",

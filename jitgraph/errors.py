@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import numpy as np
+
 from jitgraph.location import Location
 from jitgraph.runtime.loader import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
 
@@ -20,6 +22,7 @@ __all__ = [
     "HostAccessError",
     "IndexingError",
     "JitgraphError",
+    "LinAlgError",
     "LoadError",
     "LocatedError",
     "NumberError",
@@ -170,6 +173,13 @@ class CudaError(DeviceError):
 
 class OutOfMemoryError(CudaError, MemoryError):
     """A device without the memory that was asked for, after what nobody uses had been given back to it."""
+
+
+class LinAlgError(LocatedError, np.linalg.LinAlgError):
+    """A matrix that has no such inverse or decomposition. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
+
+    Right: ``jg.linalg.pinv(x)``, ``jg.linalg.lstsq(a, b)``, or a matrix of full rank.
+    """
 
 
 class SharingError(LocatedError, BufferError, ValueError):

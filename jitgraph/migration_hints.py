@@ -157,6 +157,7 @@ KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the 
     "axis": "jg.moveaxis of the result",
     "copy": "nothing; no tensor sees another's changes",
     "ddof": "correction",
+    "deg": "jg.angle(z) * 180 / jg.pi",
     "decimals": "jg.round(x * 10**n) / 10**n",
     "dim": "axis",
     "dims": "axis",
@@ -229,11 +230,8 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
         ("save_checkpoint", "load_checkpoint"),
         "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",
     ),
-    **dict.fromkeys(("complex64", "complex128"), "real and imaginary parts as two tensors"),
     "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
     "elementwise": "write the function over jg's own; it is fused",
-    "fft": "np.fft outside of traces",
-    "linalg": "np.linalg outside of traces",
     "onnx": "jg.save for files of our own",
 }
 

@@ -6,7 +6,9 @@ from jitgraph import cuda as cuda
 from jitgraph import data as data
 from jitgraph import debug as debug
 from jitgraph import errors as errors
+from jitgraph import fft as fft
 from jitgraph import ir as ir
+from jitgraph import linalg as linalg
 from jitgraph import nn as nn
 from jitgraph import optim as optim
 from jitgraph import random as random
@@ -29,6 +31,8 @@ from jitgraph.autograd.transforms import value_and_grad as value_and_grad
 from jitgraph.autograd.transforms import vjp as vjp
 from jitgraph.dtypes import bfloat16 as bfloat16
 from jitgraph.dtypes import bool_
+from jitgraph.dtypes import complex64 as complex64
+from jitgraph.dtypes import complex128 as complex128
 from jitgraph.dtypes import float16 as float16
 from jitgraph.dtypes import float32 as float32
 from jitgraph.dtypes import float64 as float64
@@ -50,6 +54,7 @@ from jitgraph.errors import GraphError as GraphError
 from jitgraph.errors import HostAccessError as HostAccessError
 from jitgraph.errors import IndexingError as IndexingError
 from jitgraph.errors import JitgraphError as JitgraphError
+from jitgraph.errors import LinAlgError as LinAlgError
 from jitgraph.errors import LoadError as LoadError
 from jitgraph.errors import NumberError as NumberError
 from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
@@ -104,6 +109,14 @@ from jitgraph.tensor.functions.arrangement import unflatten as unflatten
 from jitgraph.tensor.functions.arrangement import unfold as unfold
 from jitgraph.tensor.functions.arrangement import vsplit as vsplit
 from jitgraph.tensor.functions.arrangement import vstack as vstack
+from jitgraph.tensor.functions.complex_numbers import angle as angle
+from jitgraph.tensor.functions.complex_numbers import complex as complex
+from jitgraph.tensor.functions.complex_numbers import conj as conj
+from jitgraph.tensor.functions.complex_numbers import imag as imag
+from jitgraph.tensor.functions.complex_numbers import polar as polar
+from jitgraph.tensor.functions.complex_numbers import real as real
+from jitgraph.tensor.functions.complex_numbers import view_as_complex as view_as_complex
+from jitgraph.tensor.functions.complex_numbers import view_as_real as view_as_real
 from jitgraph.tensor.functions.creation import arange as arange
 from jitgraph.tensor.functions.creation import asarray as asarray
 from jitgraph.tensor.functions.creation import clone as clone

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,17 @@ def reason(op: Op, column: str) -> str | None:
         return "a constant's shape is concrete"
     if column in ("gradient", "programs") and (op.effect != "none" or "nondifferentiable" in op.traits):
         return "no gradient passes"
+    if _is_complex(op) and (column in ("executor", "programs") or (column == "gradient" and op.vjp is None)):
+        return "taken apart by a pass before there are kernels: its gradients are in tests/tensor/test_complex.py"
     return None
+
+
+@cache
+def _is_complex(op: Op) -> bool:
+    """Whether an op takes or gives complex numbers in all of its samples."""
+    samples = op.samples(dtypes.float32) if op.samples is not None else ()
+    found = [x for sample in samples for x in sample.inputs if isinstance(x, np.ndarray)]
+    return op.name in ("complex", "rfft") or (bool(found) and all(dtypes.is_complex(x.dtype) for x in found))
 
 
 def dump() -> list[tuple[str, str, int]]:

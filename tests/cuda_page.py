@@ -69,13 +69,14 @@ def refused_programs() -> dict[str, str]:
 
 
 def refused_ops(every: bool = True) -> dict[str, str]:
-    """Ops of the table that a GPU refuses for some dtype, and the reason; without ``every``, those with regions alone.
+    """Ops of the table that a GPU refuses for some dtype, and the reason; without ``every``, those with regions, and
+    those that Python evaluates, alone.
 
     The op loop (``tests/codegen/cuda/test_op_loop.py``) fails where it refuses one of the others.
     """
     found: dict[str, str] = {}
     for name, dtype in cases():
-        if name in found or not (every or _has_regions(name, dtype)):
+        if name in found or not (every or OPS[name].lowering == "host" or _has_regions(name, dtype)):
             continue
         try:
             code_of(schedule_of(samples_of(name, dtype).graph))

@@ -24,6 +24,7 @@ from jitgraph.ops.effects import Token
 from jitgraph.ops.sampling import edges
 from jitgraph.passes.activity import carries_gradient
 from tests.differences import along
+from tests.op_loop import as_stored
 from tests.programs.arrays import assert_same
 
 Numbers = Literal["ordinary", "positive", "edges"]
@@ -81,6 +82,14 @@ def outcome(run: Callable[..., Sequence[Any]], *arguments: Any, **options: Any) 
         return type(error), str(error)
 
 
+def _stored_for(graph: Graph, arguments: list[Any]) -> list[Any]:
+    """The arguments, complex ones as floats with a last axis of two where the graph takes these."""
+    return [
+        as_stored(x) if isinstance(value.type, TensorType) and value.dtype != x.dtype else x
+        for value, x in zip(graph.inputs, arguments, strict=True)
+    ]
+
+
 def require_same_values(before: Graph, after: Graph, *, fastmath: bool = False) -> None:
     """Both graphs give the same for several arguments: the same bits, or to the bounds of inexact ops.
 
@@ -91,7 +100,9 @@ def require_same_values(before: Graph, after: Graph, *, fastmath: bool = False) 
     for seed, numbers in enumerate(ways):
         arguments = samples(before, seed, numbers=numbers)
         kept = [x for x in arguments if len(after.inputs) == len(before.inputs) or not isinstance(x, Token)]
-        wanted, found = outcome(interpret, before, arguments), outcome(interpret, after, kept)
+        wanted, found = outcome(interpret, before, arguments), outcome(interpret, after, _stored_for(after, kept))
+        if isinstance(wanted, list) and isinstance(found, list):
+            wanted = [as_stored(x) if have.dtype != x.dtype else x for x, have in zip(wanted, found, strict=True)]
         if isinstance(wanted, tuple) or isinstance(found, tuple):
             assert found == wanted
         elif fastmath:

@@ -19,19 +19,9 @@ PAGE = ROOT / "docs" / "api.md"
 PLANNED = "\n## Planned\n"
 
 MODULES = (
-    *(
-        "nn",
-        "nn.functional",
-        "nn.init",
-        "nn.utils",
-        "optim",
-        "optim.lr_scheduler",
-        "optim.swa_utils",
-        "data",
-        "random",
-        "special",
-    ),
-    *("amp", "autograd", "cache", "cuda", "debug", "errors", "ir", "tree"),
+    *("nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "data", "random", "special", "fft"),
+    *("autograd", "cache", "cuda", "debug", "errors", "ir", "linalg", "tree"),
+    *("amp", "optim.swa_utils"),
 )
 LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")
 

@@ -149,7 +149,7 @@ def _places(function: Callable[..., Any]) -> dict[str, int]:
 def variable(leaf: Any) -> Tensor:
     """A fresh variable with the value of a tensor, array or number; DTypeError for what is no float."""
     value = lifting.value_of(leaf)
-    if not dtypes.is_float(value.type.dtype):
+    if not dtypes.is_inexact(value.type.dtype):
         raise DTypeError(f"only floats have gradients, not {value.type.dtype.name}", hint="x.astype(jg.float32)")
     fresh = wrap(ops.reshape(value, shape=value.type.shape))
     return fresh if fresh.requires_grad else fresh.requires_grad_()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.device_program import DeviceProgram, program_for
 from jitgraph.eager.device_value import DeviceValue
@@ -53,7 +53,7 @@ class DeviceEmitter:
         if not taped:
             return outputs
         record = DeviceRecord(op, tuple(operands), dict(attrs), outputs, self)
-        return tuple([x.part_of(record, number) if is_float(x.dtype) else x for number, x in enumerate(outputs)])
+        return tuple([x.part_of(record, number) if is_inexact(x.dtype) else x for number, x in enumerate(outputs)])
 
     def _emit_region(
         self, op: Op, operands: Sequence[DeviceValue], attrs: Attrs, regions: Sequence[Graph]
@@ -70,7 +70,7 @@ class DeviceEmitter:
         found, residuals = tuple(results[: len(outputs)]), tuple(results[len(outputs) :])
         record = DeviceGraphRecord(op.name, tuple(operands), wrt, backward, residuals, found, source)
         record.emitter = self
-        return tuple([x.part_of(record, number) if is_float(x.dtype) else x for number, x in enumerate(found)])
+        return tuple([x.part_of(record, number) if is_inexact(x.dtype) else x for number, x in enumerate(found)])
 
     def _operand(self, op: Op, value: Any) -> DeviceValue:
         moved = placement.moved(value, self.device.name) if hasattr(value, "device") else value

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.eager import autocasting, placement
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
@@ -130,7 +130,7 @@ def _taped(record: Record) -> tuple[Any, ...]:
     """The outputs of a record; gradients flow to floats alone."""
     return tuple(
         [
-            x.part_of(record, i) if isinstance(x, EagerValue) and is_float(x.dtype) else x
+            x.part_of(record, i) if isinstance(x, EagerValue) and is_inexact(x.dtype) else x
             for i, x in enumerate(record.outputs)
         ]
     )
@@ -157,12 +157,17 @@ def _detached(value: Any) -> Any:
 
 def _check_finite(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None:
     for array in results:
-        if not isinstance(array, np.ndarray) or not is_float(array.dtype):
+        if not isinstance(array, np.ndarray) or not is_inexact(array.dtype):
             continue
-        bad = ~np.isfinite(array.astype(np.float64))
-        if bad.any() and all(np.isfinite(value.array.astype(np.float64)).all() for value in inputs):
+        bad = ~np.isfinite(_wide(array))
+        if bad.any() and all(np.isfinite(_wide(value.array)).all() for value in inputs):
             index = tuple(int(i) for i in np.argwhere(bad)[0])
             raise AnomalyError(f"{op.name} gave {array[index]} at index {index}")
+
+
+def _wide(array: Any) -> Any:
+    """An array as NumPy tests it, which does not know bfloat16."""
+    return array if array.dtype.kind == "c" else array.astype(np.float64)
 
 
 EAGER: Final = EagerEmitter()

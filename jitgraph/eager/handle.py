@@ -215,7 +215,7 @@ class ValueHandle(_HandleWords):
     def requires_grad_(self, flag: bool = True) -> Self:
         """Ask for gradients with respect to this handle (floats only); returns it."""
         flag = bool(flag)  # native code knows the objects True and False
-        if flag and not dtypes.is_float(self.dtype):
+        if flag and not dtypes.is_inexact(self.dtype):
             raise DTypeError(f"only floats have gradients, not {self.dtype.name}", hint="x.astype(jg.float32)")
         if not flag and not self._requires_grad and self._static.requires_grad:
             raise JitgraphError("requires_grad can be cleared on a leaf only\n  hint: x.detach()")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph import config, errors
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.eager.patterns import SizePattern, exact, pattern_of
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
@@ -58,7 +58,7 @@ class Prepared(NamedTuple):
 
 def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
     """Whether an op on operands of these dtypes runs a kernel wherever there can be one."""
-    if not any(map(is_float, dtypes)):
+    if not any(map(is_inexact, dtypes)):
         return False
     if op.decompose is not None:
         return op.effect == "none" and "shape" not in attrs  # a kernel takes its sizes from operands

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import ops
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.eager import tape
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
@@ -126,7 +126,7 @@ class GraphRecord(Record):
         filled = [
             _zeros(output) if cotangent is None else cotangent.recorded(None)
             for output, cotangent in zip(self.outputs, cotangents, strict=True)
-            if is_float(output.dtype)
+            if is_inexact(output.dtype)
         ]
         residuals = [EagerValue(value) if isinstance(value, np.ndarray) else value for value in self.residuals]
         results = ops.call(*residuals, *filled, regions=(self.graph,))

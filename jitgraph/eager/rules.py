@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_float, is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
@@ -93,7 +93,7 @@ class ByNumpy(EagerRule):
         """Take a kernel from now on where native calls are there, and one can be had for operands of these types."""
         dtypes, shapes = types_of(inputs)
         self._served = 0  # calls after which it is looked for again, if need be
-        if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1:
+        if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1 or dtypes[0].kind == "c":
             return
         try:
             if native_runtime() is None:
@@ -287,5 +287,5 @@ def taped(record: OpRecord, outputs: tuple[EagerValue, ...]) -> tuple[EagerValue
     They are values of their own: the record holds those of the call, and a launch may keep them to write to them again.
     """
     return tuple(
-        [value.part_of(record, number) if is_float(value.dtype) else value for number, value in enumerate(outputs)]
+        [value.part_of(record, number) if is_inexact(value.dtype) else value for number, value in enumerate(outputs)]
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, float64, is_bool, is_float
+from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, float64, is_bool, is_complex, is_float, part_of
 from jitgraph.errors import GraphError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Relation, SizeConstraint
@@ -69,6 +69,8 @@ def _format_constant(constant: Constant, inline: int) -> str:
     value = constant.value.reshape(-1)
     if value.size > inline:
         return f"dense<{constant.type}: sha256:{constant.digest}>"
+    if is_complex(value.dtype):
+        value = value.view(part_of(value.dtype))  # the real and the imaginary part of each
     if is_float(value.dtype):
         elements = [_float_text(value, i) for i in range(value.size)]
     else:
@@ -165,6 +167,10 @@ def parse_elements(type: TensorType, texts: Sequence[str]) -> Constant:
         if not isinstance(dim, int):
             raise GraphError(f"a constant cannot have the named size {dim}")
         shape.append(dim)
+    if is_complex(type.dtype):
+        if len(texts) != 2 * math.prod(shape):
+            raise GraphError(f"{len(texts)} numbers for a constant of type {type}, which has 2 * {math.prod(shape)}")
+        return Constant(_floats(texts, part_of(type.dtype)).view(type.dtype).reshape(shape))
     if len(texts) != math.prod(shape):
         raise GraphError(f"{len(texts)} elements for a constant of type {type}, which has {math.prod(shape)}")
     return Constant(_elements(texts, type.dtype).reshape(shape))

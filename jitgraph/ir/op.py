@@ -32,6 +32,7 @@ Kind: TypeAlias = Literal[
 Trait: TypeAlias = Literal[
     "commutative",
     "idempotent",  # f(f(x)) is f(x)
+    "planewise",  # of complex numbers: the same of the real and of the imaginary parts, real operands as they are
     "view",  # elements of the operand in another order or number, no arithmetic
     "alias",  # a view that, alone, is its operand's buffer
     "nondifferentiable",  # no gradient flows through: it counts as zero
@@ -130,6 +131,8 @@ class Op:
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
         leaves open where it serves eager calls; None: every extent.
+    parts: where a value is complex and the op is not planewise, ``parts(*operands, **attrs)`` over Op calls: operands
+        and outputs that are complex are pairs of their real and imaginary parts (``passes/planes.py``).
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     is_whole: for composites with a lowering, ``is_whole(*types, **attrs)``: whether that takes such operands.
@@ -153,6 +156,7 @@ class Op:
     lowering: Lowering | None = None
     flops: Callable[..., DimLike] | None = None
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None
+    parts: Callable[..., Any] | None = None
     control: Callable[..., Structure] | None = None
     decompose: Callable[..., Any] | None = None
     is_whole: Callable[..., bool] | None = None

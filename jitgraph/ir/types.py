@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, is_float
+from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, is_inexact
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dim_parser import parse_dim
@@ -60,9 +60,9 @@ class StackType:
 Type: TypeAlias = TensorType | TokenType | StackType
 
 
-def is_float_tensor(type: Type) -> bool:
-    """Whether values of this type are tensors of floats, which have cotangents."""
-    return isinstance(type, TensorType) and is_float(type.dtype)
+def is_inexact_tensor(type: Type) -> bool:
+    """Whether values of this type are tensors of floats or complex numbers, which have cotangents."""
+    return isinstance(type, TensorType) and is_inexact(type.dtype)
 
 
 def parse_type(text: str) -> Type:

@@ -34,6 +34,42 @@ if TYPE_CHECKING:
     from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
     from jitgraph.ops.combining_scatters import scatter_extreme, scatter_product
     from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
+    from jitgraph.ops.complex_arithmetic import (
+        complex_abs,
+        complex_angle,
+        complex_conj,
+        complex_div,
+        complex_dot,
+        complex_eq,
+        complex_isfinite,
+        complex_isinf,
+        complex_isnan,
+        complex_mul,
+        complex_ne,
+        complex_reciprocal,
+        complex_sign,
+        complex_square,
+    )
+    from jitgraph.ops.complex_functions import (
+        complex_acos,
+        complex_acosh,
+        complex_asin,
+        complex_asinh,
+        complex_atan,
+        complex_atanh,
+        complex_cos,
+        complex_cosh,
+        complex_exp,
+        complex_log,
+        complex_pow,
+        complex_sin,
+        complex_sinh,
+        complex_sqrt,
+        complex_tan,
+        complex_tanh,
+    )
+    from jitgraph.ops.complex_logarithms import complex_expm1, complex_log1p, complex_log2, complex_log10
+    from jitgraph.ops.complex_parts import complex_, imag, real
     from jitgraph.ops.contraction import dot
     from jitgraph.ops.control import call, cond, fused, grad, scan, while_
     from jitgraph.ops.conversion import bitcast, cast, optimization_barrier, stop_gradient
@@ -41,13 +77,16 @@ if TYPE_CHECKING:
     from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
     from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
     from jitgraph.ops.custom_rules import custom_gradient, recompute
+    from jitgraph.ops.decompositions import cholesky, eigh, qr, svd
     from jitgraph.ops.distributions import dropout, normal, uniform
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
     from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
     from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
+    from jitgraph.ops.fourier import fft, irfft, rfft
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
     from jitgraph.ops.layers import conv_nd, embedding, linear
+    from jitgraph.ops.linear_systems import cofactors, det, inv, pinv, slogdet, solve
     from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
     from jitgraph.ops.movement import flip, reshape, transpose
     from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
@@ -127,7 +166,21 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "layers": "conv_nd embedding linear",
     "pooling": "avg_pool2d max_pool2d",
     "distributions": "dropout normal uniform",
+    "complex_parts": "complex_ imag real",
+    "complex_arithmetic": (
+        "complex_abs complex_angle complex_conj complex_div complex_dot complex_eq complex_isfinite "
+        "complex_isinf complex_isnan complex_mul complex_ne complex_reciprocal complex_sign complex_square"
+    ),
+    "complex_logarithms": "complex_expm1 complex_log10 complex_log1p complex_log2",
+    "complex_functions": (
+        "complex_acos complex_acosh complex_asin complex_asinh complex_atan complex_atanh complex_cos "
+        "complex_cosh complex_exp complex_log complex_pow complex_sin complex_sinh complex_sqrt complex_tan "
+        "complex_tanh"
+    ),
+    "fourier": "fft irfft rfft",
     "draws": "exponential gamma_candidate gumbel poisson_candidate",
+    "linear_systems": "cofactors det inv pinv slogdet solve",
+    "decompositions": "cholesky eigh qr svd",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
 
@@ -197,7 +250,44 @@ __all__ = [
     "cast",
     "ceil",
     "check",
+    "cholesky",
     "clamp",
+    "cofactors",
+    "complex_",
+    "complex_abs",
+    "complex_acos",
+    "complex_acosh",
+    "complex_angle",
+    "complex_asin",
+    "complex_asinh",
+    "complex_atan",
+    "complex_atanh",
+    "complex_conj",
+    "complex_cos",
+    "complex_cosh",
+    "complex_div",
+    "complex_dot",
+    "complex_eq",
+    "complex_exp",
+    "complex_expm1",
+    "complex_isfinite",
+    "complex_isinf",
+    "complex_isnan",
+    "complex_log",
+    "complex_log1p",
+    "complex_log2",
+    "complex_log10",
+    "complex_mul",
+    "complex_ne",
+    "complex_pow",
+    "complex_reciprocal",
+    "complex_sign",
+    "complex_sin",
+    "complex_sinh",
+    "complex_sqrt",
+    "complex_square",
+    "complex_tan",
+    "complex_tanh",
     "concat",
     "cond",
     "constant",
@@ -211,12 +301,14 @@ __all__ = [
     "cumprod",
     "cumsum",
     "custom_gradient",
+    "det",
     "digamma",
     "div",
     "dot",
     "dropout",
     "dynamic_slice",
     "dynamic_update_slice",
+    "eigh",
     "elu",
     "embedding",
     "eq",
@@ -227,6 +319,7 @@ __all__ = [
     "exp2",
     "expm1",
     "exponential",
+    "fft",
     "flip",
     "floor",
     "floor_divide",
@@ -245,7 +338,10 @@ __all__ = [
     "i0e",
     "i1",
     "i1e",
+    "imag",
+    "inv",
     "iota",
+    "irfft",
     "isfinite",
     "isinf",
     "isnan",
@@ -281,11 +377,14 @@ __all__ = [
     "normal",
     "optimization_barrier",
     "pad",
+    "pinv",
     "poisson_candidate",
     "polygamma",
     "pow",
     "print_",
+    "qr",
     "random_bits",
+    "real",
     "reciprocal",
     "recompute",
     "reduce_max",
@@ -295,6 +394,7 @@ __all__ = [
     "relu",
     "remainder",
     "reshape",
+    "rfft",
     "rint",
     "rsqrt",
     "scan",
@@ -311,8 +411,10 @@ __all__ = [
     "sin",
     "sinh",
     "slice",
+    "slogdet",
     "softmax",
     "softplus",
+    "solve",
     "sort",
     "sqrt",
     "square",
@@ -323,6 +425,7 @@ __all__ = [
     "stop_gradient",
     "sub",
     "sum_to",
+    "svd",
     "tan",
     "tanh",
     "token",

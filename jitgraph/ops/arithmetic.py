@@ -20,10 +20,10 @@ add: Op = elementwise(
     "add",
     np.add,
     arity=2,
-    accepts=rules.NUMBERS,
+    accepts=rules.LINEAR,
     scalar=lambda s, x, y: s.add(x, y),
     vjp=lambda ct, out, x, y: (ct, ct),
-    traits=["commutative"],
+    traits=["commutative", "planewise"],
     onnx="Add",
     doc="x + y.",
 )
@@ -31,9 +31,10 @@ sub: Op = elementwise(
     "sub",
     np.subtract,
     arity=2,
-    accepts=rules.NUMBERS,
+    accepts=rules.LINEAR,
     scalar=lambda s, x, y: s.sub(x, y),
     vjp=lambda ct, out, x, y: (ct, neg(ct)),
+    traits=["planewise"],
     onnx="Sub",
     doc="x - y.",
 )
@@ -62,9 +63,10 @@ div: Op = elementwise(
 neg: Op = elementwise(
     "neg",
     np.negative,
-    accepts=rules.NUMBERS,
+    accepts=rules.LINEAR,
     scalar=lambda s, x: s.neg(x),
     vjp=lambda ct, out, x: (neg(ct),),
+    traits=["planewise"],
     onnx="Neg",
     doc="-x; the minimum of a signed integer is its own negative.",
 )

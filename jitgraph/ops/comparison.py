@@ -46,7 +46,7 @@ SWAPPED: Final[Mapping[Op, Op]] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: l
 
 
 def _select_type(condition: Type, x: Type, y: Type) -> TensorType:
-    rules.require_tensors("select", (x, y), rules.ALL, 2)
+    rules.require_tensors("select", (x, y), rules.EVERY, 2)
     types = [rules.require_tensor("select", type) for type in (condition, x, y)]
     if types[0].dtype != bool_:
         raise DTypeError(f"select takes a bool condition, not {condition}")
@@ -72,7 +72,7 @@ select: Op = Op(
     evaluate=_select,
     vjp=lambda ct, out, c, x, y: (None, select(c, ct, zeros_like(ct)), select(c, zeros_like(ct), ct)),
     scalar=lambda s, c, x, y: s.select(c, x, y),
-    traits=frozenset({"no_arithmetic"}),
+    traits=frozenset({"no_arithmetic", "planewise"}),
     onnx="Where",
     samples=_select_samples,
     doc="x where the condition is true, else y.",

@@ -127,7 +127,7 @@ def _grad_type(*operands: Type, num_outputs: int) -> tuple[Type, ...]:
     what = f"grad: the cotangents ({rules.describe(cotangents)}) of ({rules.describe(outputs)})"
     require_same_types(what, outputs, cotangents)
     for type in (*outputs, *operands[2 * num_outputs :]):
-        rules.require_dtype("grad", rules.require_tensor("grad", type), rules.FLOATS)
+        rules.require_dtype("grad", rules.require_tensor("grad", type), rules.INEXACT)
     return operands[2 * num_outputs :]
 
 

@@ -20,13 +20,17 @@ from jitgraph.errors import DTypeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
+from jitgraph.ops.creation import zeros_like
 from jitgraph.ops.define import elementwise
 from jitgraph.ops.numeric import Array, widen
 from jitgraph.ops.sampling import edges, elementwise_samples, samples_for
 
 
 def _cast_type(x: Type, *, dtype: DType) -> TensorType:
-    return TensorType(dtype, rules.require_tensor("cast", x).shape)
+    type = rules.require_tensor("cast", x)
+    if dtypes.is_complex(type.dtype) and not dtypes.is_complex(dtype):
+        raise DTypeError(f"cast: {type} to {dtype.name} would drop the imaginary part", hint="x.real, or jg.abs(x)")
+    return TensorType(dtype, type.shape)
 
 
 def _cast(x: Array, *, dtype: DType) -> Array:
@@ -100,6 +104,23 @@ def _to_odd_float32_scalar(s: Any, x: Any) -> Any:
     return s.bitcast(s.select(inexact, odd, bits), dtypes.float32)
 
 
+def _cast_parts(x: Any, *, dtype: DType) -> tuple[Any, Any]:
+    """Of parts, or of a real number, whose imaginary part is 0."""
+    part = dtypes.part_of(dtype)
+    if isinstance(x, tuple):
+        return cast(x[0], dtype=part), cast(x[1], dtype=part)
+    wide = cast(x, dtype=part)
+    return wide, zeros_like(wide)
+
+
+def _cast_back(ct: Any, dtype: DType) -> Any:
+    if dtypes.is_complex(ct.dtype) and not dtypes.is_complex(dtype):
+        from jitgraph.ops.complex_parts import real  # here: few programs have complex numbers
+
+        ct = real(ct)
+    return cast(ct, dtype=dtype)
+
+
 def _cast_samples(dtype: DType) -> Sequence[Sample]:
     found = [Sample((edges(dtype),), {"dtype": to}, differentiable=False) for to in dtypes.DTYPES]
     hard = [
@@ -135,9 +156,10 @@ cast: Op = Op(
     infer=_cast_type,
     evaluate=_cast,
     vjp=lambda ct, out, x, *, dtype: (
-        cast(ct, dtype=x.dtype) if dtypes.is_float(x.dtype) and dtypes.is_float(dtype) else None,
+        _cast_back(ct, x.dtype) if dtypes.is_inexact(x.dtype) and dtypes.is_inexact(dtype) else None,
     ),
     scalar=_cast_scalar,
+    parts=_cast_parts,
     traits=frozenset({"storage", "no_arithmetic", "implicit"}),
     onnx="Cast",
     samples=_cast_samples,
@@ -176,9 +198,9 @@ bitcast: Op = Op(
 stop_gradient: Op = elementwise(
     "stop_gradient",
     lambda x: x,
-    accepts=rules.ALL,
+    accepts=rules.EVERY,
     scalar=lambda s, x: x,
-    traits=["idempotent", "no_arithmetic", "implicit"],
+    traits=["idempotent", "no_arithmetic", "implicit", "planewise"],
     doc="x, through which no gradient flows.",
 )
 
@@ -196,7 +218,7 @@ optimization_barrier: Op = Op(
     evaluate=lambda x, after: x,
     vjp=lambda ct, out, x, after: (ct, None),
     fusion="alone",
-    traits=frozenset({"view", "alias"}),
+    traits=frozenset({"view", "alias", "planewise"}),
     samples=samples_for(
         "optimization_barrier",
         rules.ALL,

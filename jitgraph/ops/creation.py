@@ -45,6 +45,10 @@ full: Op = Op(
     infer=_full_type,
     evaluate=_full,
     lowering="full",
+    parts=lambda *, shape, value, dtype: (
+        full(shape=shape, value=value, dtype=dtypes.part_of(dtype)),
+        full(shape=shape, value=0.0, dtype=dtypes.part_of(dtype)),
+    ),
     traits=frozenset({"nondifferentiable", "implicit"}),
     onnx="ConstantOfShape",
     samples=lambda dtype: (
@@ -101,6 +105,10 @@ constant: Op = Op(
     infer=_constant_type,
     evaluate=lambda *, value: value.value,
     lowering="constant",
+    parts=lambda *, value: (
+        constant(value=Constant(value.value.real.copy())),
+        constant(value=Constant(value.value.imag.copy())),
+    ),
     traits=frozenset({"nondifferentiable", "implicit"}),
     onnx="Constant",
     samples=lambda dtype: [

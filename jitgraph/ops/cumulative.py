@@ -6,7 +6,7 @@ the same in any. 16-bit floats are accumulated in float32 and rounded at each ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.op import Op, Reduction, Sample
+from jitgraph.ir.op import Op, Reduction, Sample, Trait
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul
@@ -26,7 +26,7 @@ from jitgraph.ops.control import scan
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.gathering import gather, scatter_add
 from jitgraph.ops.movement import flip, inverse, reshape, transpose
-from jitgraph.ops.numeric import Array, greatest, least, widen, widen_dtype
+from jitgraph.ops.numeric import Array, greatest, joined, least, widen, widen_dtype
 from jitgraph.ops.running_order import accumulate_in_order
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.windows import pad, slice
@@ -40,16 +40,20 @@ def _cumulative(
     combine: Callable[..., Any],
     vjp: Callable[..., tuple[Any, ...]],
     rounds: bool = False,
+    accepts: frozenset[DType] = rules.NUMBERS,
+    traits: Iterable[Trait] = (),
     onnx: str | None = None,
     doc: str,
 ) -> Op:
     def infer(x: Type, *, axis: int) -> TensorType:
-        rules.require_tensors(name, (x,), rules.NUMBERS, 1)
+        rules.require_tensors(name, (x,), accepts, 1)
         type = rules.require_tensor(name, x)
         rules.require_axis(name, axis, type.ndim)
         return type
 
     def evaluate(x: Array, *, axis: int) -> Array:
+        if x.dtype.kind == "c":
+            return joined(evaluate(x.real, axis=axis), evaluate(x.imag, axis=axis))
         with np.errstate(all="ignore"):
             if rounds and dtypes.is_float(x.dtype):
                 start = init(x.dtype) or -0.0  # the zero that keeps the sign of one which comes first
@@ -81,6 +85,7 @@ def _cumulative(
         traits=frozenset({"autocast_wide"}) if rounds else frozenset(),
         reduction=Reduction(init, combine, rounds=rounds),
         lowering="cumulative",
+        traits=frozenset(traits),
         onnx=onnx,
         samples=samples,
         doc=doc,
@@ -180,6 +185,8 @@ cumsum: Op = _cumulative(
     init=lambda dtype: dtype.type(0).item(),
     combine=lambda s, x, y: s.add(x, y),
     rounds=True,
+    accepts=rules.LINEAR,
+    traits=["planewise"],
     vjp=lambda ct, out, x, *, axis: (reversed_cumsum(ct, axis),),
     onnx="CumSum",
     doc="Sums of elements 0 .. i; those of floats have an order.",

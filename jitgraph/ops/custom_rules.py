@@ -15,7 +15,7 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.running import run_graph
-from jitgraph.ir.types import TensorType, Type, is_float_tensor
+from jitgraph.ir.types import TensorType, Type, is_inexact_tensor
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul
 from jitgraph.ops.effects import zeros
@@ -37,10 +37,10 @@ def _custom_type(
     outputs = _outputs("custom_gradient", regions, 2, types)
     if not 0 <= num_outputs <= len(outputs) or not 0 <= num_captured <= len(types):
         raise ShapeError(f"custom_gradient: {num_outputs} outputs and {num_captured} captured values are too many")
-    seeds = [type for type in outputs[:num_outputs] if is_float_tensor(type)]
+    seeds = [type for type in outputs[:num_outputs] if is_inexact_tensor(type)]
     captured = types[len(types) - num_captured :]
     rules.require_region("custom_gradient: the rule", regions[1], (*outputs[num_outputs:], *seeds, *captured))
-    wanted = tuple(type for type in types if is_float_tensor(type))
+    wanted = tuple(type for type in types if is_inexact_tensor(type))
     given = tuple(value.type for value in regions[1].outputs)
     what = f"custom_gradient: the rule gives ({rules.describe(given)}) for operands ({rules.describe(wanted)})"
     rules.require_same_types(what, wanted, given)
@@ -75,10 +75,10 @@ def _custom_vjp(
     seeds = [
         zeros(value.type) if given is None else given
         for value, given in zip(outs[:num_outputs], cts[:num_outputs], strict=True)
-        if is_float_tensor(value.type)
+        if is_inexact_tensor(value.type)
     ]
     found = iter(_inlined(rule, [*residuals, *seeds, *inputs[len(inputs) - num_captured :]]))
-    return tuple(next(found) if is_float_tensor(x.type) else None for x in inputs)
+    return tuple(next(found) if is_inexact_tensor(x.type) else None for x in inputs)
 
 
 def _custom_samples(dtype: DType) -> Sequence[Sample]:

@@ -21,7 +21,7 @@ import numpy as np
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Reduction, Trait
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops.numeric import Array, rounded, silent, widen
+from jitgraph.ops.numeric import Array, joined, rounded, silent, widen
 from jitgraph.ops.rules import require_axes, require_tensor, require_tensors, same_shape, without_axes
 from jitgraph.ops.sampling import Domain, elementwise_samples, reduce_samples
 
@@ -75,6 +75,7 @@ def reduce_over(
     *,
     accepts: frozenset[DType],
     vjp: Callable[..., tuple[Any, ...]],
+    traits: Iterable[Trait] = (),
     onnx: str,
     traits: Iterable[Trait] = (),
     doc: str,
@@ -93,6 +94,8 @@ def reduce_over(
         if not axes:
             return x
         with np.errstate(all="ignore"):
+            if x.dtype.kind == "c":
+                return joined(run(x.real, axes=axes), run(x.imag, axes=axes))
             return np.asarray(evaluate(widen(x), axes)).astype(x.dtype, copy=False)
 
     return Op(

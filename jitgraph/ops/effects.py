@@ -129,7 +129,10 @@ def sizes_text(shape: Shape) -> tuple[int | str, ...]:
 def _print_type(before: Type, *tensors: Type, **attrs: Any) -> TokenType:
     if not isinstance(before, TokenType):
         raise DTypeError(f"print takes a token first, not {before}")
-    print_site([rules.require_tensor("print", tensor) for tensor in tensors], **attrs)
+    types = [rules.require_tensor("print", tensor) for tensor in tensors]
+    for type in types:
+        rules.require_dtype("print in compiled code", type, rules.ALL)
+    print_site(types, **attrs)
     return TokenType()
 
 
@@ -213,7 +216,7 @@ stack_new: Op = Op(
     infer=_stack_new_type,
     evaluate=lambda *, shape, dtype: Stack(),
     lowering="stack_new",
-    traits=frozenset({"nondifferentiable", "cheap"}),
+    traits=frozenset({"nondifferentiable", "cheap", "planewise"}),
     samples=lambda dtype: [Sample((), {"shape": (2, 3), "dtype": dtype})],
     doc="An empty stack of tensors of this shape and dtype.",
 )
@@ -224,6 +227,7 @@ stack_push: Op = Op(
     evaluate=lambda stack, value: Stack(stack, value),
     vjp=lambda ct, out, stack, value: stack_pop(ct),
     lowering="stack_push",
+    traits=frozenset({"planewise"}),
     samples=_samples_of(1, True),
     doc="The stack with one more tensor.",
 )
@@ -234,6 +238,7 @@ stack_pop: Op = Op(
     evaluate=_stack_pop,
     vjp=_stack_pop_vjp,
     lowering="stack_pop",
+    traits=frozenset({"planewise"}),
     samples=_samples_of(2, False),
     doc="The stack without its last tensor, and that tensor. Popping an empty stack is an error of the graph.",
 )

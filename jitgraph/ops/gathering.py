@@ -169,7 +169,7 @@ scatter_add: Op = Op(
     name="scatter_add",
     kind="indexing",
     batch="scatter",
-    infer=_scatter_rule("scatter_add", rules.NUMBERS),
+    infer=_scatter_rule("scatter_add", rules.LINEAR),
     evaluate=_scatter_add,
     reduction=Reduction(lambda dtype: dtype.type(0).item(), lambda s, x, y: s.add(x, y)),
     lowering="scatter",
@@ -183,7 +183,7 @@ scatter: Op = Op(
     name="scatter",
     kind="indexing",
     batch="scatter",
-    infer=_scatter_rule("scatter", rules.ALL),
+    infer=_scatter_rule("scatter", rules.EVERY),
     evaluate=_scatter,
     lowering="scatter",
     traits=frozenset({"bounds_checked"}),
@@ -211,7 +211,7 @@ def _dynamic_slice_type(x: Type, *starts: Type, sizes: Shape) -> TensorType:
 
 
 def _dynamic_update_type(x: Type, update: Type, *starts: Type) -> TensorType:
-    rules.require_tensors("dynamic_update_slice", (x, update), rules.ALL, 2)
+    rules.require_tensors("dynamic_update_slice", (x, update), rules.EVERY, 2)
     type, new = rules.require_tensor("dynamic_update_slice", x), rules.require_tensor("dynamic_update_slice", update)
     _require_starts("dynamic_update_slice", type, starts, new.shape)
     return type

@@ -28,6 +28,13 @@ def widen_dtype(dtype: DType) -> DType:
     return np.dtype(np.float32) if dtype in HALF else dtype
 
 
+def joined(real: Array, imag: Array) -> Array:
+    """The complex numbers of these parts, bit for bit: ``real + 1j * imag`` would touch zeros, infinities and NaN."""
+    made = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    made.real, made.imag = real, imag
+    return made
+
+
 def least(dtype: DType) -> Any:
     """The least value of ``dtype`` as a Python scalar: -inf, False or the minimum."""
     return -np.inf if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else int(np.iinfo(dtype).min)

@@ -98,6 +98,7 @@ reduce_min: Op = reduce_over(
 def _arg_reduce(name: str, find: Callable[..., Any], worst: Callable[[DType], Any], better: str, onnx: str) -> Op:
     def infer(x: Type, *, axis: int) -> TensorType:
         type = rules.require_tensor(name, x)
+        rules.require_dtype(name, type, rules.ALL)
         rules.require_axis(name, axis, type.ndim)
         rules.at_least(f"{name}: {type} along axis {axis} has no element", type.shape[axis], 1)
         return TensorType(dtypes.int64, rules.without_axes(type.shape, (axis,)))

@@ -22,6 +22,10 @@ BOOL: Final = frozenset({dtypes.bool_})
 NUMBERS: Final = FLOATS | INTEGERS
 BITS: Final = INTEGERS | BOOL
 ALL: Final = NUMBERS | BOOL
+COMPLEX: Final = dtypes.COMPLEX
+LINEAR: Final = NUMBERS | COMPLEX  # what is added part by part
+EVERY: Final = ALL | COMPLEX
+INEXACT: Final = FLOATS | COMPLEX
 HALF: Final = frozenset({dtypes.float16, dtypes.bfloat16})  # computed in float32 and rounded once
 
 _WORDS: Final = {
@@ -30,6 +34,10 @@ _WORDS: Final = {
     NUMBERS: "a number",
     BITS: "an integer or bool",
     BOOL: "bool",
+    ALL: "a real",
+    LINEAR: "a number",
+    EVERY: "any",
+    INEXACT: "a float or complex",
 }
 
 
@@ -62,7 +70,10 @@ def require_dtype(op: str, type: TensorType, accepts: frozenset[DType]) -> None:
     """DTypeError unless the dtype of ``type`` is among ``accepts``."""
     if type.dtype not in accepts:
         wanted = _WORDS.get(accepts) or " or ".join(sorted(d.name for d in accepts))
-        raise DTypeError(f"{op} takes {wanted} dtype, not {type}", hint="cast it with .astype(...)")
+        hint = "cast it with .astype(...)"
+        if dtypes.is_complex(type.dtype):
+            hint = "complex numbers have no order and no such rule: take x.real, x.imag or jg.abs(x)"
+        raise DTypeError(f"{op} takes {wanted} dtype, not {type}", hint=hint)
 
 
 def same_shape(op: str, types: Sequence[TensorType]) -> Shape:

@@ -21,6 +21,7 @@ from jitgraph.ops.sampling import edges, generator, values
 
 def _sort_type(x: Type, *, axis: int, descending: bool, stable: bool = True) -> tuple[TensorType, TensorType]:
     type = rules.require_tensor("sort", x)
+    rules.require_dtype("sort", type, rules.ALL)
     rules.require_axis("sort", axis, type.ndim)
     if stable is not True:
         raise ShapeError("sort: stable=True is the one order there is")

@@ -89,7 +89,7 @@ def _padded(extent: DimLike, low: DimLike, high: DimLike, interior: int) -> DimL
 
 
 def _pad_type(x: Type, value: Type, *, low: Shape, high: Shape, interior: tuple[int, ...]) -> TensorType:
-    rules.require_tensors("pad", (x, value), rules.ALL, 2)
+    rules.require_tensors("pad", (x, value), rules.EVERY, 2)
     type = rules.require_tensor("pad", x)
     rules.require_tensor("pad value", value, 0)
     what = f"pad of {type} with low={low}, high={high}, interior={interior}"
@@ -175,7 +175,7 @@ pad: Op = Op(
 def _concat_type(*types: Type, axis: int) -> TensorType:
     if not types:
         raise ShapeError("concat takes at least one operand")
-    rules.require_tensors("concat", types, rules.ALL)
+    rules.require_tensors("concat", types, rules.EVERY)
     tensors = [rules.require_tensor("concat", type) for type in types]
     first = tensors[0]
     rules.require_axis("concat", axis, first.ndim)

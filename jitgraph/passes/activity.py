@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.ir.types import StackType, Type, is_float_tensor
+from jitgraph.ir.types import StackType, Type, is_inexact_tensor
 
 Flags = tuple[bool, ...]
 
 
 def carries_gradient(type: Type) -> bool:
-    """True for float tensors and stacks of them; integers, bools and tokens have no cotangent."""
+    """True for tensors of floats and complex numbers and stacks of them; ints, bools and tokens have no cotangent."""
     if isinstance(type, StackType):
-        return is_float(type.element.dtype)
-    return is_float_tensor(type)
+        return is_inexact(type.element.dtype)
+    return is_inexact_tensor(type)
 
 
 def passes_gradient(node: Node) -> bool:

@@ -17,6 +17,7 @@ from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
 from jitgraph.passes.fold import fold
 from jitgraph.passes.fuse import fuse
+from jitgraph.passes.planes import planes
 from jitgraph.passes.rematerialise import rematerialise
 from jitgraph.passes.simplify import simplify
 
@@ -25,6 +26,7 @@ Pass: TypeAlias = Callable[[Graph, Target], Graph]
 PIPELINE: Final[tuple[Pass, ...]] = (
     expand_grads,  # first: it uses the composites' own gradients, and stop_gradient still stands
     decompose,
+    planes,  # composites of complex numbers are written over parts by now
     fold,  # before simplify, whose rules look for tensors of one number
     simplify,
     cse,

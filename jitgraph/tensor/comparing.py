@@ -15,6 +15,7 @@ from jitgraph.dtypes import DType
 from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.ir.op import Op
+from jitgraph.ops.complex_forms import of_complex
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
 
@@ -23,10 +24,11 @@ def compare(op: Op, x: TensorLike, y: TensorLike) -> Any:
     """The value of ``op`` (eq, ne, lt, le, gt or ge) of two operands."""
     if _stands_for_int(x) and not _stands_for_int(y):
         return compare(ops.SWAPPED[op], y, x)
-    if _stands_for_int(y) and not lifting.is_weak(x) and not dtypes.is_float(lifting.dtype_of(x)):
+    if _stands_for_int(y) and not lifting.is_weak(x) and not dtypes.is_inexact(lifting.dtype_of(x)):
         return _with_int(op, x, y)
     if lifting.is_weak(x) or lifting.is_weak(y) or not _apart(lifting.dtype_of(x), lifting.dtype_of(y)):
-        return op(*lifting.operands(x, y))
+        values = lifting.operands(x, y)
+        return (of_complex(op) if dtypes.is_complex(values[0].dtype) else op)(*values)
     if dtypes.is_signed(lifting.dtype_of(y)):
         return compare(ops.SWAPPED[op], y, x)
     return _signed_with_uint64(op, x, y)

@@ -87,6 +87,8 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
     if taped and now.grad_enabled:
         if left.__class__ is not right.__class__ or left.shape != right.shape:
             return None
+        if dtype.kind == "c":
+            return None
         if ufunc is None or op.vjp is None:
             return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
         result = silently(ufunc, left, right)

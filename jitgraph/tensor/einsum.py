@@ -168,13 +168,18 @@ def _product(left: _Term, right: _Term, wanted: Iterable[str]) -> _Term:
         sizes = dict(zip(left.labels, left.value.shape, strict=True))
         sizes |= dict(zip(right.labels, right.value.shape, strict=True))
         shape = tuple(sizes[label] for label in result)
-        return _Term(ops.mul(*(_spread(term, result, shape) for term in (left, right))), result)
+        return _Term(
+            lifting.form_of(ops.mul, left.value)(*(_spread(term, result, shape) for term in (left, right))), result
+        )
 
     def axes(labels: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         names = list(labels)
         return tuple(map(left.labels.index, names)), tuple(map(right.labels.index, names))
 
-    return _Term(ops.dot(left.value, right.value, batch=axes(batch), contract=axes(contracted)), result)
+    return _Term(
+        lifting.form_of(ops.dot, left.value)(left.value, right.value, batch=axes(batch), contract=axes(contracted)),
+        result,
+    )
 
 
 def _summed(term: _Term, wanted: Iterable[str]) -> _Term:

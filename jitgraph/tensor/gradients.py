@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitgraph.dtypes import is_complex
 from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
-from jitgraph.errors import DeviceError, ShapeError
+from jitgraph.errors import DeviceError, DTypeError, ShapeError
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
@@ -23,6 +24,11 @@ def cotangent(tensor: ReadableHandle, gradient: TensorLike | None) -> Any:
             raise ShapeError(
                 f"a gradient without a cotangent needs a scalar; the shape is {tuple(tensor.shape)}",
                 hint="reduce first (loss.mean()) or pass gradient=",
+            )
+        if is_complex(tensor.dtype):
+            raise DTypeError(
+                f"a gradient without a cotangent needs a real number, not {tensor.dtype.name}",
+                hint="take a real loss, such as jg.abs(x) or x.real, or pass gradient=",
             )
         one = lifting.constant(1.0, tensor.dtype, tensor.shape)
         return one if tensor.device == CPU else placement.copied(one, tensor.device)

@@ -18,7 +18,9 @@ from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context
+from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.op import Op
 from jitgraph.tensor import weak_ints
 from jitgraph.tensor.scalars import (
     SCALARS,
@@ -38,9 +40,7 @@ _OPERANDS: Final = (ValueHandle, np.ndarray, np.generic)
 
 
 def is_operand(x: object) -> bool:
-    """Whether an operator takes x: a tensor, array or number. DTypeError for a complex number."""
-    if isinstance(x, complex):
-        dtypes.canonical(np.dtype(type(x)))
+    """Whether an operator takes x: a tensor, array or number."""
     return isinstance(x, _OPERANDS) or is_scalar(x) or foreign.is_array(x)
 
 
@@ -77,8 +77,10 @@ def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     if kinds <= {int, bool} and int in kinds:
         return array_of_ints(numbers, dtype)
     array = np.asarray(numbers, dtype=dtype)
-    weak = dtype is None and kinds <= SCALARS and array.dtype == dtypes.float64
-    return array.astype(dtypes.float32) if weak else array
+    weak = dtype is None and kinds <= SCALARS
+    if weak and array.dtype == dtypes.complex128:
+        return array.astype(dtypes.complex64)
+    return array.astype(dtypes.float32) if weak and array.dtype == dtypes.float64 else array
 
 
 def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -100,6 +102,8 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
         if varying is not None:
             return broadcast_to(varying, tuple(shape))
     require_representable(scalar, dtype)
+    if isinstance(scalar, complex):
+        return broadcast_to(ops.constant(value=Constant(np.asarray(scalar, dtype))), tuple(shape))
     if dtypes.is_integer(dtype):
         return ops.full(shape=tuple(shape), value=int(scalar), dtype=dtype)
     if dtypes.is_bool(dtype):
@@ -146,7 +150,7 @@ def common_dtype(*operands: Any) -> DType:
 
 def scalar_like(dtype: DType) -> Scalar:
     """A Python number of the kind for which a weak handle of ``dtype`` stands."""
-    return 0.0 if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else 0
+    return 0j if dtypes.is_complex(dtype) else 0.0 if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else 0
 
 
 def dtype_of(x: Any) -> DType:
@@ -241,7 +245,7 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
 
 def repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
     """A Python scalar as an operand of this shape, beside tensors of any device; eagerly a view of one element."""
-    if context.current().emitter is not EAGER:
+    if isinstance(scalar, complex) or context.current().emitter is not EAGER:
         return constant(scalar, dtype, shape)
     return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))
 
@@ -269,7 +273,18 @@ def _repeated_array(scalar: Any, kind: str, dtype: DType, shape: tuple[int, ...]
 
 def cast(value: Any, dtype: DType) -> Any:
     """``value`` in ``dtype``; itself where it is already."""
+    if dtypes.is_bool(dtype) and dtypes.is_complex(value.dtype):
+        return ops.complex_ne(value, ops.zeros_like(value))
     return value if value.dtype == dtype else ops.cast(value, dtype=dtype)
+
+
+def form_of(op: Op, value: Any) -> Op:
+    """The op, or what it is for a value of complex numbers; DTypeError where it is nothing for them."""
+    if value.dtype.kind != "c":
+        return op
+    from jitgraph.ops.complex_forms import of_complex  # here: few programs have complex numbers
+
+    return of_complex(op)
 
 
 _MOST: Final = 2**63 - 1

@@ -7,6 +7,7 @@ from typing import Any
 from jitgraph.errors import ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.einsum import einsum
+from jitgraph.tensor.functions.complex_numbers import conj
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.lifting import TensorLike
@@ -136,9 +137,9 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @array_function
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Sum of products of all elements of two tensors of one size, each flattened."""
+    """Sum of products of all elements of two tensors of one size, each flattened; those of x1 are conjugated."""
     a, b = (wrap(lifting.value_of(x)).reshape(-1) for x in (x1, x2))
-    return dot(a, b)
+    return dot(conj(a), b)
 
 
 @array_function

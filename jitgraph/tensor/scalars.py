@@ -11,14 +11,14 @@ from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.errors import DTypeError, NumberError
 
-Scalar: TypeAlias = "bool | int | float"
+Scalar: TypeAlias = "bool | int | float | complex"
 
-SCALARS: Final = frozenset({bool, int, float})
+SCALARS: Final = frozenset({bool, int, float, complex})
 
 
 def is_scalar(x: object) -> bool:
-    """True for Python's own bool, int and float, whose dtype is weak; NumPy's scalars have a dtype of their own."""
-    return type(x) in SCALARS or (isinstance(x, int | float) and not isinstance(x, np.generic))
+    """True for Python's own numbers, whose dtype is weak; NumPy's scalars have a dtype of their own."""
+    return type(x) in SCALARS or (isinstance(x, int | float | complex) and not isinstance(x, np.generic))
 
 
 def is_varying(x: object) -> bool:
@@ -87,7 +87,12 @@ def require_representable(scalar: Any, dtype: DType) -> None:
     A float dtype holds an int that it does not round. 16-bit floats round every number that is written, so there only
     an int that would become infinity is refused; so do counts of elements round, since they are no constants.
     """
-    if dtypes.is_integer(dtype):
+    if isinstance(scalar, complex):
+        if not dtypes.is_complex(dtype):
+            raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast with .astype(jg.complex64)")
+    elif dtypes.is_complex(dtype):
+        require_representable(scalar, dtypes.part_of(dtype))
+    elif dtypes.is_integer(dtype):
         if isinstance(scalar, float):
             raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
         least, greatest = dtypes.LIMITS[dtype]

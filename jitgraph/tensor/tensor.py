@@ -331,10 +331,10 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     if traced and any(isinstance(x, Tensor) and hasattr(x._value, "trailing") for x in xs):
         return wrap(imports.module("jitgraph.tensor.masked").applied(op, xs, floating=floating))
     weak = traced and lifting.stand_for_numbers(xs)
-    if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
+    if floating and not dtypes.is_inexact(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)
-    result = wrap(op(*values))
+    result = wrap(lifting.form_of(op, values[0])(*values))
     if weak:
         result._weak = True
         weak_ints.require_no_overflow(op, xs, values, result.value)
@@ -397,7 +397,7 @@ def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
         plain = y._static.type.dtype is dtype and not (x._weak or y._weak)
     else:
         least, greatest = dtypes.LIMITS.get(dtype, (0, 0))
-        plain = type(y) is float or (type(y) is int and (least <= y <= greatest or dtypes.is_float(dtype)))
+        plain = type(y) is float or (type(y) is int and (least <= y <= greatest or dtypes.is_inexact(dtype)))
     if plain:
         return elementwise(op, x, y)
     if not lifting.is_operand(y):

@@ -177,7 +177,7 @@ class custom_jvp(_WithRule):  # noqa: N801 - a decorator
 
         def back(args: Any, cotangents: Any) -> list[Any]:
             leaves, structure = tree.flatten(args)
-            floats = [i for i, leaf in enumerate(leaves) if is_tensor(leaf) and dtypes.is_float(leaf.dtype)]
+            floats = [i for i, leaf in enumerate(leaves) if is_tensor(leaf) and dtypes.is_inexact(leaf.dtype)]
             still = [_zeros(leaf) if is_tensor(leaf) else 0.0 for leaf in leaves]
 
             def tangent(*moving: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.types import TensorType, Type, is_float_tensor
+from jitgraph.ir.types import TensorType, Type, is_inexact_tensor
 from jitgraph.ops.effects import zeros
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -79,7 +79,7 @@ def _fitted(name: str, given: Sequence[Any], types: Sequence[Type]) -> list[Any]
     found: list[Any] = []
     for number, (ct, type) in enumerate(zip(given, types, strict=True)):
         assert isinstance(type, TensorType)
-        if not dtypes.is_float(type.dtype):
+        if not dtypes.is_inexact(type.dtype):
             found.append(None)
             continue
         if ct is None:
@@ -118,7 +118,7 @@ def _eager(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: li
     def back(saved: Any, cotangents: Sequence[Any]) -> Sequence[Any]:
         given: list[Any] = [None] * len(found)
         for i, ct, output in zip(kept, cotangents, outputs, strict=True):
-            if dtypes.is_float(output.dtype):
+            if dtypes.is_inexact(output.dtype):
                 given[i] = wrap(zeros(output.type) if ct is None else ct)
         return _fitted(rule.name, rule.backward(saved, shape.unflatten(given)), [value.type for value in values])
 
@@ -211,7 +211,7 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places:
     shown = (*graph.outputs[:first], *graph.outputs[last:])
     graph = Graph(graph.inputs, graph.nodes, (*shown, *graph.outputs[first:last]), (), graph.name)
     residual_types = [value.type for value in graph.outputs[len(shown) :]]
-    seeds = [i for i, value in enumerate(shown) if is_float_tensor(value.type)]
+    seeds = [i for i, value in enumerate(shown) if is_inexact_tensor(value.type)]
 
     back_types = [*residual_types, *(shown[i].type for i in seeds)]
     back = Closed(f"{rule.name}_backward", trace, back_types, [False] * len(back_types))
@@ -255,5 +255,5 @@ def _with_zeros(back: Closed, captured: Sequence[Any], trace: Any) -> Graph:
     inputs = [builder.input(value.type, value.hint) for value in back.graph.inputs]
     outputs = list(builder.inline(back.graph, inputs))
     with context.using(emitter=builder, constraints=builder.constraints):
-        outputs += [zeros(value.type) for value in captured if is_float_tensor(value.type)]
+        outputs += [zeros(value.type) for value in captured if is_inexact_tensor(value.type)]
     return Graph(tuple(builder.inputs), tuple(builder.nodes), tuple(outputs), (), back.graph.name)

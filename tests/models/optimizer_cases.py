@@ -75,3 +75,10 @@ CASES = [
     _lbfgs("LBFGS", lr=0.3, max_iter=2, history_size=3),
     _lbfgs("LBFGS strong Wolfe", line_search_fn="strong_wolfe", max_iter=3),
 ]
+
+
+def differences(case: OptimizerCase, torch: Any) -> dict[str, str | None]:
+    """By column what differs from PyTorch, None for nothing, "-" where there is nothing to compare."""
+    from tests.models.optimizers import check_optimizer, in_float64
+
+    return in_float64(check_optimizer, case)

@@ -1,7 +1,7 @@
 """How optimisers and schedules are held against PyTorch's, which stands beside jitgraph where this runs.
 
 A small network is trained for 20 steps in float64 by both. ``check_optimizer`` and ``check_scheduler`` give what each
-column of the table says: "yes", or what differs.
+column of the table says: None for "yes", or what differs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 import jitgraph as jg
+from tests.models.compare import SKIPPED
 from tests.models.optimizer_cases import OptimizerCase
 from tests.models.scheduler_cases import SchedulerCase
 from tests.models.training import HALF, STEPS, Run, advance, rates, scheduled, trained
@@ -81,15 +82,15 @@ def _exchanged(case: OptimizerCase, source: Any, target: Any) -> str | None:
     return _same_runs(mine, theirs, STEPS - HALF, case.tolerance)
 
 
-def check_optimizer(case: OptimizerCase) -> dict[str, str]:
-    """Each column of the table with "yes" or what differs."""
+def check_optimizer(case: OptimizerCase) -> dict[str, str | None]:
+    """By column what differs, None for nothing, SKIPPED where there is nothing to compare."""
     found = {
         "eager": _attempt(lambda: _same_runs(Run(jg, case.make), Run(torch, case.make), STEPS, case.tolerance)),
         "state from PyTorch": _attempt(lambda: _exchanged(case, torch, jg)),
         "state to PyTorch": _attempt(lambda: _exchanged(case, jg, torch)),
     }
     if case.untraced is not None:
-        return {**found, "traced": f"no: {case.untraced}"}
+        return {**found, "traced": SKIPPED}
 
     def traced() -> str | None:
         mine = Run(jg, case.make)
@@ -147,8 +148,8 @@ def _exchanged_schedule(case: SchedulerCase, source: Any, target: Any) -> str | 
     return _same_rates(mine, theirs, case, range(HALF, STEPS))
 
 
-def check_scheduler(case: SchedulerCase) -> dict[str, str]:
-    """Each column of the table with "yes" or what differs."""
+def check_scheduler(case: SchedulerCase) -> dict[str, str | None]:
+    """By column what differs, None for nothing, SKIPPED where there is nothing to compare."""
     everything = range(STEPS)
     found = {
         "eager": _attempt(lambda: _same_rates(scheduled(jg, case), scheduled(torch, case), case, everything)),
@@ -156,7 +157,7 @@ def check_scheduler(case: SchedulerCase) -> dict[str, str]:
         "state to PyTorch": _attempt(lambda: _exchanged_schedule(case, jg, torch)),
     }
     if case.recordings is None:
-        return {**found, "traced": "no: its step reads the value of a metric; it stands outside of the traced step"}
+        return {**found, "traced": SKIPPED}
 
     def traced() -> str | None:
         mine = scheduled(jg, case)
@@ -165,19 +166,25 @@ def check_scheduler(case: SchedulerCase) -> dict[str, str]:
         misses = step.cache_info().misses
         return text or (None if misses == case.recordings else f"recorded {misses} times, not {case.recordings}")
 
-    verdict = _attempt(traced)
-    return {
-        **found,
-        "traced": f"yes, recorded {case.recordings} times" if verdict == "yes" != case.recordings == 1 else verdict,
-    }
+    return {**found, "traced": _attempt(traced)}
 
 
-def _attempt(check: Callable[[], str | None]) -> str:
-    """ "yes", or what differs; an error is what differs."""
+def _attempt(check: Callable[[], str | None]) -> str | None:
+    """What differs; an error is what differs."""
     try:
-        return check() or "yes"
+        return check()
     except Exception as error:  # a row of the table, whatever it is
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def in_float64(check: Callable[[Any], dict[str, str | None]], case: Any) -> dict[str, str | None]:
+    """A check while PyTorch's counts of steps are float64 as well, as jitgraph's are beside float64 parameters."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return check(case)
+    finally:
+        torch.set_default_dtype(before)
 
 
 def expectations() -> dict[str, Any]:

@@ -106,3 +106,10 @@ CASES = [
     SchedulerCase("SWALR", _swa),
     SchedulerCase("SWALR linear", _swa_linear),
 ]
+
+
+def differences(case: SchedulerCase, torch: Any) -> dict[str, str | None]:
+    """By column what differs from PyTorch, None for nothing, "-" where there is nothing to compare."""
+    from tests.models.optimizers import check_scheduler, in_float64
+
+    return in_float64(check_scheduler, case)

@@ -46,9 +46,11 @@ def batched(graph: Graph, size: int, flags: Sequence[bool]) -> Graph:
         return Batcher(size).region(graph, flags, [True] * len(graph.outputs))[0]
 
 
-def variants(x: Any, size: int) -> list[Any]:
-    """``x``, and its elements in other orders."""
+def variants(x: Any, size: int, op: Op) -> list[Any]:
+    """``x``, and its elements in other orders; of a positive definite matrix the rows and columns alike."""
     array = np.asarray(x)
+    if op.name == "cholesky":
+        return [np.roll(array, (shift, shift), (-2, -1)) for shift in range(size)]
     return [np.roll(array.reshape(-1), shift).reshape(array.shape) for shift in range(size)]
 
 
@@ -61,7 +63,9 @@ def masks(count: int) -> list[tuple[bool, ...]]:
 
 def compare(op: Op, sample: Sample, size: int, flags: Sequence[bool]) -> None:
     graph = single(op, sample)
-    rows = [variants(x, size) if flag else [np.asarray(x)] * size for x, flag in zip(sample.inputs, flags, strict=True)]
+    rows = [
+        variants(x, size, op) if flag else [np.asarray(x)] * size for x, flag in zip(sample.inputs, flags, strict=True)
+    ]
     stacks = [
         np.stack(row) if size and flag else np.zeros((0, *np.shape(x)), np.asarray(x).dtype) if flag else np.asarray(x)
         for x, row, flag in zip(sample.inputs, rows, flags, strict=True)

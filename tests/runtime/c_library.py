@@ -14,7 +14,7 @@ from jitgraph.runtime import loader
 from jitgraph.standalone import write_loaders
 
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
-          "float32", "float64")  # fmt: skip
+          "float32", "float64", "complex64", "complex128")  # fmt: skip
 
 
 class CError(Exception):

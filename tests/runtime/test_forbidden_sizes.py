@@ -114,7 +114,7 @@ def arrays_of(graph: Graph, sizes: Sizes) -> list[Any]:
 NAMES = [
     name
     for name, op in OPS.items()
-    if name not in NOT_COMPILED and op.samples is not None and case_of(name) is not None
+    if name not in NOT_COMPILED and op.lowering != "host" and op.samples is not None and case_of(name) is not None
 ]
 
 

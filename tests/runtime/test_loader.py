@@ -278,7 +278,7 @@ HOSTILE: dict[str, tuple[Callable[[Parts], object], str]] = {
     "weights twice": (weights_with(b'{"a": 1, "a": 1}'), "appears twice"),
     "weights a list": (weights_with([1]), "not a JSON object"),
     "tensor a list": (weights_with({"layer.s": [1]}), "not a JSON object but a list"),
-    "tensor complex": (weights_with(tensor("C64", (), (0, 8)), bytes(8)), "dtype 'C64' is not supported"),
+    "tensor complex": (weights_with(tensor("C256", (), (0, 8)), bytes(8)), "dtype 'C256' is not supported"),
     "tensor without offsets": (weights_with({"layer.s": {"dtype": "F32", "shape": []}}, F4), "lacks 'data_offsets'"),
     "tensor three offsets": (weights_with(tensor(offsets=(0, 4, 4)), F4), "are not sizes"),
     "tensor bool offsets": (weights_with(tensor(offsets=(False, 4)), F4), "are not sizes"),

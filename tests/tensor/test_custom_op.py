@@ -82,6 +82,14 @@ def test_several_results_and_unused_ones():
     assert same.tolist() == twice.tolist() == [3, 2]
 
 
+def test_operands_that_other_kernels_read_through():
+    """A slice or a transposed view is no buffer, which a call of Python takes."""
+    x = jg.asarray(X)
+    for view in (lambda x: x[1:], lambda x: x.T, lambda x: x[:, ::-1], lambda x: jg.concat([x, x])):
+        found = jg.trace(lambda x, view=view: cube(view(x)))(x)
+        assert np.array_equal(found.numpy(), view(x).numpy() ** 3)
+
+
 def test_named_sizes():
     calls = jg.trace(lambda x: cube(x).sum(axis=0) + rows_sorted(x)[0], dynamic_shapes={"x": {0: "n", 1: "m"}})
     for rows, columns in (2, 3), (1, 3), (5, 7), (4, 0):

@@ -40,6 +40,8 @@ class HostCalls:
         count = len(call.operands)
         found = run_host_call(call, arrays[:count], known)
         for place, result in zip(arrays[count:], found, strict=True):
+            if np.shape(result) != place.shape:  # which might broadcast
+                raise GraphError(f"{call.op.name} gives the shape {np.shape(result)}, and its type says {place.shape}")
             place[...] = result
 
 

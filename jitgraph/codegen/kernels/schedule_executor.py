@@ -65,6 +65,13 @@ def execute_schedule(
     return [run.memory[buffer.name].reshape(run.shape(buffer)) for buffer in outputs]
 
 
+def _as_stored(array: Array) -> Array:
+    """Complex numbers as buffers have them: floats with a last axis of two."""
+    if array.dtype.kind != "c":
+        return array
+    return array.reshape(-1).view(array.real.dtype).reshape(*array.shape, 2)
+
+
 @dataclass(slots=True)
 class _ScheduleRun:
     schedule: Schedule
@@ -82,7 +89,7 @@ class _ScheduleRun:
         wanted = sorted((b for b in self.schedule.buffers if b.role == "input"), key=lambda buffer: buffer.position)
         if len(wanted) != len(inputs):
             raise ArgumentError(f"{self.schedule.name} takes {len(wanted)} inputs, not {len(inputs)}")
-        arrays = [np.array(array, order="C") for array in inputs]
+        arrays = [_as_stored(np.array(array, order="C")) for array in inputs]
         self.sizes = dict(sizes or {})
         for buffer, array in zip(wanted, arrays, strict=True):
             for dim, extent in zip(buffer.type.shape, array.shape, strict=False):

@@ -218,7 +218,8 @@ class Selector:
         inner = graph.outputs if node.regions else node.outputs
         inputs = graph.inputs if node.regions else tuple(dict.fromkeys(node.inputs))
         outer = node.inputs if node.regions else inputs
-        if len(roots_of(graph, self.nests)) > 1 or any(n.regions for n in graph.nodes):
+        apart = any(n.regions or n.op.lowering == "host" for n in graph.nodes)  # what no kernel holds
+        if len(roots_of(graph, self.nests)) > 1 or apart:
             self.region(
                 graph, dict(zip(inputs, (held[v] for v in outer), strict=True)), [places[v] for v in node.outputs]
             )

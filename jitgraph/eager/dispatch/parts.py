@@ -38,6 +38,8 @@ class PartTable(NativeTable):
 
         ``finish`` is that of a call on the tape.
         """
+        if array.dtype.kind == "c":
+            raise Unsupported("its elements are complex numbers")
         if not array.flags.c_contiguous:
             raise Unsupported("its elements do not lie side by side")
         count = 1 if callable(part) else 2

@@ -23,13 +23,15 @@ def _bfloat16() -> np.dtype[Any]:
 
 
 _PLAIN_DTYPES: Final = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128"
 )  # fmt: skip
 DTYPE_NAMES: Final = (*_PLAIN_DTYPES, "bfloat16")
 
 SAFETENSORS_DTYPES: Final[Mapping[str, str]] = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8", "U16": "uint16",
     "U32": "uint32", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
+    "C64": "complex64", "C128": "complex128",
 }  # fmt: skip
 
 

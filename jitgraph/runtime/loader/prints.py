@@ -77,7 +77,8 @@ class Print(FrozenRecord):
         if len(self.texts) != len(self.operands) + 1 or self.stream not in _STREAMS:
             raise LoadError(f"{where}: {len(self.texts)} texts around {len(self.operands)} operands to {self.stream!r}")
         for operand in self.operands:
-            dtype_named(operand.dtype)
+            if dtype_named(operand.dtype).kind == "c":
+                raise LoadError(f"{where}: {operand.dtype} of {operand.name!r:.80} is not printed")
             if operand.style not in PRINT_STYLES or operand.conversion not in _CONVERSIONS:
                 raise LoadError(f"{where}: {operand!r:.120} has no known style or conversion")
             whole = operand.shape and not operand.conversion

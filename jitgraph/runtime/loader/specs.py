@@ -67,6 +67,8 @@ def _holds(dtype: str, value: bool | int | float) -> bool:
     """Whether an input of ``dtype`` can have this default: a float any number, an integer those in its range."""
     if dtype == "bool":
         return isinstance(value, bool)
+    if dtype.startswith("complex"):
+        return False
     if "float" in dtype:
         return abs(value) <= sys.float_info.max or not isinstance(value, int)
     bounds = np.iinfo(dtype)

@@ -9,7 +9,7 @@
 #include "loader.h"
 #include "json.c"
 
-typedef enum Family { BOOLEAN, SIGNED, UNSIGNED, FLOATING } Family;
+typedef enum Family { BOOLEAN, SIGNED, UNSIGNED, FLOATING, TWO_PARTS } Family;
 
 static const struct {
     const char *name, *safetensors;
@@ -22,7 +22,8 @@ static const struct {
     [JG_UINT16] = {"uint16", "U16", 2, UNSIGNED},     [JG_UINT32] = {"uint32", "U32", 4, UNSIGNED},
     [JG_UINT64] = {"uint64", "U64", 8, UNSIGNED},     [JG_FLOAT16] = {"float16", "F16", 2, FLOATING},
     [JG_BFLOAT16] = {"bfloat16", "BF16", 2, FLOATING}, [JG_FLOAT32] = {"float32", "F32", 4, FLOATING},
-    [JG_FLOAT64] = {"float64", "F64", 8, FLOATING},
+    [JG_FLOAT64] = {"float64", "F64", 8, FLOATING},   [JG_COMPLEX64] = {"complex64", "C64", 8, TWO_PARTS},
+    [JG_COMPLEX128] = {"complex128", "C128", 16, TWO_PARTS},
 };
 enum { DTYPE_COUNT = sizeof DTYPES / sizeof *DTYPES };
 
@@ -95,7 +96,7 @@ static double json_double(const Json *value) {
 static bool element_of(const Json *value, jg_dtype dtype, uint8_t *element) {
     size_t size = DTYPES[dtype].size;
     if (value->kind != ABOOL && value->kind != AN_INT && value->kind != A_FLOAT) return false;
-    if (value->size > MAX_NUMBER) return false;
+    if (value->size > MAX_NUMBER || DTYPES[dtype].family == TWO_PARTS) return false;
     if (DTYPES[dtype].family == FLOATING) {
         double wide = json_double(value);
         float single = (float)wide;

@@ -45,7 +45,9 @@ typedef enum jg_dtype {
     JG_FLOAT16, /* the bits, as uint16_t */
     JG_BFLOAT16, /* the bits, as uint16_t */
     JG_FLOAT32,
-    JG_FLOAT64
+    JG_FLOAT64,
+    JG_COMPLEX64, /* two floats, the real part first, as float complex */
+    JG_COMPLEX128 /* two doubles */
 } jg_dtype;
 
 typedef enum jg_status {

@@ -32,6 +32,8 @@ enum { MAX_FORM = 64 };
 static void read_operand(Loading *l, const Json *source, const Index *dims, const Entry *entry, Operand *operand,
                          const char *where) {
     read_spec(l, source, dims, entry, &operand->spec, where);
+    if (DTYPES[operand->spec.shown.dtype].family == TWO_PARTS)
+        refuse(l, "%s: %s is not printed", where, DTYPES[operand->spec.shown.dtype].name);
     const char *style = get_text(l, source, "style", where);
     operand->conversion = get_text(l, source, "conversion", where);
     operand->form = get_text(l, source, "form", where);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.tensor.functions import (
+    complex_numbers,
     creation,
     elementwise,
     later,
@@ -13,7 +14,7 @@ from jitgraph.tensor.functions import (
     shapes,
 )
 
-_MODULES = (elementwise, reductions, linear_algebra, shapes, manipulation, creation)
+_MODULES = (elementwise, reductions, linear_algebra, shapes, manipulation, creation, complex_numbers)
 
 _LOADED = {
     name: value
@@ -26,6 +27,7 @@ later.attach()
 
 __all__ = [
     "FUNCTIONS",
+    "complex_numbers",
     "creation",
     "elementwise",
     "later",

@@ -159,7 +159,10 @@ def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
 
 
 def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
-    """Python numbers, also in nested lists: floats count as float32, and an integer must fit the dtype asked for."""
+    """Python numbers, also in nested lists: floats count as float32, complex numbers as complex64.
+
+    An integer must fit the dtype asked for.
+    """
     kinds = scalars.leaf_types(obj)
     if builtins.any(issubclass(kind, Tensor) for kind in kinds):
         raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
@@ -174,7 +177,9 @@ def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
         raise JitgraphError("asarray: the nested lists are not all of one length") from None
     dtypes.canonical(array.dtype)
     if target is None:
-        weak = kinds <= {int, float, bool}
+        weak = kinds <= scalars.SCALARS
+        if weak and array.dtype == np.complex128:
+            return array.astype(np.complex64)
         return array.astype(np.float32) if weak and array.dtype == np.float64 else array
     return _cast(array, target)
 

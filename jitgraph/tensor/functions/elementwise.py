@@ -114,7 +114,10 @@ greater_equal = _comparison("greater_equal", "ge", "x1 >= x2.")
 
 def _rounding(name: str, op: str, doc: str) -> Any:
     def function(x: TensorLike) -> Tensor:
-        if not dtypes.is_float(lifting.dtype_of(x)):
+        dtype = lifting.dtype_of(x)
+        if dtypes.is_complex(dtype) and op == "rint":
+            return wrap(ops.complex_(*(ops.rint(part(lifting.value_of(x))) for part in (ops.real, ops.imag))))
+        if not dtypes.is_inexact(dtype):
             return wrap(lifting.value_of(x))
         return elementwise(getattr(ops, op), x)
 
@@ -153,7 +156,7 @@ def _power(x1: TensorLike, x2: TensorLike) -> Tensor:
     dtype = lifting.common_dtype(x1, x2)
     if scalars.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
         factor = wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
-        return (factor, square(factor), factor * square(factor))[int(x2) - 1]
+        return (factor, square(factor), factor * square(factor))[(1, 2, 3).index(x2)]
     if dtypes.is_integer(dtype):
         return _integer_pow(*lifting.together(*lifting.operands(x1, x2, dtype=dtype)))
     if dtypes.is_bool(dtype):
@@ -297,8 +300,8 @@ def logical_not(x: TensorLike) -> Tensor:
 def _question(name: str, op: str, doc: str, *, of_integers: bool) -> Any:
     def function(x: TensorLike) -> Tensor:
         value = lifting.value_of(x)
-        if dtypes.is_float(value.type.dtype):
-            return wrap(getattr(ops, op)(value))
+        if dtypes.is_inexact(value.type.dtype):
+            return elementwise(getattr(ops, op), wrap(value))
         return wrap((ops.eq if of_integers else ops.ne)(value, value))
 
     function.__name__ = function.__qualname__ = name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import ops
+from jitgraph import dtypes, ops
 from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
@@ -40,13 +40,17 @@ def _product(x1: TensorLike, x2: TensorLike) -> Tensor:
         )
     batch_a, batch_b = left[: -2 if rows else -1], right[: -2 if columns else -1]
     if not batch_b and columns:
-        return wrap(ops.dot(a, b, **_of_matrices(left)))
+        return wrap(_dot(a, b, **_of_matrices(left)))
     batch = lifting.broadcast_shapes(batch_a, batch_b)
     a = lifting.broadcast_to(a, (*batch, *a.type.shape[len(batch_a) :]))
     b = lifting.broadcast_to(b, (*batch, *b.type.shape[len(batch_b) :]))
     shared = tuple(range(len(batch)))
     contract = ((a.type.ndim - 1,), (len(batch),))
-    return wrap(ops.dot(a, b, batch=(shared, shared), contract=contract))
+    return wrap(_dot(a, b, batch=(shared, shared), contract=contract))
+
+
+def _dot(a: Any, b: Any, **attrs: Any) -> Any:
+    return (ops.complex_dot if dtypes.is_complex(a.dtype) else ops.dot)(a, b, **attrs)
 
 
 def _of_matrices(left: tuple[Any, ...]) -> dict[str, Any]:
@@ -57,7 +61,7 @@ def _as_dot(a: Any, b: Any) -> Direct | None:
     """The op of a product with a matrix on the right, of which its kernel's shapes may be asked."""
     if not (isinstance(a, EagerValue) and isinstance(b, EagerValue)):
         return None
-    known = a.shape and len(b.shape) == 2 and a.shape[-1] == b.shape[0] and a.dtype is b.dtype
+    known = a.shape and len(b.shape) == 2 and a.shape[-1] == b.shape[0] and a.dtype is b.dtype and a.dtype.kind != "c"
     return Direct(ops.dot, _of_matrices(a.shape)) if known else None
 
 
@@ -75,12 +79,14 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | tuple[Any, Any] = 2) -
         pairs = [side if isinstance(side, tuple | list) else (side,) for side in axes]
         left = tuple(axis_of(i, a.type.ndim, "tensordot") for i in pairs[0])
         right = tuple(axis_of(i, b.type.ndim, "tensordot") for i in pairs[1])
-    return wrap(ops.dot(a, b, batch=((), ()), contract=(left, right)))
+    return wrap(_dot(a, b, batch=((), ()), contract=(left, right)))
 
 
 @array_function
 def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-    """Sum of products along one axis."""
+    """Sum of products along one axis, of complex numbers with the conjugates of x1."""
+    if dtypes.is_complex(lifting.dtype_of(x1)):
+        x1 = wrap(ops.complex_conj(lifting.value_of(x1)))
     return (elementwise(ops.mul, x1, x2)).sum(axis=axis)  # type: ignore[no-any-return]
 
 

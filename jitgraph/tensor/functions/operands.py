@@ -15,13 +15,13 @@ def tensor_like(x: TensorLike) -> Tensor:
 
 
 def float_tensor(x: TensorLike) -> Tensor:
-    """``x`` in floats: integers and bools in float32."""
+    """``x`` in floats or complex numbers: integers and bools in float32."""
     tensor = tensor_like(x)
-    return tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
+    return tensor if dtypes.is_inexact(tensor.dtype) else astype(tensor, dtypes.float32)
 
 
 def float_tensors(*xs: TensorLike) -> list[Tensor]:
-    """The operands in their common float dtype, integers and bools in float32, and in one shape."""
+    """The operands in their common inexact dtype, integers and bools in float32, and in one shape."""
     dtype = lifting.common_dtype(*xs)
-    target = dtype if dtypes.is_float(dtype) else dtypes.float32
+    target = dtype if dtypes.is_inexact(dtype) else dtypes.float32
     return [wrap(value) for value in lifting.together(*lifting.operands(*xs, dtype=target))]

@@ -35,7 +35,7 @@ def _keep(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
 def _accumulator(value: Any) -> Any:
     """Bools and narrow integers are summed in the widest integer of their sign, as NumPy does."""
     dtype = value.dtype
-    if dtypes.is_float(dtype) or dtype.itemsize == 8:
+    if dtypes.is_inexact(dtype) or dtype.itemsize == 8:
         return value
     return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)
 
@@ -96,6 +96,10 @@ def prod(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool 
     """Product; bools and narrow integers in 64 bits; 1 for no elements."""
     value = lifting.value_of(x)
     value = _accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
+    if dtypes.is_complex(value.dtype):
+        from jitgraph.tensor.complex_products import product  # here: few programs have complex numbers
+
+        return wrap(product(value, axes_of(axis, len(value.shape), "prod"), keepdims=keepdims))
     return _reduce(ops.reduce_prod, value, axis, keepdims, "prod")
 
 
@@ -146,7 +150,7 @@ def all(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 
 def _floats(x: TensorLike) -> Any:
     value = lifting.value_of(x)
-    return value if dtypes.is_float(value.type.dtype) else lifting.cast(value, dtypes.float32)
+    return value if dtypes.is_inexact(value.type.dtype) else lifting.cast(value, dtypes.float32)
 
 
 @method
@@ -158,7 +162,15 @@ def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 
 
 def _mean(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
-    return _reduce(ops.mean, _floats(x), axis, keepdims, "mean")
+    value = _floats(x)
+    if dtypes.is_complex(value.dtype):
+        return _by_parts(lambda part: _mean(part, axis, keepdims), value)
+    return _reduce(ops.mean, value, axis, keepdims, "mean")
+
+
+def _by_parts(function: Callable[[Tensor], Tensor], value: Any) -> Tensor:
+    """The complex tensor whose parts are ``function`` of those of ``value``."""
+    return wrap(ops.complex_(*(function(wrap(part(value))).value for part in (ops.real, ops.imag))))
 
 
 _means = _calls("mean", _mean)
@@ -166,6 +178,10 @@ _means = _calls("mean", _mean)
 
 def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims: bool, name: str) -> Tensor:
     value = _floats(x)
+    if dtypes.is_complex(value.dtype):
+        real, imag = (_spread(ops.var, wrap(part(value)), axis, correction, keepdims, name)
+                      for part in (ops.real, ops.imag))  # fmt: skip
+        return (real + imag).sqrt() if name == "std" else real + imag
     axes = axes_of(axis, value.type.ndim, name)
     whole = int(correction) if float(correction).is_integer() else float(correction)
     result = op(value, axes=axes, correction=whole)
@@ -264,10 +280,11 @@ def _places(name: str) -> DirectCalls:
 _places_of_maxima, _places_of_minima = map(_places, ("argmax", "argmin"))
 
 
-def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
+def _running(op: Callable[..., Any], value: Any, axis: int | None, name: str) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"{name} of a tensor of rank {value.type.ndim} needs an axis", hint=f"jg.{name}(x, axis=0)")
-    return wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
+    number = 0 if axis is None else axis_of(axis, value.type.ndim, name)
+    return wrap(op(value, axis=number))
 
 
 def _summands(x: TensorLike, dtype: Any) -> Any:
@@ -284,7 +301,12 @@ def cumsum(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tens
 @method
 def cumprod(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Running product along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
-    return _running(ops.cumprod, _summands(x, dtype), axis, "cumprod")
+    value = _summands(x, dtype)
+    if dtypes.is_complex(value.dtype):
+        from jitgraph.tensor.complex_products import running_product  # here: few programs have complex numbers
+
+        return _running(running_product, value, axis, "cumprod")
+    return _running(ops.cumprod, value, axis, "cumprod")
 
 
 def _from(initial: int, result: Tensor, axis: int | None) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from jitgraph import ops
-from jitgraph.errors import JitgraphError, TraceError
+from jitgraph import dtypes, ops
+from jitgraph.errors import DTypeError, JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
@@ -110,6 +110,11 @@ class Gradients:
             raise JitgraphError(
                 f"a gradient without a cotangent needs a scalar; the shape is {type.shape}\n"
                 "  hint: reduce first (loss.mean()) or pass gradient="
+            )
+        if dtypes.is_complex(type.dtype):
+            raise DTypeError(
+                f"a gradient without a cotangent needs a real number, not {type.dtype.name}",
+                hint="take a real loss, such as jg.abs(x) or x.real, or pass gradient=",
             )
         one: TracedValue = ops.full(shape=type.shape, value=1.0, dtype=type.dtype)
         return one

@@ -20,7 +20,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs, Graph, Node, Value
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import is_float_tensor
+from jitgraph.ir.types import is_inexact_tensor
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import imports
@@ -120,7 +120,7 @@ class Recorder:
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]
         self.producers.update(dict.fromkeys(outputs, node))
-        flags = [needed and is_float_tensor(output.type) for output in outputs]
+        flags = [needed and is_inexact_tensor(output.type) for output in outputs]
         if needed and op.kind == "control":
             with imports.importing():
                 from jitgraph.passes.activity import active_outputs  # here: few recordings differentiate a loop
@@ -365,7 +365,7 @@ class Recorder:
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what``, which needs the value of a traced tensor."""
-        if handle._weak and not (self.uses_float(handle) or is_float_tensor(self.read(handle).ir.type)):
+        if handle._weak and not (self.uses_float(handle) or is_inexact_tensor(self.read(handle).ir.type)):
             raise ConcretisationError(
                 f"{what} needs a Python number that a loop or if on a tensor made a tensor; it is known only when the "
                 "graph runs",

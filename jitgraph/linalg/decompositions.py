@@ -1,0 +1,89 @@
+"""Decompositions of matrices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jitgraph import ops
+from jitgraph.errors import ShapeError
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+class QRResult(NamedTuple):
+    """What ``qr`` gives."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVDResult(NamedTuple):
+    """What ``svd`` gives."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+@array_function
+def cholesky(x: TensorLike, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with L @ L.mT equal to x, or with ``upper`` its transpose.
+
+    x is taken as symmetric: of another matrix, the mean with its transpose. Gradients by Murray (2016). LinAlgError
+    where a matrix is not positive definite.
+    """
+    found: Tensor = wrap(ops.cholesky(lifting.value_of(x)))
+    return found.mT if upper else found
+
+
+@array_function
+def qr(x: TensorLike, *, mode: str = "reduced") -> QRResult:
+    """Q with orthonormal columns and an upper triangular R of which x is the product.
+
+    ``mode`` is "reduced" or "complete" (a square Q). Gradients by Seeger et al. (2017); UnsupportedOp for those of the
+    complete decomposition of a matrix with more rows than columns.
+    """
+    if mode not in ("reduced", "complete"):
+        raise ShapeError(f"qr: mode is {mode!r}", hint='"reduced" or "complete"')
+    return QRResult(*map(wrap, ops.qr(lifting.value_of(x), complete=mode == "complete")))
+
+
+@array_function
+def eigh(x: TensorLike) -> EighResult:
+    """Ascending eigenvalues and orthonormal eigenvectors (columns) of symmetric matrices.
+
+    Of another matrix it takes the mean with its transpose. Gradients by Seeger et al. (2017): those of eigenvectors of
+    equal eigenvalues are infinite or NaN, as in PyTorch; those of eigenvalues are finite.
+    """
+    return EighResult(*map(wrap, ops.eigh(lifting.value_of(x))))
+
+
+@array_function
+def eigvalsh(x: TensorLike) -> Tensor:
+    """Ascending eigenvalues of symmetric matrices, as ``eigh`` gives them."""
+    return eigh(x).eigenvalues
+
+
+@array_function
+def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
+    """U, descending singular values S, and Vh, of which x is the product.
+
+    Gradients by Townsend (2016): those of singular vectors of equal singular values are infinite or NaN, as in PyTorch;
+    UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square.
+    """
+    return SVDResult(*map(wrap, ops.svd(lifting.value_of(x), full_matrices=bool(full_matrices))))
+
+
+@array_function
+def svdvals(x: TensorLike) -> Tensor:
+    """Descending singular values."""
+    return svd(x, full_matrices=False).S

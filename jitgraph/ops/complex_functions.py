@@ -1,0 +1,324 @@
+"""Elementary functions of complex numbers over their parts, with the special values of C99's Annex G.
+
+The inverse functions are W. Kahan's ("Branch Cuts for Complex Elementary Functions", in: The State of the Art in
+Numerical Analysis, 1987): each side of a cut is found by the sign of a zero part, and nothing cancels near the cuts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.dtypes import float32
+from jitgraph.ir.op import Op
+from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
+from jitgraph.ops.bits import bitwise_and, bitwise_or
+from jitgraph.ops.comparison import eq, ge, gt, lt, select
+from jitgraph.ops.complex_arithmetic import complex_div, complex_mul, of_parts
+from jitgraph.ops.complex_parts import complex_, parts, zeros_of
+from jitgraph.ops.conversion import bitcast
+from jitgraph.ops.creation import full_like
+from jitgraph.ops.predicates import isfinite, isinf, isnan
+from jitgraph.ops.transcendental import (
+    asinh,
+    atan2,
+    cos,
+    exp,
+    hypot,
+    log,
+    log1p,
+    root,
+    sin,
+    sinh,
+    tanh,
+)
+
+_LARGE: Final = {4: 80.0, 8: 700.0}  # by bytes: up to here exp is finite, and twice as far exp of a half is
+
+
+def _signed(size: Any, sign: Any) -> Any:
+    """|size| with the sign of ``sign``, that of zeros and NaN too."""
+    bits = np.dtype(np.int32 if sign.dtype == float32 else np.int64)
+    negative = lt(bitcast(sign, dtype=bits), full_like(0, bitcast(sign, dtype=bits)))
+    return select(negative, neg(abs(size)), abs(size))
+
+
+def _where_zero(y: Any, zero: Any, other: Any) -> Any:
+    return select(eq(y, zeros_of(y)), zero, other)
+
+
+def _turned(x: Any, y: Any, by_cos: Any, by_sin: Any) -> tuple[Any, Any]:
+    """exp(x) times two numbers of size 1 or less, where exp(x) alone may overflow, and 0 times infinity is 0."""
+    limit = full_like(_LARGE[x.dtype.itemsize], x)
+    shift = select(gt(x, limit), limit, zeros_of(x))
+    size, again = exp(sub(x, shift)), exp(shift)
+    return mul(mul(size, by_cos), again), mul(mul(size, by_sin), again)
+
+
+def _exp(x: Any, y: Any) -> Any:
+    real, imag = _turned(x, y, cos(y), sin(y))
+    endless, inf = isfinite(y), full_like(np.inf, x)
+    vanishes = bitwise_and(eq(x, neg(inf)), bitwise_and(isnan(sub(y, y)), full_like(True, endless)))
+    real = select(vanishes, zeros_of(x), real)
+    imag = select(vanishes, _signed(zeros_of(x), y), imag)
+    grows = bitwise_and(eq(x, inf), isnan(sub(y, y)))
+    real, imag = select(grows, inf, real), select(grows, sub(y, y), imag)
+    return complex_(_where_zero(y, exp(x), real), _where_zero(y, y, imag))
+
+
+def _log_size(x: Any, y: Any) -> Any:
+    """log(|z|): near 1 by log1p of |z|^2 - 1."""
+    large, small = maximum(abs(x), abs(y)), minimum(abs(x), abs(y))
+    one = full_like(1.0, x)
+    size = hypot(x, y)
+    near = bitwise_and(gt(size, full_like(0.5, x)), lt(size, full_like(2.0, x)))
+    excess = add(mul(sub(large, one), add(large, one)), mul(small, small))
+    half = full_like(0.5, x)
+    by_excess = mul(half, log1p(select(near, excess, zeros_of(x))))
+    # twice as large as the greatest number it may be
+    halved = add(log(hypot(mul(half, x), mul(half, y))), full_like(float(np.log(2.0)), x))
+    return select(near, by_excess, select(gt(large, full_like(1e18, x)), halved, log(select(near, one, size))))
+
+
+def _log(x: Any, y: Any) -> Any:
+    return complex_(_log_size(x, y), atan2(y, x))
+
+
+def _sqrt_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    half, zero, inf = full_like(0.5, x), zeros_of(x), full_like(np.inf, x)
+    huge = gt(maximum(abs(x), abs(y)), full_like(1e18, x))
+    tiny = lt(maximum(abs(x), abs(y)), full_like(1e-18, x))
+    one = full_like(1.0, x)
+    down = select(huge, full_like(2.0**-4, x), select(tiny, full_like(2.0**64, x), one))
+    back = select(huge, full_like(4.0, x), select(tiny, full_like(2.0**-32, x), one))
+    a, b = mul(x, down), mul(y, down)
+    larger = root(mul(half, add(abs(a), hypot(a, b))))
+    none = eq(larger, zero)
+    other = select(none, zero, div(mul(half, abs(b)), select(none, one, larger)))
+    right = ge(x, zero)
+    real, imag = mul(select(right, larger, other), back), _signed(mul(select(right, other, larger), back), y)
+    unknown = sub(y, y)  # 0 or NaN
+    along = isinf(x)
+    real = select(along, select(gt(x, zero), x, abs(unknown)), real)
+    imag = select(along, _signed(select(gt(x, zero), unknown, x), y), imag)
+    empty = isnan(x)
+    real, imag = select(empty, x, real), select(empty, x, imag)
+    return select(isinf(y), inf, real), select(isinf(y), y, imag)
+
+
+def _sinh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    """sinh(x) cos(y) and cosh(x) sin(y); for large x both are exp(|x|) / 2."""
+    far = gt(abs(x), full_like(20.0, x))
+    near = select(far, zeros_of(x), x)
+    s, half = sinh(near), full_like(0.5, x)
+    c = root(add(full_like(1.0, x), mul(s, s)))
+    cosine, sine = cos(y), sin(y)
+    real, imag = _turned(abs(x), y, mul(half, cosine), mul(half, sine))
+    real = select(far, mul(_signed(full_like(1.0, x), x), real), mul(s, cosine))
+    imag = select(far, imag, mul(c, sine))
+    real = select(bitwise_and(isinf(x), isnan(sub(y, y))), x, real)
+    flat = select(isnan(cosine), x, mul(x, cosine))
+    real = _where_zero(x, flat, _where_zero(y, sinh(x), real))
+    return real, _where_zero(y, y, imag)
+
+
+def _cosh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    """cosh(x) cos(y) and sinh(x) sin(y)."""
+    far = gt(abs(x), full_like(20.0, x))
+    near = select(far, zeros_of(x), x)
+    s, half = sinh(near), full_like(0.5, x)
+    c = root(add(full_like(1.0, x), mul(s, s)))
+    cosine, sine = cos(y), sin(y)
+    real, imag = _turned(abs(x), y, mul(half, cosine), mul(half, sine))
+    real = select(far, real, mul(c, cosine))
+    imag = select(far, mul(_signed(full_like(1.0, x), x), imag), mul(s, sine))
+    real = select(bitwise_and(isinf(x), isnan(sub(y, y))), abs(x), real)
+    flat = bitwise_and(bitwise_or(eq(x, zeros_of(x)), eq(y, zeros_of(y))), isnan(imag))
+    # 0 times an infinity or NaN is 0 here, with the signs of both
+    return real, select(flat, mul(_signed(full_like(1.0, x), x), _signed(zeros_of(x), y)), imag)
+
+
+def _tanh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    """Of sinh(x) cosh(x) (1 + t^2) and t, both over 1 + sinh(x)^2 (1 + t^2), for t = tan(y)."""
+    one = full_like(1.0, x)
+    far = gt(abs(x), full_like(20.0, x))
+    near = select(far, zeros_of(x), x)
+    s = sinh(near)
+    cosine, sine = cos(y), sin(y)
+    below = add(mul(cosine, cosine), mul(s, s))
+    real = div(mul(s, root(add(one, mul(s, s)))), below)
+    imag = div(mul(sine, cosine), below)
+    tail = mul(mul(full_like(4.0, x), mul(sine, cosine)), exp(mul(full_like(-2.0, x), abs(x))))
+    lost = bitwise_and(isinf(x), isnan(sub(y, y)))
+    tail = select(lost, zeros_of(x), tail)
+    known = bitwise_and(far, bitwise_or(isinf(x), isfinite(y)))
+    real = select(known, _signed(one, x), real)
+    imag = select(known, tail, imag)
+    return _where_zero(y, tanh(x), _where_zero(x, x, real)), _where_zero(y, y, imag)
+
+
+def _rotated(function: Any) -> Any:
+    """-i f(i z) for an odd f: sin of sinh, tan of tanh."""
+
+    def body(x: Any, y: Any) -> Any:
+        real, imag = function(neg(y), x)
+        return complex_(imag, neg(real))
+
+    return body
+
+
+complex_exp: Op = of_parts("exp", _exp, vjp=lambda ct, out, z: (complex_mul(ct, _conj(out)),), doc="e to the power x.")
+complex_log: Op = of_parts(
+    "log", _log, vjp=lambda ct, out, z: (complex_div(ct, _conj(z)),), doc="The natural logarithm, cut below 0."
+)
+complex_sqrt: Op = of_parts(
+    "sqrt",
+    lambda x, y: complex_(*_sqrt_parts(x, y)),
+    vjp=lambda ct, out, z: (complex_div(_half(ct), _conj(out)),),
+    doc="The root whose real part is not negative.",
+)
+
+
+def _conj(z: Any) -> Any:
+    a, b = parts(z)
+    return complex_(a, neg(b))
+
+
+def _half(z: Any) -> Any:
+    a, b = parts(z)
+    half = full_like(0.5, a)
+    return complex_(mul(half, a), mul(half, b))
+
+
+def _cosh_of(x: Any, y: Any) -> Any:
+    return complex_(*_cosh_parts(x, y))
+
+
+def _sinh_of(x: Any, y: Any) -> Any:
+    return complex_(*_sinh_parts(x, y))
+
+
+def _by_rule(name: str, body: Any, slope: Any, doc: str) -> Op:
+    """A function whose derivative at z is ``slope(z, out)``."""
+    return of_parts(name, body, vjp=lambda ct, out, z: (complex_mul(ct, _conj(slope(z, out))),), doc=doc)
+
+
+def _one_minus_square(z: Any, out: Any) -> Any:
+    square = complex_mul(out, out)
+    return sub(complex_(full_like(1.0, parts(square)[0]), zeros_of(parts(square)[0])), square)
+
+
+def _one_plus_square(z: Any, out: Any) -> Any:
+    square = complex_mul(out, out)
+    return add(complex_(full_like(1.0, parts(square)[0]), zeros_of(parts(square)[0])), square)
+
+
+complex_sinh: Op = _by_rule("sinh", _sinh_of, lambda z, out: complex_cosh(z), "Hyperbolic sine.")
+complex_cosh: Op = _by_rule("cosh", _cosh_of, lambda z, out: complex_sinh(z), "Hyperbolic cosine.")
+complex_tanh: Op = _by_rule("tanh", lambda x, y: complex_(*_tanh_parts(x, y)), _one_minus_square, "Hyperbolic tangent.")
+complex_sin: Op = _by_rule("sin", _rotated(_sinh_parts), lambda z, out: complex_cos(z), "Sine.")
+complex_cos: Op = _by_rule(
+    "cos", lambda x, y: complex_(*_cosh_parts(neg(y), x)), lambda z, out: neg(complex_sin(z)), "Cosine."
+)
+complex_tan: Op = _by_rule("tan", _rotated(_tanh_parts), _one_plus_square, "Tangent.")
+
+
+def _power(x: Any, y: Any) -> Any:
+    """exp(y log x); of 0 it is 1 for y = 0, 0 where the real part of y is positive, else NaN."""
+    (a, b), (c, d) = parts(x), parts(y)
+    zero = bitwise_and(eq(a, zeros_of(a)), eq(b, zeros_of(b)))
+    one = full_like(1.0, a)
+    plain = complex_exp(complex_mul(y, complex_log(complex_(select(zero, one, a), b))))
+    none = bitwise_and(eq(c, zeros_of(c)), eq(d, zeros_of(d)))
+    nan = full_like(np.nan, a)
+    of_zero = select(gt(c, zeros_of(c)), zeros_of(a), nan)
+    real = select(none, one, select(zero, of_zero, parts(plain)[0]))
+    return complex_(real, select(none, zeros_of(a), select(zero, of_zero, parts(plain)[1])))
+
+
+complex_pow: Op = of_parts(
+    "pow", lambda a, b, c, d: _power(complex_(a, b), complex_(c, d)), 2, doc="x to the power y: exp(y log x)."
+)
+
+
+def _asinh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    """asinh(z) = i asin(-i z)."""
+    real, imag = _asin_parts(y, neg(x))
+    return neg(imag), real
+
+
+def _is_far(x: Any, y: Any) -> Any:
+    """Where the square of z hides 1, or z is infinite."""
+    limit = full_like(1e9, x)
+    return bitwise_or(gt(abs(x), limit), gt(abs(y), limit))
+
+
+def _log_of_double(x: Any, y: Any) -> Any:
+    return add(_log_size(x, y), full_like(float(np.log(2.0)), x))
+
+
+def _asin_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    one = full_like(1.0, x)
+    (a, b), (c, d) = _sqrt_parts(sub(one, x), neg(y)), _sqrt_parts(add(one, x), y)
+    far = _is_far(x, y)
+    real = select(far, atan2(x, abs(y)), atan2(x, sub(mul(a, c), mul(b, d))))
+    imag = select(far, _signed(_log_of_double(x, y), y), asinh(sub(mul(a, d), mul(b, c))))
+    return _where_zero(x, x, real), imag
+
+
+def _acos_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    one = full_like(1.0, x)
+    (a, b), (c, d) = _sqrt_parts(sub(one, x), neg(y)), _sqrt_parts(add(one, x), y)
+    far, unknown = _is_far(x, y), bitwise_and(eq(x, zeros_of(x)), isnan(y))
+    real = select(far, atan2(abs(y), x), mul(full_like(2.0, x), atan2(a, c)))
+    imag = select(far, neg(_signed(_log_of_double(x, y), y)), asinh(sub(mul(c, b), mul(d, a))))
+    return select(unknown, full_like(float(np.pi / 2), x), real), imag
+
+
+def _acosh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    one = full_like(1.0, x)
+    (a, b), (c, d) = _sqrt_parts(sub(x, one), y), _sqrt_parts(add(x, one), y)
+    far, unknown = _is_far(x, y), bitwise_and(eq(x, zeros_of(x)), isnan(y))
+    real = select(far, _log_of_double(x, y), asinh(add(mul(a, c), mul(b, d))))
+    imag = select(far, atan2(y, x), mul(full_like(2.0, x), atan2(b, c)))
+    return real, select(unknown, full_like(float(np.pi / 2), x), imag)
+
+
+def _atanh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    """log1p(4 |x| / ((1 - |x|)^2 + y^2)) / 4, and half of the angle of (1 - x)(1 + x) - y^2 + 2 i y."""
+    one, two = full_like(1.0, x), full_like(2.0, x)
+    size = abs(x)
+    gap = sub(one, size)
+    far = gt(maximum(size, abs(y)), full_like(1e9 if x.dtype == float32 else 1e100, x))
+    far = bitwise_or(far, bitwise_or(isinf(x), isinf(y)))
+    near_x, near_y = select(far, zeros_of(x), x), select(far, zeros_of(y), y)
+    gap = sub(one, abs(near_x))
+    ratio = div(mul(full_like(4.0, x), abs(near_x)), add(mul(gap, gap), mul(near_y, near_y)))
+    real = mul(full_like(0.25, x), log1p(ratio))
+    imag = mul(full_like(0.5, x), atan2(mul(two, near_y), sub(mul(gap, add(one, abs(near_x))), mul(near_y, near_y))))
+    # beside 1 the square of y is lost
+    beside = bitwise_and(eq(size, one), lt(abs(y), full_like(1e-9, x)))
+    real = select(beside, mul(full_like(0.5, x), sub(full_like(float(np.log(2.0)), x), log(abs(y)))), real)
+    length = hypot(x, y)
+    real = select(far, select(isinf(length), zeros_of(x), div(div(size, length), length)), real)
+    real = _where_zero(x, zeros_of(x), real)
+    right = select(isnan(y), y, full_like(float(np.pi / 2), x))
+    imag = select(far, right, imag)
+    return _signed(real, x), _signed(imag, y)
+
+
+complex_asin: Op = of_parts("asin", lambda x, y: complex_(*_asin_parts(x, y)), doc="Inverse sine.")
+complex_acos: Op = of_parts("acos", lambda x, y: complex_(*_acos_parts(x, y)), doc="Inverse cosine.")
+complex_asinh: Op = of_parts("asinh", lambda x, y: complex_(*_asinh_parts(x, y)), doc="Inverse hyperbolic sine.")
+complex_acosh: Op = of_parts("acosh", lambda x, y: complex_(*_acosh_parts(x, y)), doc="Inverse hyperbolic cosine.")
+complex_atanh: Op = of_parts("atanh", lambda x, y: complex_(*_atanh_parts(x, y)), doc="Inverse hyperbolic tangent.")
+
+
+def _atan_parts(x: Any, y: Any) -> Any:
+    """atan(z) = -i atanh(i z)."""
+    real, imag = _atanh_parts(neg(y), x)
+    return complex_(imag, neg(real))
+
+
+complex_atan: Op = of_parts("atan", _atan_parts, doc="Inverse tangent.")

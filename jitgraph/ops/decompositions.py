@@ -1,0 +1,235 @@
+"""cholesky, qr, eigh and svd, with gradients over Op calls.
+
+The gradient of cholesky is that of I. Murray, Differentiation of the Cholesky decomposition (2016); of qr and eigh of
+M. Seeger et al., Auto-differentiating linear algebra (2017), of qr of wide matrices of D. Roberts and L. Roberts, QR
+and LQ decomposition matrix backpropagation algorithms (2020), and of svd of J. Townsend, Differentiating the singular
+value decomposition (2016). Equal eigenvalues or singular values make those of the vectors infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops.arithmetic import add, div, mul, sub
+from jitgraph.ops.creation import full_like, zeros_like
+from jitgraph.ops.linear_systems import solve
+from jitgraph.ops.matrices import (
+    below,
+    columns_times,
+    diagonal_matrix,
+    diagonal_of,
+    lesser,
+    lower,
+    matrix_op,
+    product,
+    require_matrices,
+    require_square,
+    rows_times,
+    turned,
+    with_ones,
+)
+from jitgraph.ops.numeric import Array
+from jitgraph.ops.windows import concat, slice
+
+
+def _mean_with_transpose(a: Array) -> Array:
+    """What op takes of a: the mean with its transpose, which of a symmetric matrix is itself to the bit."""
+    other = np.swapaxes(a, -1, -2)
+    return np.asarray(np.where(a == other, a, a / 2 + other / 2))
+
+
+def _symmetric(x: Any) -> Any:
+    half = full_like(0.5, x)
+    return add(mul(half, x), mul(half, turned(x)))
+
+
+def _symmetric_samples(array: Callable[..., Array]) -> Sequence[Sample]:
+    """Positive definite, with eigenvalues that lie apart."""
+    found = []
+    for shape in ((3, 3), (2, 2, 2), (0, 0), (0, 2, 2)):
+        x = array(*shape)
+        apart = np.diag(np.arange(2, 2 + 2 * shape[-1], 2)).astype(x.dtype)
+        found.append(Sample((_mean_with_transpose(x) + apart,)))
+    return found
+
+
+def _cholesky_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    inner = product(turned(out), ct)
+    half = full_like(0.5, inner)
+    inner = add(below(inner), mul(half, diagonal_of(inner)))
+    other = turned(out)
+    left = solve(other, inner)  # inv(L).T inner
+    return (_symmetric(turned(solve(other, turned(left)))),)
+
+
+cholesky: Op = matrix_op(
+    "cholesky",
+    lambda a: require_square("cholesky", a),
+    lambda a: np.linalg.cholesky(_mean_with_transpose(a)),
+    vjp=_cholesky_vjp,
+    failure="a matrix is not positive definite",
+    hint="add a small multiple of jg.eye(n), or take jg.linalg.eigh, which needs symmetry alone",
+    samples=_symmetric_samples,
+    doc="The lower triangular L of which L @ L.mT is the mean of a and its transpose.",
+)
+
+
+def _qr_type(a: Type, *, complete: bool) -> tuple[TensorType, TensorType]:
+    (type,) = require_matrices("qr", a)
+    batch, (rows, columns) = type.shape[:-2], type.shape[-2:]
+    shared = rows if complete else lesser(rows, columns)
+    return TensorType(type.dtype, (*batch, rows, shared)), TensorType(type.dtype, (*batch, shared, columns))
+
+
+def _qr(a: Array, *, complete: bool) -> tuple[Array, Array]:
+    found = np.linalg.qr(a, mode="complete" if complete else "reduced")
+    return found[0], found[1]
+
+
+def _qr_vjp(ct: Any, out: Any, a: Any, *, complete: bool) -> tuple[Any]:
+    q, r = out
+    rows, columns = a.shape[-2:]
+    square = rows == columns
+    if complete and not square and lesser(rows, columns) == columns:
+        raise UnsupportedOp(
+            "qr: no gradient of the complete decomposition of a matrix with more rows than columns",
+            hint='mode="reduced", whose factors are determined',
+        )
+    ct_q = zeros_like(q) if ct[0] is None else ct[0]
+    ct_r = zeros_like(r) if ct[1] is None else ct[1]
+    if square or lesser(rows, columns) == columns:
+        return (_tall_qr_gradient(q, r, ct_q, ct_r),)
+    # a is [x, y], the decomposition of the square x is q and u, and v is q.T y
+    u, ct_u = (_columns(value, 0, rows) for value in (r, ct_r))
+    y, ct_v = _columns(a, rows, columns), _columns(ct_r, rows, columns)
+    ct_x = _tall_qr_gradient(q, u, add(ct_q, product(y, turned(ct_v))), ct_u)
+    return (concat(ct_x, product(q, ct_v), axis=len(a.shape) - 1),)
+
+
+def _tall_qr_gradient(q: Any, r: Any, ct_q: Any, ct_r: Any) -> Any:
+    inner = sub(product(r, turned(ct_r)), product(turned(ct_q), q))
+    mirrored = add(lower(inner), turned(below(inner)))
+    return turned(solve(r, turned(add(ct_q, product(q, mirrored)))))
+
+
+def _columns(x: Any, start: Any, stop: Any) -> Any:
+    ndim = len(x.shape)
+    starts, stops = (*(0,) * (ndim - 1), start), (*x.shape[:-1], stop)
+    return slice(x, starts=starts, stops=stops, strides=(1,) * ndim)
+
+
+def _rectangles(array: Callable[..., Array], *shapes: tuple[int, ...]) -> list[Array]:
+    """Of full rank, with singular values that lie apart."""
+    found = []
+    for shape in shapes:
+        x = array(*shape)
+        rows, columns = shape[-2:]
+        apart = np.zeros((rows, columns), x.dtype)
+        np.fill_diagonal(apart, np.arange(2, 2 + 2 * min(rows, columns), 2))
+        found.append(x + apart)
+    return found
+
+
+def _qr_samples(array: Callable[..., Array]) -> Sequence[Sample]:
+    shapes = ((3, 3), (3, 2), (2, 2, 2), (0, 0))
+    return [Sample((x,), {"complete": False}) for x in _rectangles(array, *shapes)]
+
+
+qr: Op = matrix_op(
+    "qr",
+    _qr_type,
+    _qr,
+    vjp=_qr_vjp,
+    samples=_qr_samples,
+    doc="Q with orthonormal columns and an upper triangular R of which a is the product.",
+)
+
+
+def _eigh_type(a: Type) -> tuple[TensorType, TensorType]:
+    type = require_square("eigh", a)
+    return TensorType(type.dtype, type.shape[:-1]), type
+
+
+def _eigh_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    values, vectors = out
+    inner = None if ct[0] is None else diagonal_matrix(ct[0])
+    if ct[1] is not None:
+        apart = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
+        turn = product(turned(vectors), ct[1])
+        moved = div(sub(turn, diagonal_of(turn)), apart)
+        inner = moved if inner is None else add(inner, moved)
+    return (None if inner is None else _symmetric(product(vectors, inner, turned(vectors))),)
+
+
+eigh: Op = matrix_op(
+    "eigh",
+    _eigh_type,
+    lambda a: tuple(np.linalg.eigh(_mean_with_transpose(a))),
+    vjp=_eigh_vjp,
+    samples=_symmetric_samples,
+    doc="Ascending eigenvalues and orthonormal eigenvectors, as columns, of the mean of a and its transpose.",
+)
+
+
+def _svd_type(a: Type, *, full_matrices: bool) -> tuple[TensorType, TensorType, TensorType]:
+    (type,) = require_matrices("svd", a)
+    batch, (rows, columns) = type.shape[:-2], type.shape[-2:]
+    shared = lesser(rows, columns)
+    left, right = (rows, columns) if full_matrices else (shared, shared)
+    shapes = (*batch, rows, left), (*batch, shared), (*batch, right, columns)
+    u, s, vh = (TensorType(type.dtype, shape) for shape in shapes)
+    return u, s, vh
+
+
+def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
+    u, s, vh = out
+    ct_u, ct_s, ct_vh = ct
+    rows, columns = a.shape[-2:]
+    if full_matrices and rows != columns:
+        if ct_u is not None or ct_vh is not None:
+            raise UnsupportedOp(
+                "svd: no gradient of the singular vectors of full_matrices=True, of which some are not determined",
+                hint="jg.linalg.svd(x, full_matrices=False)",
+            )
+        u, vh = _columns(u, 0, s.shape[-1]), turned(_columns(turned(vh), 0, s.shape[-1]))
+    v = turned(vh)
+    shape_of = product(turned(u), u)
+    down, across = rows_times(shape_of, s), columns_times(shape_of, s)
+    apart = with_ones(mul(sub(across, down), add(across, down)))
+    inner = None if ct_s is None else diagonal_matrix(ct_s)
+    for ct_side, side, scale in (ct_u, u, across), (None if ct_vh is None else turned(ct_vh), v, down):
+        if ct_side is not None:
+            turn = product(turned(side), ct_side)
+            moved = mul(div(sub(turn, turned(turn)), apart), scale)
+            inner = moved if inner is None else add(inner, moved)
+    if inner is None:
+        return (None,)
+    found = product(u, inner, vh)
+    if ct_u is not None and rows != s.shape[-1]:
+        scaled = div(ct_u, columns_times(ct_u, s))
+        found = add(found, product(sub(scaled, product(u, turned(u), scaled)), vh))
+    if ct_vh is not None and columns != s.shape[-1]:
+        scaled = div(ct_vh, rows_times(ct_vh, s))
+        found = add(found, product(u, sub(scaled, product(scaled, v, vh))))
+    return (found,)
+
+
+def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:
+    thin = _rectangles(array, (3, 3), (3, 2), (2, 2, 2), (0, 0))
+    return [Sample((x,), {"full_matrices": False}) for x in thin]
+
+
+svd: Op = matrix_op(
+    "svd",
+    _svd_type,
+    lambda a, *, full_matrices: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+    vjp=_svd_vjp,
+    samples=_svd_samples,
+    doc="U, descending singular values and V.mT of which a is the product.",
+)

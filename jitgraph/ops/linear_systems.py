@@ -1,0 +1,180 @@
+"""solve, inv, pinv, det and slogdet: systems of linear equations and determinants.
+
+The gradients are those of M. Giles, Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation (2008), section 2.2, and for pinv of G. Golub and V. Pereyra, The differentiation of pseudo-inverses
+(1973), which holds where the rank does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.ir import context
+from jitgraph.ir.constraints import require_same
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import add, mul, neg, sub
+from jitgraph.ops.matrices import matrix_op, product, repeated, require_matrices, require_square, sums, turned
+from jitgraph.ops.numeric import Array
+
+_SINGULAR: Final = "a matrix is singular"
+_WAY_OUT: Final = "jg.linalg.lstsq or jg.linalg.pinv take singular matrices; or add a small multiple of jg.eye(n)"
+
+
+def _square_samples(array: Callable[..., Array]) -> Sequence[Sample]:
+    """Far from singular: the diagonals outweigh the rest."""
+    return [Sample((_dominant(array(*shape)),)) for shape in ((3, 3), (2, 2, 2), (0, 0), (0, 2, 2))]
+
+
+def _dominant(x: Array) -> Array:
+    return np.asarray(x + 2 * np.eye(x.shape[-1], dtype=x.dtype))
+
+
+def _solve_type(a: Type, b: Type) -> TensorType:
+    _, right = require_matrices("solve", a, b)
+    left = require_square("solve", a)
+    what = f"solve({left}, {right})"
+    if left.ndim != right.ndim:
+        rules.same_shape("solve", (left, right))
+    known = context.constraints()
+    batch = rules.same_dims(f"{what}: batches", left.shape[:-2], right.shape[:-2])
+    rows = require_same(known, left.shape[-1], right.shape[-2], f"{what}: the rows of both")
+    return TensorType(left.dtype, (*batch, rows, right.shape[-1]))
+
+
+def _solve_vjp(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    right = solve(turned(a), ct)
+    return neg(product(right, turned(out))), right
+
+
+solve: Op = matrix_op(
+    "solve",
+    _solve_type,
+    np.linalg.solve,
+    vjp=_solve_vjp,
+    failure=_SINGULAR,
+    hint=_WAY_OUT,
+    samples=lambda array: [
+        Sample((_dominant(array(*a)), array(*b)))
+        for a, b in [((3, 3), (3, 2)), ((2, 2, 2), (2, 2, 1)), ((0, 0), (0, 2)), ((2, 2), (2, 0))]
+    ],
+    doc="The x for which a @ x is b, of square matrices a.",
+)
+
+
+def _inv_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    other = turned(out)
+    return (neg(product(other, ct, other)),)
+
+
+inv: Op = matrix_op(
+    "inv",
+    lambda a: require_square("inv", a),
+    np.linalg.inv,
+    vjp=_inv_vjp,
+    failure=_SINGULAR,
+    hint=_WAY_OUT,
+    samples=_square_samples,
+    doc="The inverses of square matrices.",
+)
+
+
+def _pinv_type(a: Type, *, rtol: float) -> TensorType:
+    (type,) = require_matrices("pinv", a)
+    return TensorType(type.dtype, (*type.shape[:-2], type.shape[-1], type.shape[-2]))
+
+
+def _pinv(a: Array, *, rtol: float) -> Array:
+    cutoff = rtol if rtol >= 0 else max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+    return np.linalg.pinv(a, rcond=cutoff)
+
+
+def _pinv_vjp(ct: Any, out: Any, a: Any, *, rtol: float) -> tuple[Any]:
+    p, q, g = out, turned(out), turned(ct)
+    gq = product(g, p, q)
+    qg = product(q, p, g)
+    found = sub(gq, product(a, p, gq))
+    found = add(found, sub(qg, product(qg, p, a)))
+    return (sub(found, product(q, ct, q)),)
+
+
+pinv: Op = matrix_op(
+    "pinv",
+    _pinv_type,
+    _pinv,
+    vjp=_pinv_vjp,
+    samples=lambda array: [
+        Sample((array(*shape) + 2 * np.eye(*shape[-2:], dtype=array().dtype),), {"rtol": -1.0})
+        for shape in ((3, 2), (2, 2, 3), (0, 2))
+    ],
+    doc="Pseudo-inverses: singular values up to rtol times the greatest are zeros; below 0 it is max(m, n) eps.",
+)
+
+
+def _cofactors(a: Array) -> Array:
+    """By the singular value decomposition: products of all others of the singular values, with the sign."""
+    u, s, vh = np.linalg.svd(a)
+    ones = np.ones_like(s[..., :1])
+    before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    others = before * after if s.shape[-1] else s
+    sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return np.asarray(np.rint(sign) * (u * others[..., None, :]) @ vh)
+
+
+def _cofactors_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    """Of det(a) inv(a).T, for invertible matrices."""
+    other = turned(inv(a))
+    return (sub(mul(other, repeated(other, sums(mul(ct, out)))), product(out, turned(ct), other)),)
+
+
+cofactors: Op = matrix_op(
+    "cofactors",
+    lambda a: require_square("cofactors", a),
+    _cofactors,
+    vjp=_cofactors_vjp,
+    samples=_square_samples,
+    doc="The derivative of the determinant by each element, also of singular matrices.",
+)
+
+
+def _number_type(name: str, a: Type) -> TensorType:
+    type = require_square(name, a)
+    return TensorType(type.dtype, type.shape[:-2])
+
+
+def _det_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    return (mul(repeated(a, ct), cofactors(a)),)
+
+
+det: Op = matrix_op(
+    "det",
+    lambda a: _number_type("det", a),
+    np.linalg.det,
+    vjp=_det_vjp,
+    samples=_square_samples,
+    doc="The determinants of square matrices.",
+)
+
+
+def _slogdet_type(a: Type) -> tuple[TensorType, TensorType]:
+    type = _number_type("slogdet", a)
+    return type, type
+
+
+def _slogdet_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    return (None if ct[1] is None else mul(repeated(a, ct[1]), turned(inv(a))),)
+
+
+slogdet: Op = matrix_op(
+    "slogdet",
+    _slogdet_type,
+    lambda a: tuple(np.linalg.slogdet(a)),
+    vjp=_slogdet_vjp,
+    samples=_square_samples,
+    doc="The sign of the determinant and the logarithm of its magnitude: 0 and -inf of a singular matrix.",
+)

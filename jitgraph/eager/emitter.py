@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_inexact
-from jitgraph.eager import autocasting, placement
+from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
@@ -35,6 +35,8 @@ class EagerEmitter:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
         if now.autocast is not None:
+            from jitgraph.eager import autocasting  # here, as few programs need it
+
             return autocasting.emit(self, op, inputs, attrs, regions)
         rule = outputs = None
         try:

@@ -77,7 +77,6 @@ def reduce_over(
     vjp: Callable[..., tuple[Any, ...]],
     traits: Iterable[Trait] = (),
     onnx: str,
-    traits: Iterable[Trait] = (),
     doc: str,
 ) -> Op:
     """A reduction over ``axes``, which are dropped, of operands with a dtype among ``accepts``.

@@ -162,7 +162,8 @@ class OneCycleLR(LRScheduler):
 
     def _between(self, heights: list[float]) -> Any:
         """The height at this step on a line or cosine between those at the ends of the phases."""
-        text, numbers = "", dict[str, Any](epoch=self.last_epoch)
+        text = ""
+        numbers: dict[str, Any] = {"epoch": self.last_epoch}
         phases = list(zip(pairwise(self._ends), pairwise(heights), strict=True))
         for number, ((begin, end), (first, last)) in enumerate(phases):
             place = f"(epoch - b{number}) * w{number}"

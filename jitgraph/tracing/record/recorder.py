@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
-from jitgraph.eager import autocasting
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, TraceError, withdraw
@@ -90,6 +89,8 @@ class Recorder:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Record one op. Without gradients, an operand that requires one first passes ``stop_gradient``."""
         if context.current().autocast is not None:
+            from jitgraph.eager import autocasting  # here, as few programs need it
+
             return autocasting.emit(self, op, inputs, attrs, regions)
         operands = [self.own(value) for value in inputs]
         stops = op is ops.stop_gradient

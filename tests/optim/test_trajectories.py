@@ -54,7 +54,7 @@ def test_one_traced_step_of_all_schedules() -> None:
     @jg.trace
     def step(x: Any) -> None:
         for run in runs:
-            run.parameters[2].grad = x * run.parameters[2].detach()
+            run.parameters[0].grad = x * run.parameters[0].detach()
             run.optimizer.step()
             run.schedule.step()
 

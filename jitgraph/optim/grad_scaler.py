@@ -10,7 +10,7 @@ from jitgraph.dtypes import bool_, float16, float32, float64, int32
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.optim.lbfgs import LBFGS
-from jitgraph.optim.optimizer import Optimizer
+from jitgraph.optim.optimizer import Optimizer, bring
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.creation import asarray, zeros
 from jitgraph.tensor.functions.elementwise import isfinite, where
@@ -23,7 +23,8 @@ class GradScaler:
     ``scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()``. Where a gradient is not finite, the
     step leaves parameters and the optimiser's state as they were, and ``update`` multiplies the scale by
     ``backoff_factor``; after ``growth_interval`` steps in a row it multiplies it by ``growth_factor``. All of it may
-    stand in a traced step: the choice is made in the compiled code. ``device`` and names are PyTorch's.
+    stand in a traced step: the choice is made in the compiled code. The scale goes to the device of what is scaled,
+    whatever ``device`` says; this and other names are PyTorch's.
     """
 
     def __init__(
@@ -53,7 +54,8 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale.to(outputs.device)
+            bring((self._scale, self._growth_tracker), outputs.device)
+            return outputs * self._scale
         if isinstance(outputs, tuple | list):
             return type(outputs)(self.scale(output) for output in outputs)
         raise JitgraphError(f"GradScaler.scale takes tensors, not a {type(outputs).__name__}")
@@ -69,7 +71,7 @@ class GradScaler:
             raise JitgraphError("the gradients of this optimiser were unscaled already\n  hint: scaler.update() first")
         with no_grad():
             inverse = (1.0 / self._scale.astype(float64)).astype(float32)
-            finite = asarray(True, dtype=bool_)
+            finite = None
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     grad = parameter.grad
@@ -80,9 +82,11 @@ class GradScaler:
                             "a float16 gradient cannot be unscaled: what it holds may be too small already\n"
                             "  hint: keep parameters in float32, and compute under jg.amp.autocast"
                         )
-                    parameter.grad = grad * inverse.astype(grad.dtype).to(grad.device)
-                    finite = finite & every(isfinite(grad)).to(finite.device)
-        self._unscaled = (*self._unscaled, (optimizer, ~finite, False))
+                    parameter.grad = grad * inverse.to(grad.device).astype(grad.dtype)
+                    found = every(isfinite(grad))
+                    finite = found if finite is None else finite & found.to(finite.device)
+            skip = asarray(False, dtype=bool_) if finite is None else ~finite
+        self._unscaled = (*self._unscaled, (optimizer, skip, False))
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """``optimizer.step()`` where all gradients are finite, after unscaling them where that was not done.

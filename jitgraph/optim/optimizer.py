@@ -262,7 +262,13 @@ def _follow(parameter: Tensor, state: Mapping[str, Any]) -> None:
     The values are the same, so a trace, in which this happens before it reads them, has nothing to undo.
     """
     there = parameter._value
-    for tensor in state.values():
+    if isinstance(there, COMPUTED):
+        bring(state.values(), there.device)
+
+
+def bring(tensors: Iterable[Tensor], device: str) -> None:
+    """Put what tensors hold on a device, which is no change of their values."""
+    for tensor in tensors:
         value = tensor._value
-        if isinstance(value, COMPUTED) and isinstance(there, COMPUTED) and value.device != there.device:
-            tensor._value = placement.copied(value, there.device)
+        if isinstance(value, COMPUTED) and value.device != device:
+            tensor._value = placement.copied(value, device)

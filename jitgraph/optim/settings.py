@@ -8,9 +8,17 @@ from typing import Any, Final
 from jitgraph.errors import JitgraphError
 from jitgraph.tracing.host import host_float
 
-_NOT_NEGATIVE: Final = ("lr", "eps", "weight_decay", "momentum", "lr_decay", "initial_accumulator_value")
+_NOT_NEGATIVE: Final = (
+    "lr",
+    "eps",
+    "weight_decay",
+    "momentum",
+    "lr_decay",
+    "initial_accumulator_value",
+    "momentum_decay",
+)
 _BELOW_ONE: Final = ("beta1", "beta2", "eta_minus")
-_FRACTIONS: Final = ("alpha", "rho")
+_FRACTIONS: Final = ("rho",)
 
 
 def require_in_range(settings: Mapping[str, Any]) -> None:

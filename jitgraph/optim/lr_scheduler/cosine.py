@@ -27,15 +27,14 @@ class CosineAnnealingLR(LRScheduler):
         """The rates of the epoch before, moved along the cosine."""
         if self._is_initial:
             return self._rates()
-        text = (
-            "lr + rise if (epoch - 1 - span) % (2 * span) == 0 else "
-            "(1.0 + math.cos(turn * epoch)) / (1.0 + math.cos(turn * (epoch - 1))) * (lr - least) + least"
-        )
         turn = math.pi / self.T_max
-        numbers = {"turn": turn, "span": self.T_max, "epoch": self.last_epoch, "least": self.eta_min}
+        numbers = {"turn": turn, "span": self.T_max, "epoch": self.last_epoch}
+        rises = host_formula("1.0 if (epoch - 1 - span) % (2 * span) == 0 else 0.0", **numbers)  # at 0 / 0
+        ratio = "(1.0 + math.cos(turn * epoch)) / (1.0 + math.cos(turn * (epoch - 1)))"
+        share = host_formula(f"1.0 if (epoch - 1 - span) % (2 * span) == 0 else {ratio}", **numbers)
         first = (1.0 - math.cos(turn)) / 2.0
         return [
-            host_formula(text, lr=rate, rise=(base - self.eta_min) * first, **numbers)
+            (rate - self.eta_min) * share + (self.eta_min + rises * ((base - self.eta_min) * first))
             for rate, base in zip(self._rates(), self.base_lrs, strict=True)
         ]
 

@@ -60,23 +60,22 @@ class MultiStepLR(_Decay):
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         self.milestones, self.gamma = Counter(milestones), float(gamma)
-        self._places = tuple(sorted(self.milestones.elements()))
         super().__init__(optimizer, last_epoch)
 
     def factor(self) -> Any:
-        return self._power("==")
+        """``gamma`` for each time that the epoch stands among the milestones."""
+        counts = range(1, max(self.milestones.values(), default=0) + 1)
+        often = [[place for place, times in sorted(self.milestones.items()) if times >= count] for count in counts]
+        times = " + ".join(f"(epoch in ({', '.join(map(str, places))},))" for places in often) or "0 * epoch"
+        return host_formula(f"gamma ** ({times})", gamma=self.gamma, epoch=self.last_epoch)
 
     def whole_factor(self) -> Any:
-        return self._power(">=")
-
-    def _power(self, relation: str) -> Any:
-        times = " + ".join(f"(epoch {relation} {place})" for place in self._places) or "0 * epoch"
+        times = " + ".join(f"(epoch >= {place})" for place in sorted(self.milestones.elements())) or "0 * epoch"
         return host_formula(f"gamma ** ({times})", gamma=self.gamma, epoch=self.last_epoch)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         super().load_state_dict(state_dict)
         self.milestones = Counter(self.milestones)
-        self._places = tuple(sorted(self.milestones.elements()))
 
 
 class ConstantLR(_Decay):

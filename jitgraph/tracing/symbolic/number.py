@@ -37,7 +37,7 @@ from jitgraph.tracing.symbolic.assumptions import literal
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
 
-_LONGEST: Final = 1000  # characters of an expression; a longer one is held to its value
+_LONGEST: Final = 2000  # characters of an expression; a longer one is held to its value
 _NAMES: Final = re.compile(r"\b[a-z]\w*")  # of a formula
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
 _PLAIN: Final = frozenset({int, float, bool})
@@ -276,8 +276,11 @@ class SymbolicNumber:
 
     # --- arithmetic that stays open ---------------------------------------------------------------------------------
 
-    def _apply(self, form: str, function: Callable[..., Any], *operands: Any) -> Any:
-        """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand."""
+    def _apply(self, form: str, function: Callable[..., Any], *operands: Any, asks: bool = True) -> Any:
+        """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand.
+
+        Without ``asks`` the kind of its result is known to be the same for all numbers of these kinds.
+        """
         if not self.is_live:
             return function(*map(resolved, operands))
         if any(type(x) not in _PLAIN and not (type(x) is SymbolicNumber and x.is_live) for x in operands):
@@ -301,7 +304,7 @@ class SymbolicNumber:
         if type(result) not in (int, float):
             return function(*_held(operands))
         made = SymbolicNumber(self.numbers, type(result), result, f"({text})", made=(function, operands))
-        if not self.numbers.portable or kind is int:
+        if asks and (not self.numbers.portable or kind is int):
             made._ask_whether_there_is_one(function, operands, text)
         return made
 
@@ -346,10 +349,13 @@ class SymbolicNumber:
         return self._apply(f"math.{name}({{}})", getattr(math, name), self)
 
     def formula(self, text: str, function: Callable[..., Any], numbers: Mapping[str, Any]) -> Any:
-        """``function(*numbers)``, as an expression; ``text`` is that of the function, over the numbers' names."""
+        """``function(*numbers)``, as an expression; ``text`` is that of the function, over the numbers' names.
+
+        Its kind is that of its first value: a formula of the package gives ints alone or floats alone.
+        """
         places = {name: str(place) for place, name in enumerate(numbers)}
         form = _NAMES.sub(lambda found: f"{{{places[found[0]]}}}" if found[0] in places else found[0], text)
-        return self._apply(form, function, *numbers.values())
+        return self._apply(form, function, *numbers.values(), asks=False)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

@@ -130,3 +130,33 @@ def test_rates_that_a_traced_function_changes_itself() -> None:
         step()
     assert step.cache_info().misses == 1 and optimizer.param_groups[0]["lr"] == 0.0625
     np.testing.assert_allclose(p.detach().numpy(), np.full(2, 1 - 1 - 0.5 - 0.25 - 0.125))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_eager_steps_give_a_traces_bits(dtype: str) -> None:
+    cases = [case for case in optimizer_cases.CASES if case.untraced is None]
+    start = np.random.default_rng(1).normal(size=(3, 37)).astype(np.float32)
+
+    def run(traced: bool) -> list[tuple[str, np.ndarray]]:
+        groups = [[jg.nn.Parameter(jg.asarray(x).astype(dtype)) for x in (start, start[0].copy())] for _ in cases]
+        groups = [[*group, jg.nn.Parameter(group[1].detach()[0])] for group in groups]
+        optimizers = [case.make(jg, group) for case, group in zip(cases, groups, strict=True)]
+
+        def step() -> None:
+            for group, optimizer in zip(groups, optimizers, strict=True):
+                for p in group:
+                    p.grad = jg.cos(p.detach())
+                optimizer.step()
+
+        call = jg.trace(step) if traced else step
+        for _ in range(6):
+            call()
+        found = []
+        for case, group, optimizer in zip(cases, groups, optimizers, strict=True):
+            found += [(case.name, p.detach().numpy()) for p in group]
+            found += [(f"{case.name} {k}", v.numpy()) for state in optimizer.state for k, v in state.items()]
+        return found
+
+    for (name, mine), (_, theirs) in zip(run(False), run(True), strict=True):
+        np.testing.assert_array_equal(mine, theirs, err_msg=name)
+        assert np.isfinite(mine.astype(np.float64)).all(), name

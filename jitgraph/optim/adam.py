@@ -73,7 +73,9 @@ class Adam(Optimizer):
                 parameter *= 1.0 - setting["lr"] * setting["weight_decay"]
             else:
                 grad = grad + setting["weight_decay"] * parameter
-        if "max_exp_avg_sq" in state:
+        if setting["amsgrad"]:
+            if "max_exp_avg_sq" not in state:
+                self._complete(state, parameter, setting.group)
             _step_by_maximum(parameter, grad, state, setting)
             return
         handles = (parameter, state["exp_avg"], state["exp_avg_sq"], state["step"])

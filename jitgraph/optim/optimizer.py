@@ -16,7 +16,8 @@ from jitgraph import dtypes
 from jitgraph.autograd import enable_grad, no_grad
 from jitgraph.eager import placement
 from jitgraph.eager.handle import COMPUTED
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.ir import context
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.settings import Setting, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -95,6 +96,28 @@ class Optimizer:
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter, rebinding it and its state."""
         raise NotImplementedError
+
+    def add_missing_state(self) -> None:
+        """Make the state of settings that were switched on after the optimiser was made, such as a momentum.
+
+        Eager steps do so by themselves; before a traced step it has to be there.
+        """
+        states = iter(self.state)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self._complete(next(states), parameter, group)
+
+    def _complete(self, state: dict[str, Any], parameter: Parameter, group: Mapping[str, Any]) -> None:
+        made = self.initial_state(parameter, group)
+        if made.keys() <= state.keys():
+            return
+        if context.current().trace is not None:
+            raise TraceError(
+                f"a setting of {type(self).__name__} that needs state of its own ({', '.join(sorted(made))}) was "
+                "switched on after the optimiser was made",
+                hint="call optimizer.add_missing_state() before the traced step",
+            )
+        state.update({name: value for name, value in made.items() if name not in state})
 
     def _parameters(self) -> Iterator[Parameter]:
         for group in self.param_groups:
@@ -214,6 +237,7 @@ class Optimizer:
             tensor._rebind(wrap(value).to(tensor.device).value)
         for group, own in zip(self.param_groups, settings, strict=True):
             group.update(own)
+        self.add_missing_state()
 
     def _loaded(
         self, number: int, own: dict[str, Any], saved: Mapping[str, Any], given: bool

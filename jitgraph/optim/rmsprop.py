@@ -65,6 +65,10 @@ class RMSprop(Optimizer):
         """One step for one parameter."""
         if not setting.is_zero("weight_decay"):
             grad = grad + setting["weight_decay"] * parameter
+        if (setting["centered"] and "grad_avg" not in state) or (
+            "momentum_buffer" not in state and not setting.is_zero("momentum")
+        ):
+            self._complete(state, parameter, setting.group)
         alpha, square, step = setting["alpha"], state["square_avg"], state["step"]
         step += 1
         square *= alpha

@@ -68,6 +68,8 @@ class SGD(Optimizer):
         """One step for one parameter."""
         if not setting.is_zero("weight_decay"):
             grad = grad + setting["weight_decay"] * parameter
+        if not state and not setting.is_zero("momentum"):
+            self._complete(state, parameter, setting.group)
         if state:
             buffer, step = state["momentum_buffer"], state["step"]
             buffer *= setting["momentum"]

@@ -257,3 +257,26 @@ def test_a_small_model_learns() -> None:
     assert jg.nn.utils.clip_grad_norm_(model.parameters(), 1e-3).item() > 0
     norm = np.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
     assert norm <= 1e-3 * (1 + 1e-5)
+
+
+def test_settings_may_be_switched_on_later() -> None:
+    """As in PyTorch, state that they need begins then; a traced step wants it to be there."""
+    p = jg.nn.Parameter(START)
+    optimizer = jg.optim.SGD([p], lr=1.0)
+    p.grad = jg.asarray(GRADIENTS[0])
+    step = jg.trace(optimizer.step)
+    step()
+    optimizer.param_groups[0]["momentum"] = 0.5
+    with pytest.raises(jg.TraceError, match=r"needs state of its own \(momentum_buffer, step\)"):
+        step()
+    optimizer.add_missing_state()
+    step()
+    optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), START - 3.5 * GRADIENTS[0])
+    adam = jg.optim.Adam([p])
+    adam.param_groups[0]["amsgrad"] = True
+    adam.step()
+    assert "max_exp_avg_sq" in adam.state_dict()["state"][0]
+    cycled = jg.optim.SGD([p], lr=1.0)  # without a momentum, until the schedule sets it
+    jg.optim.lr_scheduler.OneCycleLR(cycled, max_lr=0.1, total_steps=5)
+    assert cycled.param_groups[0]["momentum"] == 0.95 and "momentum_buffer" in cycled.state[0]

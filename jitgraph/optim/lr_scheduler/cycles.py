@@ -59,7 +59,8 @@ class CyclicLR(LRScheduler):
             self.base_momentums = for_groups("base_momentum", base_momentum, optimizer)
             self.max_momentums = for_groups("max_momentum", max_momentum, optimizer)
             for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True):
-                group.update(base_momentum=low, max_momentum=high)
+                group.update({"base_momentum": low, "max_momentum": high, self._momentum: high})
+            optimizer.add_missing_state()
         self._lower = lower
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lower
@@ -148,7 +149,8 @@ class OneCycleLR(LRScheduler):
             highs = for_groups("max_momentum", max_momentum, optimizer)
             if last_epoch == -1:
                 for group, low, high in zip(optimizer.param_groups, lows, highs, strict=True):
-                    group.update(base_momentum=low, max_momentum=high)
+                    group.update({"base_momentum": low, "max_momentum": high, self._momentum: high})
+                optimizer.add_missing_state()
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:

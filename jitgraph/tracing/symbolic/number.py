@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,7 @@ from jitgraph.tracing.symbolic.arithmetic import (
     NEVER_RAISE,
     OF_GRAPHS,
     OF_SIZES,
+    form_of,
     kind_of,
 )
 from jitgraph.tracing.symbolic.assumptions import literal
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
 
 _LONGEST: Final = 2000  # characters of an expression; a longer one is held to its value
-_NAMES: Final = re.compile(r"\b[a-z]\w*")  # of a formula
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
 _PLAIN: Final = frozenset({int, float, bool})
 _NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
@@ -349,13 +348,8 @@ class SymbolicNumber:
         return self._apply(f"math.{name}({{}})", getattr(math, name), self)
 
     def formula(self, text: str, function: Callable[..., Any], numbers: Mapping[str, Any]) -> Any:
-        """``function(*numbers)``, as an expression; ``text`` is that of the function, over the numbers' names.
-
-        Its kind is that of its first value: a formula of the package gives ints alone or floats alone.
-        """
-        places = {name: str(place) for place, name in enumerate(numbers)}
-        form = _NAMES.sub(lambda found: f"{{{places[found[0]]}}}" if found[0] in places else found[0], text)
-        return self._apply(form, function, *numbers.values(), asks=False)
+        """``function(*numbers)``, as an expression; ``text`` is that of the function, over the numbers' names."""
+        return self._apply(form_of(text, tuple(numbers)), function, *numbers.values(), asks=False)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

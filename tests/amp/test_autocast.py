@@ -145,6 +145,23 @@ def test_loops_branches_and_transforms_are_cast() -> None:
 
 
 @pytest.mark.parametrize("traced", [False, True])
+def test_a_carry_keeps_its_dtype(traced: bool) -> None:
+    """What a product makes of it is cast back, as a loop has one dtype for it; an error would be the other way out."""
+    x = jg.asarray(X)
+
+    def f(x: Any) -> Any:
+        last, _ = jg.scan(lambda carry, row: (jg.tanh(carry @ x), row), x[0], x)
+        low, _ = jg.scan(lambda carry, row: (carry * jg.exp(carry), row), x[0].astype(jg.bfloat16), x)
+        _, looped = jg.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] @ x), (jg.asarray(0), x[0]))
+        return last, low, looped
+
+    with jg.amp.autocast("cpu"):
+        assert [y.dtype for y in (jg.trace(f) if traced else f)(x)] == [jg.float32, jg.bfloat16, jg.float32]
+    with pytest.raises(jg.ShapeError, match=r"starts as f32\[4\] and becomes bf16\[4\]"):
+        jg.scan(lambda carry, row: (carry.astype(jg.bfloat16), row), x[0], x)
+
+
+@pytest.mark.parametrize("traced", [False, True])
 def test_gradients_arrive_in_the_dtypes_of_parameters(traced: bool) -> None:
     model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.LayerNorm(8), jg.nn.GELU(), jg.nn.Linear(8, 4))
 

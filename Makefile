@@ -20,6 +20,7 @@ nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda tests/cuda
 	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native tests/eager/dispatch
 	$(BIN)/python -m tests.fuzz --files 20000
+	AMP_MODELS=all $(BIN)/python -m pytest -q tests/amp
 	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py
 	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/tracing/script/test_script_programs.py
 	CAPTURE_PROGRAMS=5000 $(BIN)/python -m pytest -q -n 2 tests/tracing/capture/test_capture_programs.py

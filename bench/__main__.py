@@ -14,6 +14,7 @@ NAMES = (
     "matmul",
     "kernels",
     "digits_step",
+    "amp",
     "eager",
     "functions",
     "calls",

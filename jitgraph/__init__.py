@@ -25,6 +25,7 @@ __array_api_version__: Final = "2024.12"
 
 _SUBMODULES: Final = frozenset(
     [
+        "amp",
         "autograd",
         "cache",
         "codegen",
@@ -56,6 +57,7 @@ _SUBMODULES: Final = frozenset(
 
 _PUBLIC_SUBMODULES: Final = (
     *(
+        "amp",
         "autograd",
         "cache",
         "cuda",

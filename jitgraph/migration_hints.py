@@ -26,7 +26,7 @@ MODULE: Final[Mapping[str, str]] = {
     "Module": "jg.nn.Module",
     "Variable": "jg.asarray(data, requires_grad=True)",
     "cat": "jg.concat",
-    "autocast": "x.astype(jg.bfloat16) where it pays",
+    "autocast": "jg.amp.autocast(device_type)",
     "compile": _COMPILE,
     "cross": "products of slices: x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1] and so on",
     "device": _DEVICE,
@@ -217,8 +217,14 @@ NN: Final[Mapping[str, str]] = {
     "parameter": "jg.nn.Parameter",
 }
 
+OPTIM: Final[Mapping[str, str]] = {
+    "SparseAdam": "jg.optim.Adam: gradients are never sparse here",
+    "Muon": "jg.optim.AdamW",
+    "EMA": "jg.optim.swa_utils.AveragedModel with get_ema_avg_fn(decay)",
+    "LRScheduler": "jg.optim.lr_scheduler.LRScheduler",
+}
+
 PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later versions bring, and what serves until then
-    "amp": "cast with x.astype(jg.bfloat16)",
     **dict.fromkeys(
         ("save_checkpoint", "load_checkpoint"),
         "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",

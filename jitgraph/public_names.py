@@ -1,5 +1,6 @@
 """The names of ``jitgraph`` as imports, for type checkers; at run time the package loads each when it is first used."""
 
+from jitgraph import amp as amp
 from jitgraph import autograd as autograd
 from jitgraph import cache as cache
 from jitgraph import cuda as cuda

@@ -34,6 +34,10 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
+        if now.autocast is not None:
+            from jitgraph.eager import autocasting  # here, as few programs need it
+
+            return autocasting.emit(self, op, inputs, attrs, regions)
         rule = outputs = None
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None

@@ -134,7 +134,7 @@ def sweep(
                 known = slots.get(value.output)
                 slots[value.output] = cotangent if known is None else _sum(known, cotangent)
 
-    with context.using(grad_enabled=create_graph, sweeping=True):
+    with context.using(grad_enabled=create_graph, sweeping=True, autocast=None):
         accumulate(outputs, cotangents if create_graph else [cotangent.recorded(None) for cotangent in cotangents])
         visited: list[Record] = []
         while heap:

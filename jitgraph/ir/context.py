@@ -47,8 +47,9 @@ class _NoEmitter:
 class Context:
     """The state of the surroundings: who applies ops, what is assumed of sizes, gradient and anomaly modes.
 
-    ``autocast`` is the dtype that products are cast to, ``device`` and ``random`` are the default device's name and the
-    handle of the random state where a program set its own. ``sweeping``: a tape is being walked backward just now.
+    ``autocast`` is the 16-bit dtype in which products run (``eager/autocasting.py``), ``device`` and ``random`` are the
+    default device's name and the handle of the random state where a program set its own. ``sweeping``: a tape is being
+    walked backward just now.
     """
 
     emitter: Emitter = _NoEmitter()

@@ -46,6 +46,8 @@ Trait: TypeAlias = Literal[
     "one_kernel",  # its region becomes one kernel and is not inlined
     "ruled_by_region",  # a composite whose vjp takes its ``regions`` beside the attributes
     "recomputed",  # a composite whose region runs once more where it is differentiated
+    "autocast_low",  # under autocast it runs in the low precision
+    "autocast_wide",  # under autocast it runs in float32
     "implicit",  # recorded where eager code may do without it: constants, conversions
 ]
 OpenShape: TypeAlias = "tuple[int | str, ...]"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph.dtypes import DType
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
 from jitgraph.ops.bits import bitwise_and
@@ -29,13 +29,16 @@ def _activation(
     accepts: frozenset[DType] = rules.FLOATS,
     domain: Domain = _SMOOTH,
     onnx: str | None = None,
+    traits: tuple[Trait, ...] = (),
     doc: str,
 ) -> Op:
     def samples(dtype: DType) -> Sequence[Sample]:
         plain = elementwise_samples(name, 1, accepts, domain=domain)(dtype)
         return [Sample(sample.inputs, each, differentiable=sample.differentiable) for each in attrs for sample in plain]
 
-    return composite(name, body, vjp=vjp, samples=samples, onnx=onnx, in_float32=True, traits=["pointwise"], doc=doc)
+    return composite(
+        name, body, vjp=vjp, samples=samples, onnx=onnx, in_float32=True, traits=["pointwise", *traits], doc=doc
+    )
 
 
 def _one(x: Any) -> Any:
@@ -46,13 +49,28 @@ def _scaled(x: Any, factor: float) -> Any:
     return mul(x, full_like(factor, x))
 
 
-square: Op = _activation("square", lambda x: mul(x, x), accepts=rules.NUMBERS, doc="x * x.")
+square: Op = _activation("square", lambda x: mul(x, x), accepts=rules.NUMBERS, traits=("autocast_wide",), doc="x * x.")
 reciprocal: Op = _activation(
-    "reciprocal", lambda x: div(_one(x), x), domain=(0.4, 3.0), onnx="Reciprocal", doc="1 / x."
+    "reciprocal",
+    lambda x: div(_one(x), x),
+    domain=(0.4, 3.0),
+    onnx="Reciprocal",
+    traits=("autocast_wide",),
+    doc="1 / x.",
 )
-log2: Op = _activation("log2", lambda x: _scaled(log(x), 1 / math.log(2)), domain=(0.3, 3.0), doc="log(x) / log(2).")
+log2: Op = _activation(
+    "log2",
+    lambda x: _scaled(log(x), 1 / math.log(2)),
+    domain=(0.3, 3.0),
+    traits=("autocast_wide",),
+    doc="log(x) / log(2).",
+)
 log10: Op = _activation(
-    "log10", lambda x: _scaled(log(x), 1 / math.log(10)), domain=(0.3, 3.0), doc="log(x) / log(10)."
+    "log10",
+    lambda x: _scaled(log(x), 1 / math.log(10)),
+    domain=(0.3, 3.0),
+    traits=("autocast_wide",),
+    doc="log(x) / log(10).",
 )
 relu: Op = _activation(
     "relu",
@@ -74,6 +92,7 @@ softplus: Op = _activation(
     lambda x: add(maximum(x, zeros_like(x)), log1p(exp(neg(abs(x))))),
     vjp=lambda ct, out, x: (mul(ct, sigmoid(x)),),
     onnx="Softplus",
+    traits=("autocast_wide",),
     doc="log(1 + exp(x)), without overflow.",
 )
 log_sigmoid: Op = _activation(

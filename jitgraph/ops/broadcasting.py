@@ -92,7 +92,7 @@ reduce_sum: Op = reduce_over(
     ),
     accepts=rules.LINEAR,
     vjp=lambda ct, out, x, *, axes: (restore(ct, x.type, axes),),
-    traits=["planewise"],
+    traits=["planewise", "autocast_wide"],
     onnx="ReduceSum",
     doc="The sum over axes, in the operand's dtype; integers wrap.",
 )

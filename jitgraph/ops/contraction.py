@@ -153,4 +153,5 @@ dot: Op = Op(
         ),
     ),
     doc="The sum over contracted axis pairs of the product, for each index of batch and free axes.",
+    traits=frozenset({"autocast_low"}),
 )

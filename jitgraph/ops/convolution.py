@@ -218,4 +218,5 @@ conv: Op = Op(
         ],
     ),
     doc="The convolution of x[N, C, *S] with w[O, C / groups, *K].",
+    traits=frozenset({"autocast_low"}),
 )

@@ -185,7 +185,7 @@ cumsum: Op = _cumulative(
     combine=lambda s, x, y: s.add(x, y),
     rounds=True,
     accepts=rules.LINEAR,
-    traits=["planewise"],
+    traits=["planewise", "autocast_wide"],
     vjp=lambda ct, out, x, *, axis: (reversed_cumsum(ct, axis),),
     onnx="CumSum",
     doc="Sums of elements 0 .. i; those of floats have an order.",
@@ -196,6 +196,7 @@ cumprod: Op = _cumulative(
     init=lambda dtype: dtype.type(1).item(),
     combine=lambda s, x, y: s.mul(x, y),
     rounds=True,
+    traits=["autocast_wide"],
     vjp=_cumprod_vjp,
     doc="Products of elements 0 .. i; those of floats have an order.",
 )

@@ -200,6 +200,7 @@ attention: Op = composite(
     lowering="attention",
     is_whole=lambda q, k, v, *rest, dropout, **attrs: _is_whole(q, v, dropout),
     doc="softmax(q[..., L, E] k[..., S, E]' scale + mask[..., L, S]) v[..., S, V], and the logs of the rows' sums.",
+    traits=["autocast_low"],
 )
 attention_gradient: Op = composite(
     "attention_gradient",

@@ -46,6 +46,7 @@ linear: Op = composite(
     ),
     onnx="Gemm",
     doc="x[..., in] @ weight[out, in].T, plus bias[out] where it is given.",
+    traits=["autocast_low"],
 )
 
 
@@ -82,6 +83,7 @@ conv_nd: Op = composite(
     ),
     onnx="Conv",
     doc="conv of x[N, C, *S] with weight[O, C / groups, *K], plus bias[O] where it is given.",
+    traits=["autocast_low"],
 )
 embedding: Op = composite(
     "embedding",

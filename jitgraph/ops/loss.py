@@ -157,6 +157,7 @@ nll_loss: Op = composite(
     onnx="NegativeLogLikelihoodLoss",
     in_float32=True,
     doc="-scores[n, labels[n]] for log probabilities scores[N, C, ...] and int64 labels[N, ...].",
+    traits=["autocast_wide"],
 )
 cross_entropy: Op = composite(
     "cross_entropy",
@@ -166,6 +167,7 @@ cross_entropy: Op = composite(
     onnx="SoftmaxCrossEntropyLoss",
     in_float32=True,
     doc="nll_loss of log_softmax(logits[N, C, ...]) along axis 1; label_smoothing mixes in the uniform target.",
+    traits=["autocast_wide"],
 )
 
 
@@ -188,6 +190,7 @@ def _elementwise_loss(name: str, distance: Callable[[Any, Any], Any], doc: str) 
             ],
         ),
         in_float32=True,
+        traits=["autocast_wide"],
         doc=doc,
     )
 

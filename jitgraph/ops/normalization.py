@@ -91,6 +91,7 @@ layer_norm: Op = composite(
     onnx="LayerNormalization",
     in_float32=True,
     doc="x standardised over its last num_axes axes (biased variance plus eps), times weight plus bias.",
+    traits=["autocast_wide"],
 )
 
 
@@ -115,6 +116,7 @@ batch_norm: Op = composite(
     onnx="BatchNormalization",
     in_float32=True,
     doc="x[N, C, ...] standardised by the given mean[C] and var[C] (plus eps), times weight[C] plus bias[C].",
+    traits=["autocast_wide"],
 )
 batch_norm_train: Op = composite(
     "batch_norm_train",
@@ -122,4 +124,5 @@ batch_norm_train: Op = composite(
     samples=_batch_samples(False),
     in_float32=True,
     doc="batch_norm by the batch's own statistics over all axes but 1: (y, mean[C], biased var[C]).",
+    traits=["autocast_wide"],
 )

@@ -72,6 +72,7 @@ reduce_prod: Op = reduce_over(
     accepts=rules.NUMBERS,
     vjp=_prod_vjp,
     onnx="ReduceProd",
+    traits=["autocast_wide"],
     doc="The product over axes; its gradient is right at zeros.",
 )
 reduce_max: Op = reduce_over(

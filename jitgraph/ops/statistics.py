@@ -191,6 +191,7 @@ softmax: Op = composite(
     onnx="Softmax",
     in_float32=True,
     doc="exp(x) / sum(exp(x)) along axis, the greatest element subtracted first.",
+    traits=["autocast_wide"],
 )
 masked_softmax: Op = composite(
     "masked_softmax",
@@ -200,6 +201,7 @@ masked_softmax: Op = composite(
     samples=_along_axis("masked_softmax"),
     in_float32=True,
     doc="softmax, and 0 for a row of -inf alone: the weights of attention, where nothing may be seen.",
+    traits=["autocast_wide"],
 )
 log_softmax: Op = composite(
     "log_softmax",
@@ -210,4 +212,5 @@ log_softmax: Op = composite(
     onnx="LogSoftmax",
     in_float32=True,
     doc="log(softmax(x)) along axis, the greatest element subtracted first.",
+    traits=["autocast_wide"],
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.ir.op import Op
+from jitgraph.ir.op import Op, Trait
 from jitgraph.ops import inverse_erf as _inverse
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
@@ -18,6 +18,8 @@ from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import elementwise
 from jitgraph.ops.numeric import each
 from jitgraph.ops.sampling import Domain
+
+_WIDE: Final[tuple[Trait, ...]] = ("autocast_wide",)
 
 
 def _function(
@@ -29,6 +31,7 @@ def _function(
     domain: Domain = (-2.0, 2.0),
     scalar: Callable[..., Any] | None = None,
     arity: int = 1,
+    traits: tuple[Trait, ...] = (),
     doc: str,
 ) -> Op:
     return elementwise(
@@ -37,7 +40,7 @@ def _function(
         arity=arity,
         accepts=rules.FLOATS,
         scalar=scalar or (lambda s, *x: s.call(name, *x)),
-        traits=() if scalar else ("approximated",),
+        traits=traits if scalar else ("approximated", *traits),
         vjp=vjp,
         onnx=onnx,
         domain=domain,
@@ -57,10 +60,14 @@ def _one_minus_square(x: Any) -> Any:
     return sub(full_like(1.0, x), mul(x, x))
 
 
-exp: Op = _function("exp", np.exp, lambda ct, out, x: (mul(ct, out),), onnx="Exp", doc="e to the x.")
+exp: Op = _function("exp", np.exp, lambda ct, out, x: (mul(ct, out),), traits=_WIDE, onnx="Exp", doc="e to the x.")
 exp2: Op = _function("exp2", np.exp2, lambda ct, out, x: (_scaled(mul(ct, out), math.log(2.0)),), doc="2 to the x.")
 expm1: Op = _function(
-    "expm1", np.expm1, lambda ct, out, x: (mul(ct, add(out, full_like(1.0, out))),), doc="exp(x) - 1, exact near 0."
+    "expm1",
+    np.expm1,
+    lambda ct, out, x: (mul(ct, add(out, full_like(1.0, out))),),
+    traits=_WIDE,
+    doc="exp(x) - 1, exact near 0.",
 )
 log: Op = _function(
     "log",
@@ -68,6 +75,7 @@ log: Op = _function(
     lambda ct, out, x: (div(ct, x),),
     onnx="Log",
     domain=(0.3, 3.0),
+    traits=_WIDE,
     doc="The natural logarithm; -inf at 0, NaN below.",
 )
 log1p: Op = _function(
@@ -75,6 +83,7 @@ log1p: Op = _function(
     np.log1p,
     lambda ct, out, x: (div(ct, add(x, full_like(1.0, x))),),
     domain=(-0.7, 2.0),
+    traits=_WIDE,
     doc="log(1 + x), exact near 0.",
 )
 sqrt: Op = _function(
@@ -92,6 +101,7 @@ rsqrt: Op = _function(
     lambda ct, out, x: (_scaled(mul(ct, mul(out, mul(out, out))), -0.5),),
     domain=(0.3, 3.0),
     scalar=lambda s, x: s.div(s.const(1.0, x.dtype), s.sqrt(x)),
+    traits=_WIDE,
     doc="1 / sqrt(x), each step rounded.",
 )
 sin: Op = _function("sin", np.sin, lambda ct, out, x: (mul(ct, cos(x)),), onnx="Sin", doc="The sine of x in radians.")
@@ -104,6 +114,7 @@ tan: Op = _function(
     lambda ct, out, x: (mul(ct, _one_plus_square(out)),),
     onnx="Tan",
     domain=(-1.2, 1.2),
+    traits=_WIDE,
     doc="The tangent of x in radians.",
 )
 asin: Op = _function(
@@ -112,6 +123,7 @@ asin: Op = _function(
     lambda ct, out, x: (mul(ct, rsqrt(_one_minus_square(x))),),
     onnx="Asin",
     domain=(-0.9, 0.9),
+    traits=_WIDE,
     doc="The inverse sine, in -pi/2 .. pi/2.",
 )
 acos: Op = _function(
@@ -120,6 +132,7 @@ acos: Op = _function(
     lambda ct, out, x: (neg(mul(ct, rsqrt(_one_minus_square(x)))),),
     onnx="Acos",
     domain=(-0.9, 0.9),
+    traits=_WIDE,
     doc="The inverse cosine, in 0 .. pi.",
 )
 atan: Op = _function(
@@ -129,8 +142,12 @@ atan: Op = _function(
     onnx="Atan",
     doc="The inverse tangent, in -pi/2 .. pi/2.",
 )
-sinh: Op = _function("sinh", np.sinh, lambda ct, out, x: (mul(ct, cosh(x)),), onnx="Sinh", doc="The hyperbolic sine.")
-cosh: Op = _function("cosh", np.cosh, lambda ct, out, x: (mul(ct, sinh(x)),), onnx="Cosh", doc="The hyperbolic cosine.")
+sinh: Op = _function(
+    "sinh", np.sinh, lambda ct, out, x: (mul(ct, cosh(x)),), traits=_WIDE, onnx="Sinh", doc="The hyperbolic sine."
+)
+cosh: Op = _function(
+    "cosh", np.cosh, lambda ct, out, x: (mul(ct, sinh(x)),), traits=_WIDE, onnx="Cosh", doc="The hyperbolic cosine."
+)
 asinh: Op = _function(
     "asinh",
     np.arcsinh,
@@ -179,6 +196,7 @@ erfinv: Op = _function(
     each(_inverse.erfinv),
     lambda ct, out, x: (mul(_scaled(ct, math.sqrt(math.pi) / 2.0), exp(mul(out, out))),),
     domain=(-0.9, 0.9),
+    traits=_WIDE,
     doc="The inverse of erf; infinite at -1 and 1, NaN beyond.",
 )
 
@@ -224,6 +242,7 @@ pow: Op = _function(
     arity=2,
     onnx="Pow",
     domain=(0.3, 2.0),
+    traits=_WIDE,
     doc="x to the y; 1 where y is 0, NaN for a negative x with a fractional y.",
 )
 atan2: Op = _function(

@@ -1,9 +1,45 @@
-"""Optimisers and learning rate schedules."""
+"""Optimisers and learning rate schedules, in PyTorch's names."""
 
-from jitgraph.optim import lr_scheduler
+from typing import Any
+
+from jitgraph import migration_hints
+from jitgraph.optim import lr_scheduler, swa_utils
+from jitgraph.optim.adadelta import Adadelta
+from jitgraph.optim.adafactor import Adafactor
+from jitgraph.optim.adagrad import Adagrad
 from jitgraph.optim.adam import Adam, AdamW
+from jitgraph.optim.adamax import Adamax
+from jitgraph.optim.asgd import ASGD
+from jitgraph.optim.lbfgs import LBFGS
+from jitgraph.optim.lion import Lion
+from jitgraph.optim.nadam import NAdam
 from jitgraph.optim.optimizer import Optimizer
+from jitgraph.optim.radam import RAdam
 from jitgraph.optim.rmsprop import RMSprop
+from jitgraph.optim.rprop import Rprop
 from jitgraph.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lion",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "lr_scheduler",
+    "swa_utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    hint = migration_hints.advice(name, migration_hints.OPTIM)
+    raise AttributeError(f"module 'jitgraph.optim' has no attribute {name!r}{hint}")

@@ -1,24 +1,27 @@
 """What optimisers share: parameter groups, state made at construction, saving and loading.
 
 State (moments, counts) consists of tensors made when the optimiser is made, so that a traced step has the same inputs
-on its first call as on every later one.
+on its first call as on every later one. Settings are floats of their own in each group (``beta1`` and ``beta2`` for
+PyTorch's ``betas``), so that each may change from call to call of a trace; state dicts have PyTorch's names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from jitgraph.autograd import no_grad
+from jitgraph import dtypes
+from jitgraph.autograd import enable_grad, no_grad
 from jitgraph.eager import placement
 from jitgraph.eager.handle import COMPUTED
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.ir import context
 from jitgraph.nn.module import Parameter
+from jitgraph.optim.settings import Setting, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import zeros_like
-from jitgraph.tracing.host import host_float
+from jitgraph.tensor.functions.creation import asarray, zeros, zeros_like
 
 
 class Optimizer:
@@ -26,6 +29,12 @@ class Optimizer:
 
     JitgraphError for no parameters, one given twice, results computed from parameters, and settings out of range.
     """
+
+    PAIRS: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """PyTorch's settings that are several numbers, and the names of those numbers here."""
+
+    HIDDEN: ClassVar[tuple[str, ...]] = ()
+    """State that PyTorch's optimiser of this name does not have."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if not isinstance(params, Iterable) or isinstance(params, Tensor | Mapping):
@@ -35,51 +44,80 @@ class Optimizer:
         if not given:
             what = "an optimiser needs at least one parameter"
             raise JitgraphError(f"{what}\n  hint: a generator gives its parameters once; call model.parameters() again")
-        groups = given if isinstance(given[0], dict) else [{"params": given}]
+        self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
-        seen: set[int] = set()
-        for group in groups:
-            members = group["params"]
-            members = [members] if isinstance(members, Tensor) else list(members)
-            for member in members:
-                if not isinstance(member, Tensor):
-                    raise JitgraphError(
-                        f"an optimiser takes parameters, not a {type(member).__name__}\n  hint: model.parameters()"
-                    )
-                if member.requires_grad and not member.is_leaf:
-                    raise JitgraphError(
-                        "an optimiser takes parameters, not results computed from them\n  hint: x.detach(), a new leaf"
-                    )
-                if id(member) in seen:
-                    raise JitgraphError("a parameter is given to the optimiser twice")
-                seen.add(id(member))
-            own = {**group, **self.renamed(group)}
-            floats = {name: float(own[name]) for name in own.keys() & defaults if isinstance(defaults[name], float)}
-            settings = {**defaults, **own, **floats, "params": members}
-            if settings["lr"] < 0:
-                raise JitgraphError(f"the learning rate is {settings['lr']}; it must not be negative")
-            for name in ("eps", "weight_decay", "momentum"):
-                if settings.get(name, 0.0) < 0:
-                    raise JitgraphError(f"{name} is {settings[name]}; it must not be negative")
-            for name in ("beta1", "beta2"):
-                if not 0.0 <= settings.get(name, 0.0) < 1.0:
-                    raise JitgraphError(f"{name} is {settings[name]}; it must lie between 0 and 1, and below 1")
-            self.param_groups.append(settings)
-        self.state: list[dict[str, Tensor]] = [
-            self.initial_state(p, group) for group in self.param_groups for p in group["params"]
-        ]
+        self.state: list[dict[str, Any]] = []
+        self._pre_hooks: tuple[Callable[..., Any], ...] = ()
+        self._post_hooks: tuple[Callable[..., Any], ...] = ()
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
 
-    def renamed(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of a group that go by another name here."""
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Take more parameters, with own settings: ``{"params": [...], "lr": 0.1}``; the errors are the constructor's.
+
+        A function that was traced before is traced anew.
+        """
+        members = param_group["params"]
+        members = [members] if isinstance(members, Tensor) else list(members)
+        known = {id(p) for p in self._parameters()}
+        for member in members:
+            if not isinstance(member, Tensor):
+                raise JitgraphError(
+                    f"an optimiser takes parameters, not a {type(member).__name__}\n  hint: model.parameters()"
+                )
+            if member.requires_grad and not member.is_leaf:
+                raise JitgraphError(
+                    "an optimiser takes parameters, not results computed from them\n  hint: x.detach(), a new leaf"
+                )
+            if id(member) in known:
+                raise JitgraphError("a parameter is given to the optimiser twice")
+            known.add(id(member))
+        settings = {**self.defaults, **self._own_settings(param_group), "params": members}
+        require_in_range(settings)
+        made = [self.initial_state(p, settings) for p in members]
+        self.param_groups.append(settings)
+        self.state.extend(made)
+
+    def _own_settings(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """A group's settings by their names here, as floats where the defaults are."""
+        own = {key: value for key, value in group.items() if key not in self.PAIRS}
+        for theirs, ours in self.PAIRS.items():
+            if theirs in group:
+                own.update(zip(ours, group[theirs], strict=True))
+        for name in own.keys() & self.defaults:
+            if isinstance(self.defaults[name], float) and own[name] is not None:
+                own[name] = float(own[name])
+        return own
+
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The state tensors of one parameter before the first step, for the settings of its group."""
         return {}
 
-    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The state tensors of one parameter before the first step, for the settings of its group."""
-        raise NotImplementedError
-
-    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter, rebinding it and its state."""
         raise NotImplementedError
+
+    def add_missing_state(self) -> None:
+        """Make the state of settings that were switched on after the optimiser was made, such as a momentum.
+
+        Eager steps do so by themselves; before a traced step it has to be there.
+        """
+        states = iter(self.state)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self._complete(next(states), parameter, group)
+
+    def _complete(self, state: dict[str, Any], parameter: Parameter, group: Mapping[str, Any]) -> None:
+        made = self.initial_state(parameter, group)
+        if made.keys() <= state.keys():
+            return
+        if context.current().trace is not None:
+            raise TraceError(
+                f"a setting of {type(self).__name__} that needs state of its own ({', '.join(sorted(made))}) was "
+                "switched on after the optimiser was made",
+                hint="call optimizer.add_missing_state() before the traced step",
+            )
+        state.update({name: value for name, value in made.items() if name not in state})
 
     def _parameters(self) -> Iterator[Parameter]:
         for group in self.param_groups:
@@ -95,82 +133,166 @@ class Optimizer:
         for parameter in self._parameters():
             parameter.grad = None
 
-    def step(self) -> None:
-        """Update every parameter that has a gradient."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; ``closure()``, if given, is called first and its result returned.
+
+        The closure computes the loss and its gradients, with gradients enabled.
+        """
+        for hook in self._pre_hooks:
+            hook(self, (closure,), {})
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        self._step()
+        for hook in self._post_hooks:
+            hook(self, (closure,), {})
+        return loss
+
+    def _step(self) -> None:
         states = iter(self.state)
         with no_grad():
             for group in self.param_groups:
-                setting = Setting(group)
+                setting = Setting(group, self.PAIRS)
                 for parameter in group["params"]:
                     state = next(states)
                     if parameter.grad is not None:
                         _follow(parameter, state)
-                        self.update(parameter, parameter.grad, state, setting)
+                        grad = -parameter.grad if group.get("maximize") else parameter.grad
+                        self.update(parameter, grad, state, setting)
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
+        """Call ``hook(optimizer, args, kwargs)`` before each step; returns a function that takes the hook away."""
+        self._pre_hooks = (*self._pre_hooks, hook)
+
+        def remove() -> None:
+            self._pre_hooks = tuple(h for h in self._pre_hooks if h is not hook)
+
+        return remove
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
+        """Call ``hook(optimizer, args, kwargs)`` after each step; returns a function that takes the hook away."""
+        self._post_hooks = (*self._post_hooks, hook)
+
+        def remove() -> None:
+            self._post_hooks = tuple(h for h in self._post_hooks if h is not hook)
+
+        return remove
+
+    # --- saving and loading ------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """State as NumPy arrays by parameter number, and the groups' settings with parameter numbers."""
+        """State as NumPy arrays by parameter number, and the groups' settings with parameter numbers.
+
+        Structure and names are PyTorch's; a parameter that was never stepped has no state in it.
+        """
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
+        groups = [group for group in self.param_groups for _ in group["params"]]
+        saved = {
+            i: {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in state.items()}
+            for i, (state, group) in enumerate(zip(self.state, groups, strict=True))
+            if not self.is_fresh(state, group)
+        }
         return {
-            "state": {
-                i: {k: np.array(v.detach().cpu().numpy()) for k, v in state.items()}
-                for i, state in enumerate(self.state)
-            },
+            "state": {i: {k: v for k, v in s.items() if k not in self.HIDDEN} for i, s in saved.items()},
             "param_groups": [
-                {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
+                {**self._saved_settings(group), "params": [numbers[id(p)] for p in group["params"]]}
+                for group in self.param_groups
             ],
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state_dict`` gave, for the same parameters in the same groups; all or nothing.
+    def is_fresh(self, state: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
+        """Whether a parameter's state is that before its first step."""
+        return not state or bool(state["step"].item() == 0)
 
-        JitgraphError where it is no state of an optimiser, or of another one.
+    def _saved_settings(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        numbers = {name for names in self.PAIRS.values() for name in names}
+        saved = {name: value for name, value in group.items() if name not in numbers}
+        return {**saved, **{theirs: tuple(group[name] for name in names) for theirs, names in self.PAIRS.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` gave, here or in PyTorch, for the same parameters in the same groups.
+
+        All or nothing; a parameter without state there is as before its first step. JitgraphError where it is no
+        state of an optimiser, or of another one.
         """
         if missing := [key for key in ("state", "param_groups") if key not in state]:
             what = f"this is no state of an optimiser: it has no {missing[0]!r}"
             raise JitgraphError(f"{what}\n  hint: pass what optimizer.state_dict() gave, not a model's")
         groups = state["param_groups"]
-        every = state["state"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
             raise JitgraphError("the saved optimiser has other parameter groups")
-        fresh = []
-        for i, own in enumerate(self.state):
-            saved = every.get(i, every.get(str(i), {}))
-            if saved.keys() != own.keys():
-                raise JitgraphError(f"the saved state of parameter {i} has {sorted(saved)}, not {sorted(own)}")
-            for name, tensor in own.items():
-                array = np.asarray(saved[name])
-                if array.shape != tuple(tensor.shape):
-                    raise JitgraphError(
-                        f"the saved {name} of parameter {i} has shape {array.shape}, not {tensor.shape}"
-                    )
-                fresh.append((tensor, lifting.cast(lifting.value_of(array), tensor.dtype)))
+        settings = [{k: v for k, v in self._own_settings(group).items() if k != "params"} for group in groups]
+        every, numbers = state["state"], [number for group in groups for number in group["params"]]
+        owners = [
+            (p, {**group, **own})
+            for group, own in zip(self.param_groups, settings, strict=True)
+            for p in group["params"]
+        ]
+        fresh: list[tuple[Tensor, Any]] = []
+        for number, own, (parameter, group) in zip(numbers, self.state, owners, strict=True):
+            saved = every.get(number, every.get(str(number)))
+            fresh += self._loaded(number, own, saved or self.initial_state(parameter, group), saved is not None)
         for tensor, value in fresh:
             tensor._rebind(wrap(value).to(tensor.device).value)
-        for group, saved in zip(self.param_groups, groups, strict=True):
-            group.update({k: v for k, v in saved.items() if k != "params"})
+        for group, own in zip(self.param_groups, settings, strict=True):
+            group.update(own)
+        self.add_missing_state()
+
+    def _loaded(
+        self, number: int, own: dict[str, Any], saved: Mapping[str, Any], given: bool
+    ) -> list[tuple[Tensor, Any]]:
+        """Each of a parameter's state tensors with the value that it gets."""
+        if given:
+            saved = {**{name: 1 for name in self.HIDDEN if name in own}, **saved}
+        theirs = {name for name, value in saved.items() if value is not None}
+        if theirs != own.keys():
+            shown = sorted(own.keys() - set(self.HIDDEN))
+            raise JitgraphError(
+                f"the saved state of parameter {number} has {sorted(theirs - set(self.HIDDEN))}, not {shown}\n"
+                "  hint: make this optimiser with the settings of the saved one"
+            )
+        found = []
+        for name, tensor in own.items():
+            value = asarray(saved[name]).value
+            if tuple(value.shape) != tuple(tensor.shape):
+                shapes = f"shape {tuple(value.shape)}, not {tuple(tensor.shape)}"
+                raise JitgraphError(f"the saved {name} of parameter {number} has {shapes}")
+            found.append((tensor, lifting.cast(value, tensor.dtype)))
+        return found
 
 
-def _follow(parameter: Tensor, state: Mapping[str, Tensor]) -> None:
+def zero_count(parameter: Tensor) -> Tensor:
+    """A count of steps: a 0-d float32, or float64 for float64 parameters, beside the parameter."""
+    dtype = dtypes.float64 if parameter.dtype == dtypes.float64 else dtypes.float32
+    return zeros((), dtype=dtype, device=parameter.device)
+
+
+def counted(state: Mapping[str, Any]) -> Tensor:
+    """Count a step; the number of it as a 0-d float64, as ``1 - beta ** step`` would cancel in float32."""
+    step = state["step"]
+    step += 1
+    return step.astype(dtypes.float64)  # type: ignore[no-any-return]
+
+
+def held(number: Any, parameter: Tensor) -> Any:
+    """A number that an update reckoned in float64, in the parameter's dtype."""
+    return number.astype(parameter.dtype) if isinstance(number, Tensor) else number
+
+
+def _follow(parameter: Tensor, state: Mapping[str, Any]) -> None:
     """Bring state that was made, or loaded, before its parameter went to another device there.
 
     The values are the same, so a trace, in which this happens before it reads them, has nothing to undo.
     """
     there = parameter._value
-    for tensor in state.values():
+    if isinstance(there, COMPUTED):
+        bring(state.values(), there.device)
+
+
+def bring(tensors: Iterable[Tensor], device: str) -> None:
+    """Put what tensors hold on a device, which is no change of their values."""
+    for tensor in tensors:
         value = tensor._value
-        if isinstance(value, COMPUTED) and isinstance(there, COMPUTED) and value.device != there.device:
-            tensor._value = placement.copied(value, there.device)
-
-
-class Setting:
-    """A group's settings as an update reads them: floats become inputs of a traced step, so they may change freely."""
-
-    def __init__(self, group: dict[str, Any]) -> None:
-        self.group = group
-
-    def __getitem__(self, name: str) -> Any:
-        return host_float(self.group, name) if isinstance(self.group[name], float) else self.group[name]
-
-    def is_zero(self, name: str) -> bool:
-        """Whether a setting is 0, which leaves out its part of the update."""
-        return bool(self.group[name] == 0)
+        if isinstance(value, COMPUTED) and value.device != device:
+            tensor._value = placement.copied(value, device)

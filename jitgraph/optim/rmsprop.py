@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, Setting
+from jitgraph.optim.optimizer import Optimizer, zero_count
+from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros_like
 from jitgraph.tensor.functions.elementwise import sqrt
 
 
 class RMSprop(Optimizer):
-    """``v = alpha * v + (1 - alpha) * g^2``; ``p -= lr * g / (sqrt(v) + eps)``, with momentum and centring if asked."""
+    """``v = alpha * v + (1 - alpha) * g^2``; ``p -= lr * g / (sqrt(v) + eps)``, with momentum and centring if asked.
+
+    ``foreach`` and ``capturable`` change nothing here.
+    """
 
     def __init__(
         self,
@@ -24,6 +28,10 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
         defaults = {
             "lr": float(lr),
@@ -32,10 +40,18 @@ class RMSprop(Optimizer):
             "weight_decay": float(weight_decay),
             "momentum": float(momentum),
             "centered": centered,
+            **without_effect(
+                "RMSprop",
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+                lacks=("fused",),
+            ),
         }
         super().__init__(params, defaults)
 
-    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """Zero averages: of squares, of gradients where centred, and a momentum buffer where there is momentum."""
         like = parameter.detach()
         state = {"square_avg": zeros_like(like)}
@@ -43,13 +59,18 @@ class RMSprop(Optimizer):
             state["momentum_buffer"] = zeros_like(like)
         if group["centered"]:
             state["grad_avg"] = zeros_like(like)
-        return state
+        return {**state, "step": zero_count(parameter)}
 
-    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
         if not setting.is_zero("weight_decay"):
             grad = grad + setting["weight_decay"] * parameter
-        alpha, square = setting["alpha"], state["square_avg"]
+        if (setting["centered"] and "grad_avg" not in state) or (
+            "momentum_buffer" not in state and not setting.is_zero("momentum")
+        ):
+            self._complete(state, parameter, setting.group)
+        alpha, square, step = setting["alpha"], state["square_avg"], state["step"]
+        step += 1
         square *= alpha
         square += (1.0 - alpha) * (grad * grad)
         variance = square

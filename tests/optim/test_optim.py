@@ -86,6 +86,14 @@ MAKERS = [
     lambda ps: jg.optim.Adam(ps),
     lambda ps: jg.optim.AdamW(ps),
     lambda ps: jg.optim.RMSprop(ps, momentum=0.9, centered=True),
+    lambda ps: jg.optim.Adam(ps, amsgrad=True, foreach=True, fused=False, capturable=True),
+    lambda ps: jg.optim.NAdam(ps),
+    lambda ps: jg.optim.RAdam(ps),
+    lambda ps: jg.optim.Adamax(ps),
+    lambda ps: jg.optim.Adadelta(ps),
+    lambda ps: jg.optim.Rprop(ps),
+    lambda ps: jg.optim.ASGD(ps),
+    lambda ps: jg.optim.Adafactor(ps),
 ]
 
 
@@ -105,7 +113,10 @@ def test_state_is_saved_and_loaded(make: Any) -> None:
         array[...] = 0  # copies
     assert any(np.any(tensor.numpy()) for tensor in optimizer.state[0].values())
     with pytest.raises(jg.JitgraphError, match="the saved state of parameter 0"):
-        again.load_state_dict({"state": {}, "param_groups": state["param_groups"]})
+        again.load_state_dict({"state": {0: {"other": np.zeros(3)}}, "param_groups": state["param_groups"]})
+    before = p.tolist()
+    again.load_state_dict({"state": {}, "param_groups": state["param_groups"]})  # as before the first step
+    assert again.state_dict()["state"] == {} and p.tolist() == before
     with pytest.raises(jg.JitgraphError, match="other parameter groups"):
         again.load_state_dict({"state": {}, "param_groups": []})
 
@@ -117,7 +128,9 @@ def test_steps_keep_the_dtype_and_the_handle() -> None:
         p.grad = jg.ones(3, dtype=jg.float16)
         optimizer.step()
         assert p.dtype == jg.float16 and p.is_leaf and p.requires_grad
-        assert {s.dtype for k, s in optimizer.state[0].items() if k != "step"} == {p.dtype}
+        assert {s.dtype for k, s in optimizer.state[0].items() if k not in ("step", "mu_product", "eta", "mu")} == {
+            p.dtype
+        }
 
 
 def test_schedules_set_the_rate() -> None:
@@ -129,10 +142,10 @@ def test_schedules_set_the_rate() -> None:
         schedule.step()
     assert rates == [0.8, 0.8, 0.4, 0.4, 0.2]
     saved = schedule.state_dict()
-    schedule.load_state_dict({"last_epoch": 0})
-    assert schedule.get_last_lr() == [0.8]
-    schedule.load_state_dict(saved)
-    np.testing.assert_allclose(schedule.get_last_lr(), [0.2])
+    schedule.load_state_dict({**saved, "last_epoch": 0})
+    assert schedule.last_epoch == 0 and schedule.get_last_lr() == [0.2]  # rates are the optimiser's state
+    with pytest.raises(jg.JitgraphError, match=r"no state of a StepLR: it has \['T_max'\]"):
+        schedule.load_state_dict({"last_epoch": 0, "T_max": 3})
 
 
 def test_mistakes() -> None:
@@ -157,6 +170,77 @@ def test_mistakes() -> None:
         jg.optim.SGD([p], nesterov=True)
 
 
+def test_settings_of_pytorch() -> None:
+    """What makes no difference is taken, what would make one is refused."""
+    p = jg.nn.Parameter(START)
+    with pytest.raises(jg.JitgraphError, match=r"Adam\(differentiable=True\) is not there"):
+        jg.optim.Adam([p], differentiable=True)
+    with pytest.raises(AttributeError, match="gradients are never sparse here"):
+        jg.optim.SparseAdam  # noqa: B018
+    optimizer = jg.optim.Adam([p])
+    optimizer.param_groups[0]["betas"] = (0.5, 0.9)
+    p.grad = jg.asarray(START)
+    with pytest.raises(jg.JitgraphError, match=r"beta1 and beta2\n  hint: group\[\"beta1\"\]"):
+        optimizer.step()
+    with pytest.raises(jg.JitgraphError, match="twice"):
+        optimizer.add_param_group({"params": [p]})
+    with pytest.raises(jg.JitgraphError, match="learning rate is nan"):
+        jg.optim.SGD([p], lr=float("nan"))
+
+
+def test_closures_and_hooks() -> None:
+    p = jg.nn.Parameter(START)
+    optimizer = jg.optim.SGD([p], lr=0.5)
+    seen: list[str] = []
+    take_away = optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (p * p).sum() / 2
+        loss.backward()
+        return loss
+
+    with jg.no_grad():
+        assert optimizer.step(closure).item() == 7.0
+    take_away()
+    optimizer.step(closure)
+    assert seen == ["before", "after", "after"] and p.tolist() == (START / 4).tolist()
+    lbfgs = jg.optim.LBFGS([p])
+    with pytest.raises(jg.TraceError, match="calls its closure as often as the losses ask for"):
+        jg.trace(lambda: lbfgs.step(closure))()
+    lbfgs.step(jg.trace(closure))
+    np.testing.assert_allclose(p.detach().numpy(), np.zeros(3), atol=1e-6)
+
+
+def test_averages_of_weights() -> None:
+    kit = jg.optim.swa_utils
+    model = jg.nn.Sequential(jg.nn.Linear(2, 3), jg.nn.BatchNorm1d(3)).double()
+    mean, moving = kit.AveragedModel(model), kit.AveragedModel(model, avg_fn=kit.get_ema_avg_fn(0.9), use_buffers=True)
+
+    @jg.trace
+    def update() -> None:
+        with jg.no_grad():
+            model[0].weight *= 2.0
+        mean.update_parameters(model)
+        moving.update_parameters(model)
+
+    begin = model[0].weight.detach().numpy()
+    for _ in range(3):
+        update()
+    assert update.cache_info().misses == 1 and mean.n_averaged.item() == 3
+    np.testing.assert_allclose(mean.module[0].weight.detach().numpy(), begin * (2 + 4 + 8) / 3, rtol=1e-14)
+    expected = begin * ((2 * 0.9 + 4 * 0.1) * 0.9 + 8 * 0.1)
+    np.testing.assert_allclose(moving.module[0].weight.detach().numpy(), expected, rtol=1e-14)
+    batches = [np.random.default_rng(i).normal(size=(5, 2)) for i in range(3)]
+    kit.update_bn([(jg.asarray(batch), None) for batch in batches], mean)
+    images = [mean.module[0](jg.asarray(batch)).detach().numpy() for batch in batches]
+    norm = mean.module[1]
+    np.testing.assert_allclose(norm.running_mean.numpy(), np.mean([i.mean(axis=0) for i in images], axis=0))
+    np.testing.assert_allclose(norm.running_var.numpy(), np.mean([i.var(axis=0, ddof=1) for i in images], axis=0))
+    assert norm.momentum == 0.1 and norm.num_batches_tracked.item() == 3
+
+
 def test_a_small_model_learns() -> None:
     jg.random.seed(0)
     rng = np.random.default_rng(0)
@@ -173,3 +257,26 @@ def test_a_small_model_learns() -> None:
     assert jg.nn.utils.clip_grad_norm_(model.parameters(), 1e-3).item() > 0
     norm = np.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
     assert norm <= 1e-3 * (1 + 1e-5)
+
+
+def test_settings_may_be_switched_on_later() -> None:
+    """As in PyTorch, state that they need begins then; a traced step wants it to be there."""
+    p = jg.nn.Parameter(START)
+    optimizer = jg.optim.SGD([p], lr=1.0)
+    p.grad = jg.asarray(GRADIENTS[0])
+    step = jg.trace(optimizer.step)
+    step()
+    optimizer.param_groups[0]["momentum"] = 0.5
+    with pytest.raises(jg.TraceError, match=r"needs state of its own \(momentum_buffer, step\)"):
+        step()
+    optimizer.add_missing_state()
+    step()
+    optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), START - 3.5 * GRADIENTS[0])
+    adam = jg.optim.Adam([p])
+    adam.param_groups[0]["amsgrad"] = True
+    adam.step()
+    assert "max_exp_avg_sq" in adam.state_dict()["state"][0]
+    cycled = jg.optim.SGD([p], lr=1.0)  # without a momentum, until the schedule sets it
+    jg.optim.lr_scheduler.OneCycleLR(cycled, max_lr=0.1, total_steps=5)
+    assert cycled.param_groups[0]["momentum"] == 0.95 and "momentum_buffer" in cycled.state[0]

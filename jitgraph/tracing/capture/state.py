@@ -274,8 +274,9 @@ class State:
         whole = {at for at, kept in self.whole.items() if not kept.soft}
         whole |= {id(self.instances[at]) for at in whole if at in self.instances} | self.mutated.keys()
         for identity, read in self.reads.items():
-            if identity not in self._released or read.by_user:
-                own = identity in self.writes or id(read.place.owner) in whole  # for ``changes`` sees what was done
+            rebound = identity in self.writes  # perhaps to what follows of the value that was read
+            if identity not in self._released or read.by_user or rebound:
+                own = rebound or id(read.place.owner) in whole  # for ``changes`` sees what was done
                 found += self._of_read(read, own, lifted)
         for write in self.writes.values():
             after = write.target.get_or(MISSING)

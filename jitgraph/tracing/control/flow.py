@@ -7,7 +7,7 @@ op; tensors that a body reads from outside become its operands, and those it reb
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tree import TreeDef
+
+_AUTOCAST: Final = frozenset({dtypes.float16, dtypes.bfloat16, dtypes.float32})
+"""The dtypes between which autocast casts."""
 
 
 def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
@@ -314,6 +317,9 @@ def _next_carry(name: str, carry: Any, structure: TreeDef, types: Sequence[Type]
     for (path, leaf), type in zip(paths, types, strict=True):
         assert isinstance(type, TensorType)
         value = lifting.value_of(leaf, type.dtype) if scalars.is_scalar(leaf) else lifting.value_of(leaf)
+        if context.current().autocast is not None and {value.dtype, type.dtype} <= _AUTOCAST:
+            value = lifting.cast(value, type.dtype)  # what products made of it; a carry has one dtype
+            leaf = wrap(value)
         if value.type != type:
             raise ShapeError(
                 f"{name}: {tree.path_text('carry', path)} starts as {type} and becomes {value.type}",

@@ -88,6 +88,10 @@ class Recorder:
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Record one op. Without gradients, an operand that requires one first passes ``stop_gradient``."""
+        if context.current().autocast is not None:
+            from jitgraph.eager import autocasting  # here, as few programs need it
+
+            return autocasting.emit(self, op, inputs, attrs, regions)
         operands = [self.own(value) for value in inputs]
         stops = op is ops.stop_gradient
         grad = context.current().grad_enabled and not stops and "nondifferentiable" not in op.traits

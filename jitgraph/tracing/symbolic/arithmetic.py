@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -42,3 +43,15 @@ def kind_of(function: Callable[..., Any], plain: Sequence[Any], kinds: Sequence[
         return int
     negative = function is operator.pow and type(plain[1]) is int and plain[1] < 0
     return float if negative else None
+
+
+def form_of(text: str, names: Sequence[str]) -> str:
+    """A formula over numbers by their names as a form with their places: ``x + y`` is ``{0} + {1}``.
+
+    The kind of its result is that of the first: formulas of the package give ints alone or floats alone.
+    """
+    places = {name: f"{{{place}}}" for place, name in enumerate(names)}
+    return _WORD.sub(lambda found: places.get(found[0], found[0]), text)
+
+
+_WORD: Final = re.compile(r"\b[a-z]\w*")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from jitgraph.tracing.symbolic.arithmetic import (
     NEVER_RAISE,
     OF_GRAPHS,
     OF_SIZES,
+    form_of,
     kind_of,
 )
 from jitgraph.tracing.symbolic.assumptions import literal
@@ -36,7 +37,7 @@ from jitgraph.tracing.symbolic.assumptions import literal
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
 
-_LONGEST: Final = 400  # characters of an expression; a longer one is held to its value
+_LONGEST: Final = 2000  # characters of an expression; a longer one is held to its value
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
 _PLAIN: Final = frozenset({int, float, bool})
 _NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
@@ -274,8 +275,11 @@ class SymbolicNumber:
 
     # --- arithmetic that stays open ---------------------------------------------------------------------------------
 
-    def _apply(self, form: str, function: Callable[..., Any], *operands: Any) -> Any:
-        """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand."""
+    def _apply(self, form: str, function: Callable[..., Any], *operands: Any, asks: bool = True) -> Any:
+        """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand.
+
+        Without ``asks`` the kind of its result is known to be the same for all numbers of these kinds.
+        """
         if not self.is_live:
             return function(*map(resolved, operands))
         if any(type(x) not in _PLAIN and not (type(x) is SymbolicNumber and x.is_live) for x in operands):
@@ -299,7 +303,7 @@ class SymbolicNumber:
         if type(result) not in (int, float):
             return function(*_held(operands))
         made = SymbolicNumber(self.numbers, type(result), result, f"({text})", made=(function, operands))
-        if not self.numbers.portable or kind is int:
+        if asks and (not self.numbers.portable or kind is int):
             made._ask_whether_there_is_one(function, operands, text)
         return made
 
@@ -342,6 +346,10 @@ class SymbolicNumber:
     def through(self, name: str) -> Any:
         """``math.<name>`` of it, as an expression."""
         return self._apply(f"math.{name}({{}})", getattr(math, name), self)
+
+    def formula(self, text: str, function: Callable[..., Any], numbers: Mapping[str, Any]) -> Any:
+        """``function(*numbers)``, as an expression; ``text`` is that of the function, over the numbers' names."""
+        return self._apply(form_of(text, tuple(numbers)), function, *numbers.values(), asks=False)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

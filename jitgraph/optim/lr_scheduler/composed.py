@@ -1,0 +1,114 @@
+"""Schedules made of schedules: one after another, or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jitgraph.errors import JitgraphError
+from jitgraph.optim.lr_scheduler.base import LRScheduler
+from jitgraph.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from jitgraph.optim.optimizer import Optimizer
+
+
+class _Composed(LRScheduler):
+    _schedulers: list[LRScheduler]
+
+    def state_dict(self) -> dict[str, Any]:
+        """That of each schedule, and of their composition."""
+        return {**super().state_dict(), "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        saved = state_dict.get("_schedulers", ())
+        if len(saved) != len(self._schedulers):
+            raise JitgraphError(f"the saved state is of {len(saved)} schedules, not of {len(self._schedulers)}")
+        for schedule, own in zip(self._schedulers, saved, strict=True):
+            schedule.load_state_dict(own)
+        self.last_epoch = state_dict.get("last_epoch", self._schedulers[0].last_epoch)
+
+
+class SequentialLR(_Composed):
+    """One schedule after another: the next one begins, with its epoch 0, at each of ``milestones``.
+
+    A warm-up is ``SequentialLR(optimizer, [LinearLR(...), CosineAnnealingLR(...)], [5])``. A traced step is recorded
+    once more for each part; the code is the same.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
+        self._schedulers = _of(optimizer, schedulers, "SequentialLR")
+        self.optimizer = optimizer
+        if len(milestones) != len(schedulers) - 1:
+            given = f"{len(milestones)} milestones for {len(schedulers)} schedules"
+            raise JitgraphError(f"SequentialLR takes one milestone fewer than schedules, not {given}")
+        self._milestones = list(milestones)
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"]
+        for schedule in self._schedulers:
+            _take_back(schedule)
+        self._schedulers[sum(milestone <= 0 for milestone in milestones)]._begin()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go to the next epoch."""
+        if epoch is not None:
+            raise JitgraphError("SequentialLR goes from epoch to epoch: step() takes none")
+        self.last_epoch += 1
+        number = 0
+        for milestone in self._milestones:
+            if self.last_epoch < milestone:
+                break
+            number += 1
+        if number > 0 and self.last_epoch == self._milestones[number - 1]:
+            self._schedulers[number]._go_to(0)
+        else:
+            self._schedulers[number].step()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "_milestones": list(self._milestones)}
+
+
+class ChainedScheduler(_Composed):
+    """All schedules at each step, one after another on the same rates, so that their factors multiply."""
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        if not schedulers:
+            raise JitgraphError("ChainedScheduler takes at least one schedule")
+        self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        self._schedulers = _of(self.optimizer, schedulers, "ChainedScheduler")
+        self.last_epoch = 0
+
+    def step(self, epoch: int | None = None) -> None:
+        """Step all schedules."""
+        if epoch is not None:
+            raise JitgraphError("ChainedScheduler goes from epoch to epoch: step() takes none")
+        self.last_epoch += 1
+        for schedule in self._schedulers:
+            schedule.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        """That of each schedule; PyTorch's has no epoch of its own."""
+        return {key: value for key, value in super().state_dict().items() if key != "last_epoch"}
+
+
+def _of(optimizer: Optimizer, schedulers: Sequence[LRScheduler], name: str) -> list[LRScheduler]:
+    if not schedulers:
+        raise JitgraphError(f"{name} takes at least one schedule")
+    for schedule in schedulers:
+        if not isinstance(schedule, LRScheduler):
+            raise JitgraphError(f"{name} takes schedules, not a {type(schedule).__name__}")
+        if isinstance(schedule, ReduceLROnPlateau):
+            raise JitgraphError(f"{name} takes no ReduceLROnPlateau, whose step needs a metric")
+        if schedule.optimizer is not optimizer:
+            raise JitgraphError(f"{name} takes schedules of one optimiser, not of several")
+    return list(schedulers)
+
+
+def _take_back(schedule: LRScheduler) -> None:
+    """Undo the step that a schedule took when it was made."""
+    if isinstance(schedule, _Composed):
+        for inner in schedule._schedulers:
+            _take_back(inner)
+    else:
+        schedule.last_epoch -= 1

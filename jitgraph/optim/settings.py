@@ -1,0 +1,85 @@
+"""Settings of parameter groups: their ranges, PyTorch's that change nothing here, and how an update reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jitgraph.errors import JitgraphError
+from jitgraph.tracing.host import host_float
+
+_NOT_NEGATIVE: Final = (
+    "lr",
+    "eps",
+    "weight_decay",
+    "momentum",
+    "lr_decay",
+    "initial_accumulator_value",
+    "momentum_decay",
+)
+_BELOW_ONE: Final = ("beta1", "beta2", "eta_minus")
+_FRACTIONS: Final = ("rho",)
+
+
+def require_in_range(settings: Mapping[str, Any]) -> None:
+    """JitgraphError where a setting of a group is none that its formula takes; NaN is none."""
+    for name in _NOT_NEGATIVE:
+        value = settings.get(name, 0.0)
+        if value is not None and not value >= 0:
+            what = "the learning rate" if name == "lr" else name
+            raise JitgraphError(f"{what} is {value}; it must not be negative")
+    for name in _BELOW_ONE:
+        if not 0.0 <= settings.get(name, 0.0) < 1.0:
+            raise JitgraphError(f"{name} is {settings[name]}; it must lie between 0 and 1, and below 1")
+    for name in _FRACTIONS:
+        if not 0.0 <= settings.get(name, 0.0) <= 1.0:
+            raise JitgraphError(f"{name} is {settings[name]}; it must lie between 0 and 1")
+
+
+def without_effect(
+    kind: str,
+    *,
+    maximize: bool = False,
+    foreach: bool | None = None,
+    capturable: bool | None = None,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    lacks: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """``maximize``, and PyTorch's choices among its implementations, which change nothing here, as settings of a group.
+
+    ``lacks`` names those that PyTorch's optimiser does not have. JitgraphError for ``differentiable=True``.
+    """
+    if differentiable:
+        raise JitgraphError(
+            f"{kind}(differentiable=True) is not there: a step changes parameters without a gradient of its own\n"
+            "  hint: write the step as a function of parameters, and call the model by jg.functional_call"
+        )
+    settings = {
+        "maximize": bool(maximize),
+        "foreach": foreach,
+        "capturable": bool(capturable),
+        "differentiable": False,
+        "fused": fused,
+    }
+    return {name: value for name, value in settings.items() if name not in lacks}
+
+
+class Setting:
+    """A group's settings as an update reads them: floats become inputs of a traced step, so they may change freely."""
+
+    def __init__(self, group: dict[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> None:
+        for theirs, names in pairs.items():
+            if theirs in group:
+                raise JitgraphError(
+                    f"{theirs!r} was set in a parameter group; the settings there are {' and '.join(names)}\n"
+                    f'  hint: group["{names[0]}"], group["{names[1]}"] = {theirs}'
+                )
+        self.group = group
+
+    def __getitem__(self, name: str) -> Any:
+        return host_float(self.group, name) if isinstance(self.group[name], float) else self.group[name]
+
+    def is_zero(self, name: str) -> bool:
+        """Whether a setting is 0, which leaves out its part of the update."""
+        return bool(self.group[name] == 0)

@@ -130,7 +130,8 @@ class Op:
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
         leaves open where it serves eager calls; None: every extent.
     parts: where a value is complex and the op is not planewise, ``parts(*operands, **attrs)`` over Op calls: operands
-        and outputs that are complex are pairs of their real and imaginary parts (``passes/planes.py``).
+        that are complex are pairs of their real and imaginary parts, and it gives the parts of all outputs in order
+        (``passes/planes.py``).
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     is_whole: for composites with a lowering, ``is_whole(*types, **attrs)``: whether that takes such operands.

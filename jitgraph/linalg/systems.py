@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jitgraph import ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import array_function
@@ -46,14 +46,24 @@ def inv(x: TensorLike) -> Tensor:
 
 
 @array_function
-def pinv(x: TensorLike, *, rtol: float | None = None) -> Tensor:
+def pinv(x: TensorLike, *, rtol: TensorLike | None = None) -> Tensor:
     """Pseudo-inverses; singular values up to ``rtol`` times the greatest count as zeros: by default max(m, n) eps.
+
+    ``rtol`` is a number, or one for each matrix of the batch.
 
     Gradients by Golub and Pereyra (1973), where the rank does not change.
     """
-    if rtol is not None and not rtol >= 0:
-        raise ShapeError(f"pinv: rtol is {rtol}, and should be at least 0")
-    return wrap(ops.pinv(lifting.value_of(x), rtol=-1.0 if rtol is None else float(rtol)))
+    return wrap(ops.pinv(*with_cutoffs("pinv", x, rtol)))
+
+
+def with_cutoffs(name: str, x: TensorLike, rtol: TensorLike | None) -> tuple[Any, Any]:
+    """The matrices, and for each the rtol that counts: by default max(m, n) eps of their dtype."""
+    value = lifting.value_of(x)
+    if isinstance(rtol, int | float) and not rtol >= 0:
+        raise ShapeError(f"{name}: rtol is {rtol}, and should be at least 0")
+    part = dtypes.part_of(value.dtype) if dtypes.is_complex(value.dtype) else value.dtype
+    number = -1.0 if rtol is None else rtol  # which stands for the default
+    return value, lifting.broadcast_to(lifting.cast(lifting.value_of(number, part), part), value.shape[:-2])
 
 
 @array_function

@@ -12,13 +12,29 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, mul, neg, sub
-from jitgraph.ops.matrices import matrix_op, product, repeated, require_matrices, require_square, sums, turned
+from jitgraph.ops.arithmetic import add, neg, sub
+from jitgraph.ops.matrices import (
+    FLOATS,
+    adjoint,
+    as_like,
+    conj,
+    imaginary_part,
+    matrix_op,
+    product,
+    real_dtype,
+    repeated,
+    require_matrices,
+    require_square,
+    sums,
+    times,
+    turned,
+)
 from jitgraph.ops.numeric import Array
 
 _SINGULAR: Final = "a matrix is singular"
@@ -47,14 +63,15 @@ def _solve_type(a: Type, b: Type) -> TensorType:
 
 
 def _solve_vjp(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    right = solve(turned(a), ct)
-    return neg(product(right, turned(out))), right
+    right = solve(adjoint(a), ct)
+    return neg(product(right, adjoint(out))), right
 
 
 solve: Op = matrix_op(
     "solve",
     _solve_type,
     np.linalg.solve,
+    count=2,
     vjp=_solve_vjp,
     failure=_SINGULAR,
     hint=_WAY_OUT,
@@ -67,7 +84,7 @@ solve: Op = matrix_op(
 
 
 def _inv_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    other = turned(out)
+    other = adjoint(out)
     return (neg(product(other, ct, other)),)
 
 
@@ -83,32 +100,47 @@ inv: Op = matrix_op(
 )
 
 
-def _pinv_type(a: Type, *, rtol: float) -> TensorType:
+def _pinv_type(a: Type, rtol: Type) -> TensorType:
     (type,) = require_matrices("pinv", a)
+    require_cutoffs("pinv", type, rtol)
     return TensorType(type.dtype, (*type.shape[:-2], type.shape[-1], type.shape[-2]))
 
 
-def _pinv(a: Array, *, rtol: float) -> Array:
-    cutoff = rtol if rtol >= 0 else max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
-    return np.linalg.pinv(a, rcond=cutoff)
+def require_cutoffs(name: str, matrices: TensorType, rtol: Type) -> None:
+    """ShapeError or DTypeError unless rtol has a number for each matrix, as precise as their parts."""
+    numbers = rules.require_tensor(name, rtol)
+    rules.require_dtype(name, numbers, FLOATS)
+    rules.same_dims(f"{name}: batches of the matrices and of rtol", matrices.shape[:-2], numbers.shape)
 
 
-def _pinv_vjp(ct: Any, out: Any, a: Any, *, rtol: float) -> tuple[Any]:
-    p, q, g = out, turned(out), turned(ct)
+def cutoffs(a: Array, rtol: Array) -> Array:
+    """rtol, and where that is below 0 the default, which is max(m, n) eps."""
+    default = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+    return np.where(rtol < 0, rtol.dtype.type(default), rtol)
+
+
+def _pinv_vjp(ct: Any, out: Any, a: Any, rtol: Any) -> tuple[Any, None]:
+    p, q, g = out, adjoint(out), adjoint(ct)
     gq = product(g, p, q)
     qg = product(q, p, g)
     found = sub(gq, product(a, p, gq))
     found = add(found, sub(qg, product(qg, p, a)))
-    return (sub(found, product(q, ct, q)),)
+    return sub(found, product(q, ct, q)), None
 
 
 pinv: Op = matrix_op(
     "pinv",
     _pinv_type,
-    _pinv,
+    lambda a, rtol: np.linalg.pinv(a, rcond=cutoffs(a, rtol)),
+    plain=1,
     vjp=_pinv_vjp,
     samples=lambda array: [
-        Sample((array(*shape) + 2 * np.eye(*shape[-2:], dtype=array().dtype),), {"rtol": -1.0})
+        Sample(
+            (
+                array(*shape) + 2 * np.eye(*shape[-2:], dtype=array().dtype),
+                np.full(shape[:-2], 1e-5, array().real.dtype),
+            )
+        )
         for shape in ((3, 2), (2, 2, 3), (0, 2))
     ],
     doc="Pseudo-inverses: singular values up to rtol times the greatest are zeros; below 0 it is max(m, n) eps.",
@@ -123,13 +155,14 @@ def _cofactors(a: Array) -> Array:
     after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     others = before * after if s.shape[-1] else s
     sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    return np.asarray(np.rint(sign) * (u * others[..., None, :]) @ vh)
+    sign = sign if np.iscomplexobj(sign) else np.rint(sign)
+    return np.asarray(sign * (u.conj() * others[..., None, :]) @ vh.conj())
 
 
 def _cofactors_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
     """Of det(a) inv(a).T, for invertible matrices."""
-    other = turned(inv(a))
-    return (sub(mul(other, repeated(other, sums(mul(ct, out)))), product(out, turned(ct), other)),)
+    other, same = adjoint(inv(a)), conj(out)
+    return (sub(times(other, repeated(other, sums(times(ct, same)))), product(same, turned(ct), other)),)
 
 
 cofactors: Op = matrix_op(
@@ -148,7 +181,7 @@ def _number_type(name: str, a: Type) -> TensorType:
 
 
 def _det_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    return (mul(repeated(a, ct), cofactors(a)),)
+    return (times(repeated(a, ct), conj(cofactors(a))),)
 
 
 det: Op = matrix_op(
@@ -163,11 +196,16 @@ det: Op = matrix_op(
 
 def _slogdet_type(a: Type) -> tuple[TensorType, TensorType]:
     type = _number_type("slogdet", a)
-    return type, type
+    return type, TensorType(real_dtype(type), type.shape)
 
 
 def _slogdet_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    return (None if ct[1] is None else mul(repeated(a, ct[1]), turned(inv(a))),)
+    """Of real matrices the sign is constant; of complex ones it turns with the imaginary part of the trace."""
+    found = None if ct[1] is None else as_like(ct[1], a)
+    if ct[0] is not None and dtypes.is_complex(a.dtype):
+        turn = neg(imaginary_part(times(conj(ct[0]), out[0])))
+        found = turn if found is None else add(found, turn)
+    return (None if found is None else times(repeated(a, found), adjoint(inv(a))),)
 
 
 slogdet: Op = matrix_op(

@@ -84,9 +84,12 @@ if TYPE_CHECKING:
     from jitgraph.ops.fourier import fft, irfft, rfft
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
+    from jitgraph.ops.general_eigenvalues import eig, eig_of_real
     from jitgraph.ops.layers import conv_nd, embedding, linear
+    from jitgraph.ops.least_squares import lstsq
     from jitgraph.ops.linear_systems import cofactors, det, inv, pinv, slogdet, solve
     from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
+    from jitgraph.ops.matrix_exponential import matrix_exp
     from jitgraph.ops.movement import flip, reshape, transpose
     from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
     from jitgraph.ops.optimisers import adam_step
@@ -127,6 +130,7 @@ if TYPE_CHECKING:
         tanh,
         trunc,
     )
+    from jitgraph.ops.triangular import lu_factor, order_of_pivots, solve_triangular
     from jitgraph.ops.windows import concat, pad, slice
 
 _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those above, in the order of reading
@@ -179,6 +183,10 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "draws": "exponential gamma_candidate gumbel poisson_candidate",
     "linear_systems": "cofactors det inv pinv slogdet solve",
     "decompositions": "cholesky eigh qr svd",
+    "triangular": "lu_factor order_of_pivots solve_triangular",
+    "least_squares": "lstsq",
+    "general_eigenvalues": "eig eig_of_real",
+    "matrix_exponential": "matrix_exp",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
 
@@ -302,6 +310,8 @@ __all__ = [
     "dropout",
     "dynamic_slice",
     "dynamic_update_slice",
+    "eig",
+    "eig_of_real",
     "eigh",
     "elu",
     "embedding",
@@ -357,8 +367,11 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "lstsq",
     "lt",
+    "lu_factor",
     "masked_softmax",
+    "matrix_exp",
     "max_pool2d",
     "maximum",
     "mean",
@@ -370,6 +383,7 @@ __all__ = [
     "nll_loss",
     "normal",
     "optimization_barrier",
+    "order_of_pivots",
     "pad",
     "pinv",
     "poisson_candidate",
@@ -409,6 +423,7 @@ __all__ = [
     "softmax",
     "softplus",
     "solve",
+    "solve_triangular",
     "sort",
     "sqrt",
     "square",

@@ -24,6 +24,7 @@ from jitgraph.ops.matrices import (
     adjoint,
     as_like,
     below,
+    columns_of,
     columns_times,
     diagonal_matrix,
     diagonal_of,
@@ -41,7 +42,7 @@ from jitgraph.ops.matrices import (
     with_ones,
 )
 from jitgraph.ops.numeric import Array
-from jitgraph.ops.windows import concat, slice
+from jitgraph.ops.windows import concat
 
 
 def _mean_with_transpose(a: Array) -> Array:
@@ -110,8 +111,8 @@ def _qr_vjp(ct: Any, out: Any, a: Any, *, complete: bool) -> tuple[Any]:
     if square or lesser(rows, columns) == columns:
         return (_tall_qr_gradient(q, r, ct_q, ct_r),)
     # a is [x, y], the decomposition of the square x is q and u, and v is q.T y
-    u, ct_u = (_columns(value, 0, rows) for value in (r, ct_r))
-    y, ct_v = _columns(a, rows, columns), _columns(ct_r, rows, columns)
+    u, ct_u = (columns_of(value, 0, rows) for value in (r, ct_r))
+    y, ct_v = columns_of(a, rows, columns), columns_of(ct_r, rows, columns)
     ct_x = _tall_qr_gradient(q, u, add(ct_q, product(y, adjoint(ct_v))), ct_u)
     return (concat(ct_x, product(q, ct_v), axis=len(a.shape) - 1),)
 
@@ -120,12 +121,6 @@ def _tall_qr_gradient(q: Any, r: Any, ct_q: Any, ct_r: Any) -> Any:
     inner = sub(product(r, adjoint(ct_r)), product(adjoint(ct_q), q))
     mirrored = add(add(below(inner), adjoint(below(inner))), real_part(diagonal_of(inner)))
     return adjoint(solve(r, adjoint(add(ct_q, product(q, mirrored)))))
-
-
-def _columns(x: Any, start: Any, stop: Any) -> Any:
-    ndim = len(x.shape)
-    starts, stops = (*(0,) * (ndim - 1), start), (*x.shape[:-1], stop)
-    return slice(x, starts=starts, stops=stops, strides=(1,) * ndim)
 
 
 def _rectangles(array: Callable[..., Array], *shapes: tuple[int, ...]) -> list[Array]:
@@ -203,7 +198,7 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
                 "svd: no gradient of the singular vectors of full_matrices=True, of which some are not determined",
                 hint="jg.linalg.svd(x, full_matrices=False)",
             )
-        u, vh = _columns(u, 0, s.shape[-1]), adjoint(_columns(adjoint(vh), 0, s.shape[-1]))
+        u, vh = columns_of(u, 0, s.shape[-1]), adjoint(columns_of(adjoint(vh), 0, s.shape[-1]))
     v = adjoint(vh)
     shape_of = product(adjoint(u), u)
     down, across = rows_times(shape_of, s), columns_times(shape_of, s)

@@ -119,13 +119,14 @@ def cutoffs(a: Array, rtol: Array) -> Array:
     return np.where(rtol < 0, rtol.dtype.type(default), rtol)
 
 
-def _pinv_vjp(ct: Any, out: Any, a: Any, rtol: Any) -> tuple[Any, None]:
+def pinv_gradient(ct: Any, out: Any, a: Any) -> Any:
+    """The cotangent of a for ct of ``out``, its pseudo-inverse."""
     p, q, g = out, adjoint(out), adjoint(ct)
     gq = product(g, p, q)
     qg = product(q, p, g)
     found = sub(gq, product(a, p, gq))
     found = add(found, sub(qg, product(qg, p, a)))
-    return sub(found, product(q, ct, q)), None
+    return sub(found, product(q, ct, q))
 
 
 pinv: Op = matrix_op(
@@ -133,7 +134,7 @@ pinv: Op = matrix_op(
     _pinv_type,
     lambda a, rtol: np.linalg.pinv(a, rcond=cutoffs(a, rtol)),
     plain=1,
-    vjp=_pinv_vjp,
+    vjp=lambda ct, out, a, rtol: (pinv_gradient(ct, out, a), None),
     samples=lambda array: [
         Sample(
             (

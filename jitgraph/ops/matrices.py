@@ -23,13 +23,14 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import div, mul
 from jitgraph.ops.broadcasting import broadcast, reduce_sum
-from jitgraph.ops.comparison import eq, ge, gt, select
+from jitgraph.ops.comparison import eq, ge, gt, le, lt, select
 from jitgraph.ops.complex_parts import complex_, imag, real, zeros_of
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.creation import full_like, iota, zeros_like
 from jitgraph.ops.movement import transpose
 from jitgraph.ops.numeric import Array, joined
 from jitgraph.ops.sampling import generator
+from jitgraph.ops.windows import slice
 
 FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 DTYPES: Final = FLOATS | dtypes.COMPLEX
@@ -291,6 +292,22 @@ def _places(x: Any) -> tuple[Any, Any]:
     return row, column
 
 
+def columns_of(x: Any, start: DimLike, stop: DimLike) -> Any:
+    """The columns from ``start`` up to ``stop``."""
+    return _cut(x, len(x.shape) - 1, start, stop)
+
+
+def rows_of(x: Any, start: DimLike, stop: DimLike) -> Any:
+    """The rows from ``start`` up to ``stop``."""
+    return _cut(x, len(x.shape) - 2, start, stop)
+
+
+def _cut(x: Any, axis: int, start: DimLike, stop: DimLike) -> Any:
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    stops = tuple(stop if i == axis else extent for i, extent in enumerate(x.shape))
+    return slice(x, starts=starts, stops=stops, strides=(1,) * len(x.shape))
+
+
 def lower(x: Any) -> Any:
     """x with zeros above the diagonal."""
     return select(ge(*_places(x)), x, zeros_like(x))
@@ -299,6 +316,16 @@ def lower(x: Any) -> Any:
 def below(x: Any) -> Any:
     """x with zeros on the diagonal and above."""
     return select(gt(*_places(x)), x, zeros_like(x))
+
+
+def upper_of(x: Any) -> Any:
+    """x with zeros below the diagonal."""
+    return select(le(*_places(x)), x, zeros_like(x))
+
+
+def above(x: Any) -> Any:
+    """x with zeros on the diagonal and below."""
+    return select(lt(*_places(x)), x, zeros_like(x))
 
 
 def diagonal_of(x: Any) -> Any:

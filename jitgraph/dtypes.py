@@ -92,6 +92,11 @@ def complex_of(dtype: DType) -> DType:
     return complex128 if dtype == float64 else complex64
 
 
+def kind_rank(dtype: DType) -> int:
+    """The place of the dtype's kind in the order of promotion: bool, integers, floats, complex numbers."""
+    return 3 if is_complex(dtype) else 2 if is_float(dtype) else 0 if is_bool(dtype) else 1
+
+
 def is_integer(dtype: DType) -> bool:
     """True for the signed and unsigned integers; bool is not an integer."""
     return dtype.kind in "iu"

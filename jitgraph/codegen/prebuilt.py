@@ -21,7 +21,7 @@ from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
-from jitgraph.dtypes import SHORT_NAMES, DType, float32, float64, is_bool, is_float
+from jitgraph.dtypes import DTYPES, DType, float32, float64, is_bool, is_float
 from jitgraph.ir.target import Target
 from jitgraph.runtime.whole_file import replacing
 
@@ -32,7 +32,7 @@ def functions(target: Target) -> Iterator[tuple[Any, ...]]:
     """What modules for ``target`` may require, as they say it."""
     yield ("runtime",)
     yield ("ranges",)
-    for dtype in SHORT_NAMES:
+    for dtype in DTYPES:
         if not is_bool(dtype) and not (is_float(dtype) and dtype.itemsize < 4):  # 16-bit floats are summed in float32
             yield from _of_products(target, dtype)
     for name in FUNCTIONS:

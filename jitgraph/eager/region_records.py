@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from jitgraph import ops
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.eager import tape
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.eager.tape import Record
@@ -18,8 +18,10 @@ Run: TypeAlias = Callable[[Any, Sequence[Any]], "list[Any]"]
 
 
 def taped(record: Record, outputs: Sequence[Any]) -> list[Any]:
-    """The outputs as those of a record; gradients flow to floats alone."""
-    return [x.part_of(record, i) if isinstance(x, COMPUTED) and is_float(x.dtype) else x for i, x in enumerate(outputs)]
+    """The outputs as those of a record; gradients flow to floats and complex numbers alone."""
+    return [
+        x.part_of(record, i) if isinstance(x, COMPUTED) and is_inexact(x.dtype) else x for i, x in enumerate(outputs)
+    ]
 
 
 def requires_gradient(inputs: Sequence[Any]) -> bool:
@@ -94,7 +96,7 @@ class Ruled(Record):
         seeds = [
             ops.full(shape=out.shape, value=0.0, dtype=out.dtype) if ct is None else ct
             for out, ct in zip(self.outputs[:first], cotangents, strict=False)
-            if is_float(out.dtype)
+            if is_inexact(out.dtype)
         ]
         found = iter(self._run(rule, [*outputs[first:], *seeds, *inputs[len(inputs) - captured :]]))
-        return [next(found) if is_float(x.dtype) else None for x in inputs]
+        return [next(found) if is_inexact(x.dtype) else None for x in inputs]

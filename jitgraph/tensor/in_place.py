@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from jitgraph import dtypes, ops
-from jitgraph.dtypes import DType
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, ShapeError
@@ -38,7 +37,7 @@ def in_place(operator: Callable[[H, Any], H]) -> Callable[[H, Any], H]:
         if value.type.shape != self._static.type.shape:
             raise ShapeError(f"in-place {name} would change the shape from {self.shape} to {result.shape}")
         if value.type.dtype != self.dtype:
-            if _kind(value.type.dtype) > _kind(self.dtype):
+            if dtypes.kind_rank(value.type.dtype) > dtypes.kind_rank(self.dtype):
                 raise DTypeError(
                     f"in-place {name} would turn {self.dtype.name} into {value.type.dtype.name}",
                     hint="write x = x ... instead, or cast the other operand with .astype(...)",
@@ -50,7 +49,3 @@ def in_place(operator: Callable[[H, Any], H]) -> Callable[[H, Any], H]:
     apply.__name__ = f"__i{name}__"
     apply.__doc__ = f"Rebind this handle to ``self {name} other``; shape and dtype stay."
     return apply
-
-
-def _kind(dtype: DType) -> int:
-    return 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1

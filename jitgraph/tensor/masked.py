@@ -53,9 +53,7 @@ class Selection:
     def in_dtype(self, old: Selection) -> Selection:
         """This as the result of an operator in place of ``old``; DTypeError where numbers of that kind do not fit."""
         dtype = old.full.dtype
-        if dtypes.promote(dtype, self.full.dtype) != dtype and dtypes.is_float(self.full.dtype) != dtypes.is_float(
-            dtype
-        ):
+        if dtypes.kind_rank(self.full.dtype) > dtypes.kind_rank(dtype):
             hint = "x[mask] = f(x[mask]).astype(...), or cast x first"
             raise DTypeError(f"in-place would turn {dtype.name} into {self.full.dtype.name}", hint=hint)
         return Selection(lifting.cast(self.full, dtype), self.mask, self.trace)
@@ -99,7 +97,7 @@ def applied(op: Op, xs: Sequence[Any], *, floating: bool = False) -> Selection:
     target = dtypes.promote(*(value.dtype for value in values if not is_scalar(value)))
     for value in filter(is_scalar, values):
         target = dtypes.promote_scalar(target, value)
-    if floating and not dtypes.is_float(target):
+    if floating and not dtypes.is_inexact(target):
         target = dtypes.float32
     shape = first.full.shape
     full = [
@@ -108,7 +106,7 @@ def applied(op: Op, xs: Sequence[Any], *, floating: bool = False) -> Selection:
         else lifting.broadcast_to(lifting.cast(value, target), shape)
         for value in values
     ]
-    return Selection(op(*full), first.mask, first.trace)
+    return Selection(lifting.form_of(op, full[0])(*full), first.mask, first.trace)
 
 
 def _is_same(left: Any, right: Any, depth: int = _DEEPEST) -> bool:

@@ -40,11 +40,14 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """The dtypes of what is made from Python's numbers, and of indices; the same on all devices."""
-        found = {"real floating": dtypes.float32, "integral": dtypes.int64, "indexing": dtypes.int64}
-        wide = [dtype for dtype in dtypes.DTYPES if dtype.kind == "c"]
-        return {**found, "complex floating": wide[0]} if wide else found
+        return {
+            "real floating": dtypes.float32,
+            "complex floating": dtypes.complex64,
+            "integral": dtypes.int64,
+            "indexing": dtypes.int64,
+        }
 
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
         """The dtypes of the standard by their names, of a kind as ``isdtype`` takes it; the same on all devices."""
-        standard = [dtype for dtype in dtypes.DTYPES if dtype not in (dtypes.float16, dtypes.bfloat16)]
+        standard = [dtype for dtype in dtypes.SHORT_NAMES if dtype not in (dtypes.float16, dtypes.bfloat16)]
         return {dtype.name: dtype for dtype in standard if kind is None or isdtype(dtype, kind)}

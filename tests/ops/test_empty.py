@@ -18,6 +18,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
     OPS,
     broadcast,
+    complex_eq,
     concat,
     dynamic_slice,
     dynamic_update_slice,
@@ -66,7 +67,7 @@ def stacked(given: Supply, shape: tuple[int, ...]) -> Value:
 
 
 def computed(x: Value) -> Value:
-    return select(eq(x, x), x, x)
+    return select((complex_eq if dtypes.is_complex(x.dtype) else eq)(x, x), x, x)
 
 
 def index(given: Supply) -> Value:

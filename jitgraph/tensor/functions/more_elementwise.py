@@ -16,6 +16,8 @@ from jitgraph.errors import DTypeError
 from jitgraph.ir.builder import build
 from jitgraph.ir.types import TensorType
 from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.complex_numbers import complex as complex_of
+from jitgraph.tensor.functions.complex_numbers import imag, real
 from jitgraph.tensor.functions.elementwise import (
     abs,
     astype,
@@ -214,6 +216,8 @@ def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
 def nan_to_num(x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """x with NaN replaced by ``nan`` and infinities by ``posinf`` and ``neginf``, or by the greatest finite numbers."""
     a = wrap(lifting.value_of(x))
+    if dtypes.is_complex(a.dtype):
+        return complex_of(*(nan_to_num(part, nan, posinf, neginf) for part in (real(a), imag(a))))
     if not dtypes.is_float(a.dtype):
         return a
     greatest = float(ml_dtypes.finfo(a.dtype).max)  # type: ignore[no-untyped-call]
@@ -227,7 +231,7 @@ def isclose(
 ) -> Tensor:
     """Whether |x1 - x2| <= atol + rtol * |x2|; infinities are close to themselves, NaN is with ``equal_nan``."""
     a, b = _promoted(x1, x2)
-    if not dtypes.is_float(a.dtype):
+    if not dtypes.is_inexact(a.dtype):
         if rtol == 0 and atol == 0:
             return a == b
         a, b = astype(a, dtypes.float64), astype(b, dtypes.float64)
@@ -252,6 +256,6 @@ def array_equal(x1: TensorLike, x2: TensorLike, equal_nan: bool = False) -> Tens
     if a.value.type.shape != b.value.type.shape:
         return wrap(lifting.constant(False, dtypes.bool_))
     same = a == b
-    if equal_nan and dtypes.is_float(a.dtype) and dtypes.is_float(b.dtype):
+    if equal_nan and dtypes.is_inexact(a.dtype) and dtypes.is_inexact(b.dtype):
         same = same | (isnan(a) & isnan(b))
     return all_of(same)

@@ -7,6 +7,7 @@ import math
 from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
 from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.complex_numbers import imag, real
 from jitgraph.tensor.functions.elementwise import astype, isnan, logical_not, maximum, sqrt, where
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.operands import float_tensor, tensor_like
@@ -24,13 +25,14 @@ from jitgraph.tensor.tensor import Tensor, wrap
 def nansum(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The sum of elements that are not NaN; 0 for none."""
     tensor = tensor_like(x)
-    return sum_of(where(isnan(tensor), 0, tensor) if dtypes.is_float(tensor.dtype) else tensor, axis, keepdims=keepdims)
+    known = where(isnan(tensor), 0, tensor) if dtypes.is_inexact(tensor.dtype) else tensor
+    return sum_of(known, axis, keepdims=keepdims)
 
 
 def _count(tensor: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     """How many elements are not NaN, in float32 or the tensor's wider dtype."""
     whole = sum_of(logical_not(isnan(tensor)), axis, keepdims=keepdims)
-    return astype(whole, tensor.dtype if tensor.dtype == dtypes.float64 else dtypes.float32)
+    return astype(whole, dtypes.float64 if tensor.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32)
 
 
 @method
@@ -55,7 +57,11 @@ def nanvar(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, kee
     middle = nanmean(wide, axis, keepdims=True)
     left = where(missing, 0, wide - middle)
     count = maximum(_count(wide, axis, keepdims) - correction, 0)
-    return astype(sum_of(left * left, axis, keepdims=keepdims) / count, tensor.dtype)
+    if dtypes.is_complex(wide.dtype):
+        squares, dtype = real(left) ** 2 + imag(left) ** 2, dtypes.part_of(tensor.dtype)
+    else:
+        squares, dtype = left * left, tensor.dtype
+    return astype(sum_of(squares, axis, keepdims=keepdims) / count, dtype)
 
 
 @method

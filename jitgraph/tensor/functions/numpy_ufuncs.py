@@ -97,16 +97,12 @@ def placed(name: str, result: Any, into: Any, mask: Any = True) -> Any:
             continue
         if not isinstance(target, Tensor):
             raise JitgraphError(f"{name} of a Tensor into an array\n  hint: np.asarray(x) is an array, without a copy")
-        if _kind(made.dtype) > _kind(target.dtype):
+        if dtypes.kind_rank(made.dtype) > dtypes.kind_rank(target.dtype):
             raise DTypeError(f"{name}: {made.dtype.name} does not fit out= of {target.dtype.name}", hint="f(x).astype")
         if tuple(made.shape) != tuple(target.shape):
             made = functions()["broadcast_to"](made, target.shape)
         target[...] = made if mask is True else choose(mask, made, target)
     return into[0] if isinstance(into, tuple) and len(into) == 1 else into
-
-
-def _kind(dtype: dtypes.DType) -> int:
-    return 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
 
 
 def _outer(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:

@@ -280,10 +280,11 @@ def _places(name: str) -> DirectCalls:
 _places_of_maxima, _places_of_minima = map(_places, ("argmax", "argmin"))
 
 
-def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
+def _running(op: Callable[..., Any], value: Any, axis: int | None, name: str) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"{name} of a tensor of rank {value.type.ndim} needs an axis", hint=f"jg.{name}(x, axis=0)")
-    return wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
+    number = 0 if axis is None else axis_of(axis, value.type.ndim, name)
+    return wrap(op(value, axis=number))
 
 
 def _summands(x: TensorLike, dtype: Any) -> Any:
@@ -300,7 +301,12 @@ def cumsum(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tens
 @method
 def cumprod(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Running product along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
-    return _running(ops.cumprod, _summands(x, dtype), axis, "cumprod")
+    value = _summands(x, dtype)
+    if dtypes.is_complex(value.dtype):
+        from jitgraph.tensor.complex_products import running_product  # here: few programs have complex numbers
+
+        return _running(running_product, value, axis, "cumprod")
+    return _running(ops.cumprod, value, axis, "cumprod")
 
 
 def _from(initial: int, result: Tensor, axis: int | None) -> Tensor:

@@ -9,6 +9,8 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir.builder import build
 from jitgraph.ir.types import TensorType
 from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.complex_numbers import complex as complex_of
+from jitgraph.tensor.functions.complex_numbers import conj, imag, real
 from jitgraph.tensor.functions.elementwise import astype, clip, maximum, sqrt, where
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import concat, flip, moveaxis
@@ -182,7 +184,7 @@ def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
     starts = wrap(lifting.places((count, m), 0, left.value)) + wrap(lifting.places((count, m), 1, left.value))
     windows = wrap(ops.gather(longer.value, starts.value, axis=0))
     kernel = flip(right, 0)
-    if dtypes.is_float(left.dtype):
+    if dtypes.is_inexact(left.dtype):
         return matmul(windows, kernel)
     return astype(sum_of(windows * kernel, 1), left.dtype)
 
@@ -212,6 +214,8 @@ def cov(
 ) -> Tensor:
     """The covariances of the rows of a matrix, whose columns are observations; of a vector its variance.
 
+    Of complex numbers the second row is conjugated.
+
     ``fweights`` says how often each observation counts, ``aweights`` how much. Divided by the sum of weights less
     ``correction`` (times the mean of aweights), as in PyTorch and NumPy.
     """
@@ -220,15 +224,16 @@ def cov(
         raise ShapeError(f"cov takes a matrix or a vector, not {tensor.value.type}")
     rows = reshape(tensor, (1, -1)) if tensor.ndim < 2 else tensor
     count = rows.value.type.shape[1]
+    kind = dtypes.part_of(rows.dtype) if dtypes.is_complex(rows.dtype) else rows.dtype
     weight = None
     for given in (fweights, aweights):
         if given is not None:
-            each = astype(wrap(lifting.value_of(given)), rows.dtype)
+            each = astype(wrap(lifting.value_of(given)), kind)
             weight = each if weight is None else weight * each
     if weight is None:
         middle = mean(rows, 1, keepdims=True)
         left = rows - middle
-        total = wrap(ops.full(shape=(), value=count, dtype=rows.dtype)) - correction
+        total = wrap(ops.full(shape=(), value=count, dtype=kind)) - correction
         scaled = left
     else:
         whole = sum_of(weight)
@@ -237,10 +242,10 @@ def cov(
         scaled = left * weight
         total = whole - correction
         if aweights is not None and correction:
-            share = sum_of(weight * astype(wrap(lifting.value_of(aweights)), rows.dtype)) / whole
+            share = sum_of(weight * astype(wrap(lifting.value_of(aweights)), kind)) / whole
             total = whole - correction * share
     total = maximum(total, 0)
-    found = matmul(left, moveaxis(scaled, 0, 1)) / total
+    found = matmul(left, moveaxis(conj(scaled), 0, 1)) / total
     return reshape(found, ()) if tensor.ndim < 2 else found
 
 
@@ -252,8 +257,11 @@ def corrcoef(x: TensorLike) -> Tensor:
         return found / found
     count = found.value.type.shape[0]
     diagonal = sum_of(where(_identity(count, found), found, 0), 1)
-    size = sqrt(diagonal)
-    return clip(found / expand_dims(size, 1) / expand_dims(size, 0), -1, 1)
+    size = sqrt(real(diagonal))
+    bounded = found / expand_dims(size, 1) / expand_dims(size, 0)
+    if dtypes.is_complex(bounded.dtype):
+        return complex_of(clip(real(bounded), -1, 1), clip(imag(bounded), -1, 1))
+    return clip(bounded, -1, 1)
 
 
 def _identity(count: Any, like: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ _WIDE: Final = (64, 1 << 14)
 
 Operands = Sequence[tuple[Any, tuple[int, ...]]]
 
-_F, _I = dtypes.float32, dtypes.int64
+_F, _I, _C = dtypes.float32, dtypes.int64, dtypes.complex64
 _ROWS: Final[Operands] = [(_F, (LONG,))]
 SORTED: Final = {"axis": 0, "descending": False, "stable": True}
 _POOL: Final = {"kernel": (2, 2), "strides": (2, 2), "padding": ((0, 0), (0, 0))}
@@ -58,6 +58,10 @@ LARGE: Final[Mapping[str, tuple[Operands, dict[str, Any]]]] = {
     "dot": ([(_F, (512, 512)), (_F, (512, 512))], {"batch": ((), ()), "contract": ((1,), (0,))}),
     "conv": ([(_F, (8, 16, 1 << 13)), (_F, (16, 16, 3))], _CONV),
     "conv_nd": ([(_F, _IMAGES), (_F, (16, 16, 3, 3)), (_F, (16,))], _CONV_ND),
+    "complex_dot": ([(_C, (512, 512)), (_C, (512, 512))], {"batch": ((), ()), "contract": ((1,), (0,))}),
+    "fft": ([(_C, (1 << 14, 60))], {"axis": 1, "inverse": False, "scale": 1.0}),
+    "rfft": ([(_F, (1 << 14, 60))], {"axis": 1, "scale": 1.0}),
+    "irfft": ([(_C, (1 << 14, 31))], {"axis": 1, "n": 60, "scale": 1.0}),
     "linear": ([(_F, (512, 512)), (_F, (512, 512)), (_F, (512,))], {}),
     "gather": ([(_F, (LONG,)), (_I, (LONG,))], {"axis": 0}),
     "embedding": ([(_F, (1 << 14, 64)), (_I, (1 << 14,))], {}),

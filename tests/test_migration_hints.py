@@ -175,6 +175,7 @@ def test_small_hints_work() -> None:
 TABLES = {
     "jg": (migration_hints.MODULE, jg),
     "jg.random": (migration_hints.RANDOM, jg.random),
+    "jg.linalg": (migration_hints.LINALG, jg.linalg),
     "jg.nn": ({**migration_hints.NN, **migration_hints.PLANNED_NN}, jg.nn),
     "jg.data": (migration_hints.PLANNED_DATA, jg.data),
     "planned": (migration_hints.PLANNED, jg),

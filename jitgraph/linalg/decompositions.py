@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
+from jitgraph.ops import decompositions, general_eigenvalues
 from jitgraph.ops.matrices import adjoint
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import array_function
@@ -49,7 +50,7 @@ def cholesky(x: TensorLike, *, upper: bool = False) -> Tensor:
     x is taken as symmetric, or Hermitian: of another matrix, the mean with its conjugate transpose. Gradients by Murray
     (2016). LinAlgError where a matrix is not positive definite.
     """
-    found = ops.cholesky(lifting.value_of(x))
+    found = decompositions.cholesky(lifting.value_of(x))
     return wrap(adjoint(found) if upper else found)
 
 
@@ -63,7 +64,7 @@ def qr(x: TensorLike, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
         more = "; jg.linalg.qr(x).R is R alone" if mode == "r" else ""
         raise ShapeError(f"qr: mode is {mode!r}", hint=f'"reduced" or "complete"{more}')
-    return QRResult(*map(wrap, ops.qr(lifting.value_of(x), complete=mode == "complete")))
+    return QRResult(*map(wrap, decompositions.qr(lifting.value_of(x), complete=mode == "complete")))
 
 
 @array_function
@@ -74,7 +75,7 @@ def eigh(x: TensorLike) -> EighResult:
     transpose. Gradients by Seeger et al. (2017): those of eigenvectors of equal eigenvalues are infinite or NaN, as in
     PyTorch; those of eigenvalues are finite. The phase of complex eigenvectors is free: a loss shall not depend on it.
     """
-    return EighResult(*map(wrap, ops.eigh(lifting.value_of(x))))
+    return EighResult(*map(wrap, decompositions.eigh(lifting.value_of(x))))
 
 
 @array_function
@@ -90,7 +91,7 @@ def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
     Gradients by Townsend (2016): those of singular vectors of equal singular values are infinite or NaN, as in PyTorch;
     UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square.
     """
-    return SVDResult(*map(wrap, ops.svd(lifting.value_of(x), full_matrices=bool(full_matrices))))
+    return SVDResult(*map(wrap, decompositions.svd(lifting.value_of(x), full_matrices=bool(full_matrices))))
 
 
 @array_function
@@ -108,8 +109,8 @@ def eig(x: TensorLike) -> EigResult:
     """
     value = lifting.value_of(x)
     if dtypes.is_complex(value.dtype):
-        return EigResult(*map(wrap, ops.eig(value)))
-    found = ops.eig_of_real(value)
+        return EigResult(*map(wrap, general_eigenvalues.eig(value)))
+    found = general_eigenvalues.eig_of_real(value)
     return EigResult(wrap(ops.complex_(*found[:2])), wrap(ops.complex_(*found[2:])))
 
 

@@ -49,10 +49,19 @@ def _vector_norm(value: Any, axis: Axis, keepdims: bool, ord: float) -> Tensor:
     if ord == 1:
         return total(size, axis=axes, keepdims=keepdims)
     if math.isinf(ord):
-        return (greatest if ord > 0 else least)(size, axis=axes, keepdims=keepdims)
+        return _extreme(size, axes, keepdims, ord)
     none = size == 0
     powers = where(none, 0.0 if ord > 0 else math.inf, where(none, 1.0, size) ** float(ord))
     return _root(total(powers, axis=axes, keepdims=keepdims), 1 / ord)
+
+
+def _extreme(x: Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) -> Tensor:
+    """The greatest for orders above 0, which of no elements is 0, and the least for others."""
+    if ord < 0:
+        return least(x, axis=axes, keepdims=keepdims)
+    if any(isinstance(x.shape[axis], int) and not x.shape[axis] for axis in axes):
+        return total(x, axis=axes, keepdims=keepdims)
+    return greatest(x, axis=axes, keepdims=keepdims)
 
 
 def _root(x: Tensor, power: float) -> Tensor:
@@ -80,10 +89,10 @@ def _matrix_norm(value: Any, keepdims: bool, ord: float | str) -> Tensor:
         return _vector_norm(value, (-2, -1), keepdims, 2)
     if ord in ("nuc", 2, -2):
         values = svdvals(wrap(value))
-        found = total(values, axis=-1) if ord == "nuc" else (greatest if ord == 2 else least)(values, axis=-1)
+        found = total(values, axis=-1) if ord == "nuc" else _extreme(values, (values.ndim - 1,), False, float(ord))
     else:
         sums = total(wrap(value).abs(), axis=-2 if ord in (1, -1) else -1)
-        found = (greatest if float(ord) > 0 else least)(sums, axis=-1)
+        found = _extreme(sums, (sums.ndim - 1,), False, float(ord))
     return found[..., None, None] if keepdims else found
 
 

@@ -146,6 +146,8 @@ def householder_product(a: TensorLike, tau: TensorLike) -> Tensor:
     turned = wrap(adjoint(vectors.value))
     factors = wrap(scales)[..., :, None]
     inner = factors * wrap(above((turned @ vectors).value))
-    middle = solve_triangular(inner, factors * turned[..., :, :columns], upper=True, unitriangular=True)
+    middle = solve_triangular(
+        inner, factors * wrap(columns_of(turned.value, 0, columns)), upper=True, unitriangular=True
+    )
     whole = vectors @ middle
     return wrap(with_ones(ops.zeros_like(whole.value))) - whole

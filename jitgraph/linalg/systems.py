@@ -8,6 +8,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.linalg.operands import cutoffs_of, system_of, without_column
+from jitgraph.ops import least_squares, linear_systems, matrix_exponential
 from jitgraph.ops.matrices import lesser
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import maximum, where
@@ -40,14 +41,14 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     Gradients by Giles (2008). LinAlgError where a matrix is singular; DTypeError for integers and 16-bit floats.
     """
     left, right, vector = system_of("solve", a, b)
-    found = ops.solve(left, right)
+    found = linear_systems.solve(left, right)
     return wrap(without_column(found) if vector else found)
 
 
 @array_function
 def inv(x: TensorLike) -> Tensor:
     """Inverses of square matrices. LinAlgError where one is singular; DTypeError for integers and 16-bit floats."""
-    return wrap(ops.inv(lifting.value_of(x)))
+    return wrap(linear_systems.inv(lifting.value_of(x)))
 
 
 @array_function
@@ -59,7 +60,7 @@ def pinv(x: TensorLike, *, rtol: TensorLike | None = None) -> Tensor:
     Gradients by Golub and Pereyra (1973), where the rank does not change.
     """
     value = lifting.value_of(x)
-    return wrap(ops.pinv(value, cutoffs_of("pinv", value, rtol)))
+    return wrap(linear_systems.pinv(value, cutoffs_of("pinv", value, rtol)))
 
 
 @array_function
@@ -72,7 +73,7 @@ def lstsq(a: TensorLike, b: TensorLike, *, rcond: TensorLike | None = None) -> L
     """
     left, right, vector = system_of("lstsq", a, b)
     cutoffs = cutoffs_of("lstsq", left, rcond)
-    solution, values = ops.lstsq(left, right, cutoffs)
+    solution, values = least_squares.lstsq(left, right, cutoffs)
     solved, rest = wrap(solution), wrap(right) - wrap(left) @ wrap(solution)
     lengths = rest * rest if not dtypes.is_complex(rest.dtype) else rest.real * rest.real + rest.imag * rest.imag
     residuals = lengths.sum(axis=-2)
@@ -96,16 +97,16 @@ def rank_of(values: Tensor, matrices: Any, rtol: Tensor, atol: TensorLike = 0.0)
 @array_function
 def det(x: TensorLike) -> Tensor:
     """Determinants of square matrices. Gradients are right for singular ones, second order for invertible ones."""
-    return wrap(ops.det(lifting.value_of(x)))
+    return wrap(linear_systems.det(lifting.value_of(x)))
 
 
 @array_function
 def slogdet(x: TensorLike) -> SlogdetResult:
     """Signs of determinants and logarithms of their magnitudes: 0 and -inf of a singular matrix, without a gradient."""
-    return SlogdetResult(*map(wrap, ops.slogdet(lifting.value_of(x))))
+    return SlogdetResult(*map(wrap, linear_systems.slogdet(lifting.value_of(x))))
 
 
 @array_function
 def matrix_exp(x: TensorLike) -> Tensor:
     """The exponentials of square matrices, by scaling, a Pade approximant and squaring (Higham, 2005)."""
-    return wrap(ops.matrix_exp(lifting.value_of(x)))
+    return wrap(matrix_exponential.matrix_exp(lifting.value_of(x)))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from jitgraph import ops
 from jitgraph.errors import ShapeError
 from jitgraph.linalg.operands import matrices_of, system_of, without_column
+from jitgraph.ops import triangular
 from jitgraph.ops.matrices import adjoint as _adjoint
 from jitgraph.ops.matrices import below, columns_of, lesser, rows_of, upper_of, with_ones
 from jitgraph.tensor import lifting
@@ -43,10 +44,10 @@ def solve_triangular(
     """
     if not left:
         (x, y, _) = system_of("solve_triangular", a, b, vectors=False)
-        found = ops.solve_triangular(_mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular))
+        found = triangular.solve_triangular(_mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular))
         return wrap(_mirrored(found))
     x, y, vector = system_of("solve_triangular", a, b)
-    found = ops.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
+    found = triangular.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
     return wrap(without_column(found) if vector else found)
 
 
@@ -63,8 +64,8 @@ def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tens
     factor, right, vector = system_of("cholesky_solve", l, b)
     first = _adjoint(factor) if upper else factor
     second = factor if upper else _adjoint(factor)
-    found = ops.solve_triangular(first, right, upper=False, unit=False)
-    found = ops.solve_triangular(second, found, upper=True, unit=False)
+    found = triangular.solve_triangular(first, right, upper=False, unit=False)
+    found = triangular.solve_triangular(second, found, upper=True, unit=False)
     return wrap(without_column(found) if vector else found)
 
 
@@ -81,7 +82,7 @@ def lu_factor(a: TensorLike) -> LUFactorResult:
 
     That is what PyTorch gives, with int32 pivots; SciPy counts them from 0. A singular matrix has factors too.
     """
-    found = ops.lu_factor(lifting.value_of(a))
+    found = triangular.lu_factor(lifting.value_of(a))
     return LUFactorResult(wrap(found[0]), wrap(found[1]))
 
 
@@ -91,7 +92,7 @@ def lu(a: TensorLike) -> LUResult:
 
     Gradients by Axen (2021), where the leading square block of the exchanged rows is invertible.
     """
-    factors, _, order = ops.lu_factor(lifting.value_of(a))
+    factors, _, order = triangular.lu_factor(lifting.value_of(a))
     rows, columns = factors.shape[-2:]
     size = lesser(rows, columns)
     left = with_ones(below(columns_of(factors, 0, size)))
@@ -111,20 +112,20 @@ def lu_solve(LU: TensorLike, pivots: TensorLike, b: TensorLike, *, left: bool = 
         mirrored = wrap(_adjoint(matrices_of("lu_solve", b)))
         return wrap(_adjoint(lu_solve(LU, pivots, mirrored, adjoint=not adjoint).value))
     factors, right, vector = system_of("lu_solve", LU, b)
-    order = wrap(ops.order_of_pivots(lifting.value_of(pivots)))
+    order = wrap(triangular.order_of_pivots(lifting.value_of(pivots)))
     if len(order.shape) != len(lifting.value_of(LU).shape) - 1:
         raise ShapeError(
             f"lu_solve takes pivots for each of the matrices {wrap(factors).value.type}, not {order.value.type}"
         )
     places = wrap(lifting.broadcast_to(order.value, factors.shape[:-1]))
     if adjoint:
-        found = ops.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
-        found = ops.solve_triangular(_adjoint(factors), found, upper=True, unit=True)
+        found = triangular.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
+        found = triangular.solve_triangular(_adjoint(factors), found, upper=True, unit=True)
         solved = _rows_in(wrap(found), argsort(places, axis=-1))
     else:
         found = _rows_in(wrap(right), places).value
-        found = ops.solve_triangular(factors, found, upper=False, unit=True)
-        solved = wrap(ops.solve_triangular(factors, found, upper=True, unit=False))
+        found = triangular.solve_triangular(factors, found, upper=False, unit=True)
+        solved = wrap(triangular.solve_triangular(factors, found, upper=True, unit=False))
     return wrap(without_column(solved.value)) if vector else solved
 
 

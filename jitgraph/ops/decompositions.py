@@ -166,10 +166,16 @@ def _eigh_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
     return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
 
 
+def _eigh(a: Array) -> tuple[Array, ...]:
+    if not np.isfinite(a).all():  # of which LAPACK gives finite numbers
+        raise np.linalg.LinAlgError("not finite")
+    return tuple(np.linalg.eigh(_mean_with_transpose(a)))
+
+
 eigh: Op = matrix_op(
     "eigh",
     _eigh_type,
-    lambda a: tuple(np.linalg.eigh(_mean_with_transpose(a))),
+    _eigh,
     vjp=_eigh_vjp,
     free_phase=True,
     samples=_symmetric_samples,

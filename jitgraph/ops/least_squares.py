@@ -66,7 +66,7 @@ def _vjp(ct: Any, out: Any, a: Any, b: Any, rtol: Any) -> tuple[Any, Any, None]:
 
 def _samples(array: Any) -> list[Sample]:
     found = []
-    for a, b in ((3, 2), (3, 2)), ((2, 2, 3), (2, 2, 1)), ((0, 2), (0, 1)):
+    for a, b in ((3, 2), (3, 2)), ((2, 3, 2), (2, 3, 1)), ((0, 2), (0, 1)):
         x = array(*a)
         shifted = np.asarray(x + np.diag(np.arange(2.0, 6))[: a[-2], : a[-1]].astype(x.dtype))
         found.append(Sample((shifted, array(*b), np.full(a[:-2], 1e-5, x.real.dtype))))

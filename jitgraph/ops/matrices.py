@@ -55,7 +55,7 @@ def matrix_op(
     It takes ``count`` matrices of one dtype, real or complex, and ``plain`` operands more. For compiled code, which
     knows no complex numbers, it takes the two parts of each matrix instead, and gives the parts of what is complex.
     ``samples(array)`` makes its samples of ``array(*shape)``: random values whose parts lie between -0.5 and 0.5; with
-    ``free_phase`` the complex ones are not differentiated.
+    ``free_phase`` the complex ones are not differentiated, but for matrices of one element.
     """
 
     def in_parts(operands: Sequence[Any]) -> bool:
@@ -102,7 +102,9 @@ def matrix_op(
 
         found = list(samples(array))
         others = samples(lambda *shape: joined(array(*shape), array(*shape)))
-        return found + [replace(sample, differentiable=not free_phase) for sample in others[:2]]
+        return found + [
+            replace(sample, differentiable=not free_phase or sample.inputs[0].shape[-1] == 1) for sample in others[:2]
+        ]
 
     op = Op(
         name=name,

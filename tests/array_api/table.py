@@ -275,7 +275,16 @@ ELEMENTWISE: Final[Mapping[str, list[Case]]] = {
     ],
 }
 
+COMPLEX: Final[Mapping[str, list[Case]]] = {
+    name: [
+        _f(lambda xp, x, name=name: getattr(xp, name)(xp.astype(x, xp.complex64) * (1 - 2j)), FLOATS),
+        _f(lambda xp, x, name=name: getattr(xp, name)(x), FLOATS if name == "conj" else (), _one),
+    ]
+    for name in ("conj", "imag", "real")
+}
+
 FAMILIES: Final = {
+    "complex": COMPLEX,
     "elementwise": ELEMENTWISE,
     "manipulation": MANIPULATION,
     "searching": SEARCHING,

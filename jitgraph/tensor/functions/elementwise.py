@@ -242,6 +242,8 @@ def signbit(x: TensorLike) -> Tensor:
     value = lifting.value_of(x)
     if dtypes.is_float(value.type.dtype):
         return wrap(_is_negative(value))
+    if dtypes.is_complex(value.type.dtype):
+        raise DTypeError("signbit is not defined for complex numbers", hint="take x.real or x.imag")
     return less(wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)
 
 

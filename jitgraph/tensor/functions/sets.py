@@ -13,6 +13,7 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.complex_numbers import imag, real
 from jitgraph.tensor.functions.elementwise import not_equal
 from jitgraph.tensor.functions.manipulation import concat
 from jitgraph.tensor.functions.method import method
@@ -54,7 +55,7 @@ class _Sorted:
         self.shape: tuple[DimLike, ...] = tensor.value.shape
         flat = flat_of(tensor)
         self.length = flat.value.shape
-        self.order = argsort(flat)
+        self.order = _order(flat)
         self.elements = flat[self.order]
         self.first = self._first()
         self.kind = cumsum(self.first) - 1
@@ -86,6 +87,14 @@ class _Sorted:
         end = lifting.cast(ops.full(shape=(), value=self.length[0], dtype=dtypes.int64), dtypes.int64)
         starts = wrap(ops.select((starts < 0).value, lifting.broadcast_to(end, starts.value.shape), starts.value))
         return starts[1:] - starts[:-1]
+
+
+def _order(flat: Tensor) -> Tensor:
+    """Indices that sort: complex numbers by their real and then by their imaginary parts, as NumPy does."""
+    if not dtypes.is_complex(flat.dtype):
+        return argsort(flat)
+    by_imag = argsort(imag(flat))
+    return by_imag[argsort(real(flat)[by_imag])]
 
 
 @method

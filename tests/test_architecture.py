@@ -296,10 +296,7 @@ def test_eager_calls_need_no_compiler() -> None:
 def test_a_decorated_function_has_loaded_no_op() -> None:
     """Nor what reads files of models, runs graphs node by node, or is there for a type checker."""
     loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1); jg.asarray([1., 2.])")
-    assert {name for name in loaded if name.startswith("jitgraph.ops.")} == {
-        "jitgraph.ops.families",
-        "jitgraph.ops.rules",
-    }
+    assert {name for name in loaded if name.startswith("jitgraph.ops.")} == {"jitgraph.ops.rules"}
     assert not loaded & {f"jitgraph.runtime.loader.{part}" for part in ("archive", "artifact", "model", "weights")}
     assert not loaded & {"jitgraph.ir.interpreter", "jitgraph.ir.control", "jitgraph.ir.fault", "jitgraph.eager.replay"}
     assert not loaded & {"numpy.typing", "fractions", "decimal", "string", "json", "base64"}
@@ -309,7 +306,7 @@ def test_a_decorated_function_has_loaded_no_op() -> None:
 def test_an_op_loads_its_family_and_what_that_is_made_of() -> None:
     loaded = modules_after("from jitgraph import ops; ops.add")
     families = {name.removeprefix("jitgraph.ops.") for name in loaded if name.startswith("jitgraph.ops.")}
-    assert families == {"arithmetic", "comparison", "creation", "define", "families", "numeric", "rules", "sampling"}
+    assert families == {"arithmetic", "comparison", "creation", "define", "numeric", "rules", "sampling"}
 
 
 def test_modules_and_optimizers_load_no_op_of_losses_or_loops() -> None:

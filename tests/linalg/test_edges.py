@@ -217,3 +217,15 @@ def test_the_phase_of_complex_vectors_is_of_no_account():
         h = 1e-6
         slope = (loss(jg.asarray(x + h * step)) - loss(jg.asarray(x - h * step))).item() / (2 * h)
         assert np.sum(gradient.conj() * step).real == pytest.approx(slope, rel=1e-6), name
+
+
+def test_a_loss_that_depends_on_a_phase_is_refused():
+    z = jg.asarray(RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)))
+    for name, loss in {
+        "eigh": lambda z: L.eigh(z).eigenvectors.real.sum(),
+        "eig": lambda z: L.eig(z).eigenvectors.real.sum(),
+        "svd": lambda z: L.svd(z).U.real.sum(),
+    }.items():
+        for gradient in jg.grad(loss), jg.trace(jg.grad(loss)):
+            with pytest.raises(ValueError, match=rf"{name}: a loss that depends on the phase"):
+                gradient(z)

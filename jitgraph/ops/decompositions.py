@@ -19,7 +19,6 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.arithmetic import add, mul, sub
 from jitgraph.ops.creation import zeros_like
-from jitgraph.ops.free_phases import require_no_phase
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
     adjoint,
@@ -162,7 +161,6 @@ def _eigh_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
     if ct[1] is not None:
         apart = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
         turn = product(adjoint(vectors), ct[1])
-        require_no_phase("eigh", turn, ct[1])
         moved = over(sub(turn, diagonal_of(turn)), apart)
         inner = moved if inner is None else add(inner, moved)
     return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
@@ -179,7 +177,7 @@ eigh: Op = matrix_op(
     _eigh_type,
     _eigh,
     vjp=_eigh_vjp,
-    free_phase=True,
+    complex_samples="plain",
     samples=_symmetric_samples,
     doc="Ascending eigenvalues and orthonormal eigenvectors, as columns, of the mean of a and its transpose.",
 )
@@ -212,7 +210,6 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
     down, across = rows_times(shape_of, s), columns_times(shape_of, s)
     apart = with_ones(mul(sub(across, down), add(across, down)))
     inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
-    _require_no_phase(u, v, ct_u, None if ct_vh is None else adjoint(ct_vh))
     for ct_side, side, scale in (ct_u, u, across), (None if ct_vh is None else adjoint(ct_vh), v, down):
         if ct_side is not None:
             turn = product(adjoint(side), ct_side)
@@ -233,15 +230,6 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
     return (found,)
 
 
-def _require_no_phase(u: Any, v: Any, ct_u: Any, ct_v: Any) -> None:
-    """Singular vectors turn in pairs."""
-    pairs = [(side, ct) for side, ct in ((u, ct_u), (v, ct_v)) if ct is not None]
-    if pairs:
-        turns = [product(adjoint(side), ct) for side, ct in pairs]
-        cotangents = concat(*(ct for _, ct in pairs), axis=len(u.shape) - 2)
-        require_no_phase("svd", add(*turns) if len(turns) > 1 else turns[0], cotangents)
-
-
 def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:
     thin = _rectangles(array, (3, 3), (3, 2), (2, 2, 2), (0, 0))
     return [Sample((x,), {"full_matrices": False}) for x in thin]
@@ -252,7 +240,7 @@ svd: Op = matrix_op(
     _svd_type,
     lambda a, *, full_matrices: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
     vjp=_svd_vjp,
-    free_phase=True,
+    complex_samples="plain",
     samples=_svd_samples,
     doc="U, descending singular values and V.mT of which a is the product.",
 )

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.ir.op import Op
+from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.arithmetic import add, sub
 from jitgraph.ops.complex_arithmetic import complex_div
 from jitgraph.ops.complex_parts import complex_, real, zeros_of
-from jitgraph.ops.free_phases import require_no_phase
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
     FLOATS,
@@ -41,7 +40,6 @@ def _gradient(ct_values: Any, ct_vectors: Any, values: Any, vectors: Any) -> Any
     inner = None if ct_values is None else diagonal_matrix(ct_values)
     if ct_vectors is not None:
         turn = product(turned, ct_vectors)
-        require_no_phase("eig", turn, ct_vectors)
         moved = sub(turn, product(turned, vectors, real_part(diagonal_of(turn))))  # the lengths stay as they are
         apart = with_ones(conj(sub(columns_times(turn, values), rows_times(turn, values))))
         moved = complex_div(sub(moved, diagonal_of(moved)), apart)
@@ -55,12 +53,24 @@ def _type(a: Type) -> tuple[TensorType, TensorType]:
     return TensorType(type.dtype, type.shape[:-1]), type
 
 
+def _samples(*shapes: tuple[int, ...], complex: bool) -> Any:
+    """Matrices with eigenvalues that lie apart, all real or all complex."""
+
+    def made(array: Any) -> list[Sample]:
+        found = [array(*shape) for shape in shapes]
+        apart = [x + np.diag(np.arange(2, 2 + 2 * x.shape[-1], 2)).astype(x.dtype) for x in found]
+        return [Sample((np.asarray(x),)) for x in apart if np.iscomplexobj(x) == complex]
+
+    return made
+
+
 eig: Op = matrix_op(
     "eig",
     _type,
     lambda a: tuple(np.linalg.eig(a)),
     vjp=lambda ct, out, a: (_gradient(ct[0], ct[1], *out),),
-    samples=lambda array: (),  # as cotangents drawn at random depend on phases
+    samples=_samples((1, 1), (2, 3, 3), complex=True),
+    complex_samples="plain",
     doc="Eigenvalues and eigenvectors, as columns of length 1, of complex matrices.",
 )
 
@@ -93,6 +103,6 @@ eig_of_real: Op = matrix_op(
     _type_of_real,
     _eig_of_real,
     vjp=_vjp_of_real,
-    samples=lambda array: (),
+    samples=_samples((3, 3), (2, 2, 2), (0, 0), complex=False),
     doc="The real and imaginary parts of eigenvalues, and of eigenvectors as columns of length 1, of real matrices.",
 )

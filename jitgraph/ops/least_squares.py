@@ -81,6 +81,7 @@ lstsq: Op = matrix_op(
     plain=1,
     vjp=_vjp,
     samples=_samples,
+    complex_samples="none",
     doc="The shortest x for which a @ x is closest to b, and the singular values of a; those up to rtol times the "
     "greatest are zeros, below 0 it is max(m, n) eps.",
 )

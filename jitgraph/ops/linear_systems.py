@@ -35,7 +35,7 @@ from jitgraph.ops.matrices import (
     times,
     turned,
 )
-from jitgraph.ops.numeric import Array
+from jitgraph.ops.numeric import Array, joined
 
 _SINGULAR: Final = "a matrix is singular"
 _WAY_OUT: Final = "jg.linalg.lstsq or jg.linalg.pinv take singular matrices; or add a small multiple of jg.eye(n)"
@@ -155,9 +155,16 @@ def _cofactors(a: Array) -> Array:
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     others = before * after if s.shape[-1] else s
-    sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    sign = _product(np.linalg.det(u), np.linalg.det(vh))[..., None, None]
     sign = sign if np.iscomplexobj(sign) else np.rint(sign)
-    return np.asarray(sign * (u.conj() * others[..., None, :]) @ vh.conj())
+    return _product(sign, (u.conj() * others[..., None, :]) @ vh.conj())
+
+
+def _product(x: Array, y: Array) -> Array:
+    """x * y; of complex numbers by parts, as NumPy's own rounds in vectors otherwise than in what is left of them."""
+    if not np.iscomplexobj(x):
+        return np.asarray(x * y)
+    return joined(np.asarray(x.real * y.real - x.imag * y.imag), np.asarray(x.real * y.imag + x.imag * y.real))
 
 
 def _cofactors_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:

@@ -7,7 +7,8 @@ and traces have the same bits. Gradient rules are written over the products and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -46,15 +47,15 @@ def matrix_op(
     hint: str = "look for NaN or infinity in the operand",
     count: int = 1,
     plain: int = 0,
-    free_phase: bool = False,
+    complex_samples: Literal["differentiated", "plain", "none"] = "differentiated",
     doc: str,
 ) -> Op:
     """An op that ``evaluate`` computes with ``numpy.linalg``; LinAlgError of ``failure`` where that gives none.
 
     It takes ``count`` matrices of one dtype, real or complex, and ``plain`` operands more. For compiled code, which
     knows no complex numbers, it takes the two parts of each matrix instead, and gives the parts of what is complex.
-    ``samples(array)`` makes its samples of ``array(*shape)``: random values whose parts lie between -0.5 and 0.5; with
-    ``free_phase`` there are none of complex matrices, as cotangents drawn at random depend on phases.
+    ``samples(array)`` makes its samples of ``array(*shape)``: random values whose parts lie between -0.5 and 0.5. The
+    ``complex_samples`` are plain, which is not differentiated, where results have a free phase.
     """
 
     def in_parts(operands: Sequence[Any]) -> bool:
@@ -78,6 +79,7 @@ def matrix_op(
         return tuple([np.array(x, order="C") for x in flat])
 
     def computed(arrays: Sequence[Array], attrs: Any) -> Any:
+        arrays = [np.asarray(x, order="C") for x in arrays]  # NumPy's products have other bits for other strides
         try:
             with np.errstate(all="ignore"):
                 found = evaluate(*arrays, **attrs)
@@ -99,8 +101,12 @@ def matrix_op(
         def array(*shape: int) -> Array:
             return np.asarray(rng.uniform(-0.5, 0.5, shape).astype(dtype))
 
-        of_complex = () if free_phase else samples(lambda *shape: joined(array(*shape), array(*shape)))[:2]
-        return [*samples(array), *of_complex]
+        found = list(samples(array))
+        others = samples(lambda *shape: joined(array(*shape), array(*shape))) if complex_samples != "none" else ()
+        for sample in others[:2]:
+            single = sample.inputs[0].shape[-1] == 1
+            found.append(replace(sample, differentiable=single or complex_samples == "differentiated"))
+        return found
 
     op = Op(
         name=name,

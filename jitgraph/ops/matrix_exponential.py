@@ -27,7 +27,7 @@ def _exponential(a: Array) -> Array:
     wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
     if not wide.size:
         return wide
-    norm = np.abs(wide).sum(axis=-2).max(axis=-1)
+    norm = (np.abs(wide.real) + np.abs(wide.imag)).sum(axis=-2).max(axis=-1)
     halvings = np.maximum(np.frexp(np.where(np.isfinite(norm), norm, 0) / _NEAR)[1], 0)[..., None, None]
     x = np.ldexp(wide.real, -halvings) + (1j * np.ldexp(wide.imag, -halvings) if np.iscomplexobj(wide) else 0)
     one, b = np.eye(a.shape[-1]), _PADE

@@ -127,7 +127,7 @@ def _eliminated(a: Array) -> tuple[Array, Array, Array]:
                 x[:, j] = held
             pivot = lu[:, j, j]
             lu[:, j + 1 :, j] /= np.where(pivot == 0, 1, pivot)[:, None]  # all below such a pivot is 0 too
-            lu[:, j + 1 :, j + 1 : stop] -= lu[:, j + 1 :, j, None] * lu[:, j, None, j + 1 : stop]
+            lu[:, j + 1 :, j + 1 : stop] -= lu[:, j + 1 :, j, None] @ lu[:, j, None, j + 1 : stop]
         block = lu[:, start:stop, start:stop]
         lu[:, start:stop, stop:] = _substituted(block, lu[:, start:stop, stop:], upper=False, unit=True)
         lu[:, stop:, stop:] -= lu[:, stop:, start:stop] @ lu[:, start:stop, stop:]

@@ -75,10 +75,7 @@ def eigh(x: TensorLike) -> EighResult:
     transpose. Gradients by Seeger et al. (2017): those of eigenvectors of equal eigenvalues are infinite or NaN, as in
     PyTorch; those of eigenvalues are finite. The phase of complex eigenvectors is free: a loss shall not depend on it.
     """
-    values, vectors = decompositions.eigh(lifting.value_of(x))
-    if dtypes.is_complex(vectors.dtype):
-        vectors = ops.up_to_phase(vectors, of="eigh")
-    return EighResult(wrap(values), wrap(vectors))
+    return EighResult(*map(wrap, decompositions.eigh(lifting.value_of(x), checked=True)))
 
 
 @array_function
@@ -94,11 +91,8 @@ def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
     Gradients by Townsend (2016): those of singular vectors of equal singular values are infinite or NaN, as in PyTorch;
     UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square.
     """
-    u, s, vh = decompositions.svd(lifting.value_of(x), full_matrices=bool(full_matrices))
-    if dtypes.is_complex(u.dtype) and u.shape[-1] == vh.shape[-2]:
-        u, v = ops.up_to_phase(u, adjoint(vh), of="svd")
-        vh = adjoint(v)
-    return SVDResult(wrap(u), wrap(s), wrap(vh))
+    full = bool(full_matrices)
+    return SVDResult(*map(wrap, decompositions.svd(lifting.value_of(x), full_matrices=full, checked=True)))
 
 
 @array_function
@@ -116,11 +110,9 @@ def eig(x: TensorLike) -> EigResult:
     """
     value = lifting.value_of(x)
     if dtypes.is_complex(value.dtype):
-        values, vectors = general_eigenvalues.eig(value)
-    else:
-        found = general_eigenvalues.eig_of_real(value)
-        values, vectors = ops.complex_(*found[:2]), ops.complex_(*found[2:])
-    return EigResult(wrap(values), wrap(ops.up_to_phase(vectors, of="eig")))
+        return EigResult(*map(wrap, general_eigenvalues.eig(value, checked=True)))
+    found = general_eigenvalues.eig_of_real(value, checked=True)
+    return EigResult(wrap(ops.complex_(*found[:2])), wrap(ops.complex_(*found[2:])))
 
 
 @array_function

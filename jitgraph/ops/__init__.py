@@ -70,7 +70,6 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "least_squares": "lstsq",
     "general_eigenvalues": "eig eig_of_real",
     "matrix_exponential": "matrix_exp",
-    "free_phases": "up_to_phase",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
 

@@ -9,6 +9,7 @@ value decomposition (2016). Equal eigenvalues or singular values make those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.arithmetic import add, mul, sub
 from jitgraph.ops.creation import zeros_like
+from jitgraph.ops.free_phases import require_no_turn
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
     adjoint,
@@ -150,23 +152,25 @@ qr: Op = matrix_op(
 )
 
 
-def _eigh_type(a: Type) -> tuple[TensorType, TensorType]:
+def _eigh_type(a: Type, *, checked: bool) -> tuple[TensorType, TensorType]:
     type = require_square("eigh", a)
     return TensorType(real_dtype(type), type.shape[:-1]), type
 
 
-def _eigh_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+def _eigh_vjp(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
     values, vectors = out
     inner = None if ct[0] is None else diagonal_matrix(as_like(ct[0], vectors))
     if ct[1] is not None:
         apart = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
+        if checked:
+            require_no_turn("eigh", (vectors, ct[1]))
         turn = product(adjoint(vectors), ct[1])
         moved = over(sub(turn, diagonal_of(turn)), apart)
         inner = moved if inner is None else add(inner, moved)
     return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
 
 
-def _eigh(a: Array) -> tuple[Array, ...]:
+def _eigh(a: Array, *, checked: bool) -> tuple[Array, ...]:
     if not np.isfinite(a).all():  # of which LAPACK gives finite numbers
         raise np.linalg.LinAlgError("not finite")
     return tuple(np.linalg.eigh(_mean_with_transpose(a)))
@@ -178,12 +182,12 @@ eigh: Op = matrix_op(
     _eigh,
     vjp=_eigh_vjp,
     complex_samples="plain",
-    samples=_symmetric_samples,
+    samples=lambda array: [replace(x, attrs={"checked": False}) for x in _symmetric_samples(array)],
     doc="Ascending eigenvalues and orthonormal eigenvectors, as columns, of the mean of a and its transpose.",
 )
 
 
-def _svd_type(a: Type, *, full_matrices: bool) -> tuple[TensorType, TensorType, TensorType]:
+def _svd_type(a: Type, *, full_matrices: bool, checked: bool) -> tuple[TensorType, TensorType, TensorType]:
     (type,) = require_matrices("svd", a)
     batch, (rows, columns) = type.shape[:-2], type.shape[-2:]
     shared = lesser(rows, columns)
@@ -194,7 +198,7 @@ def _svd_type(a: Type, *, full_matrices: bool) -> tuple[TensorType, TensorType, 
     return u, s, vh
 
 
-def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
+def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool, checked: bool) -> tuple[Any]:
     u, s, vh = out
     ct_u, ct_s, ct_vh = ct
     rows, columns = a.shape[-2:]
@@ -210,6 +214,8 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
     down, across = rows_times(shape_of, s), columns_times(shape_of, s)
     apart = with_ones(mul(sub(across, down), add(across, down)))
     inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
+    if checked:
+        require_no_turn("svd", (u, ct_u), (v, None if ct_vh is None else adjoint(ct_vh)))
     for ct_side, side, scale in (ct_u, u, across), (None if ct_vh is None else adjoint(ct_vh), v, down):
         if ct_side is not None:
             turn = product(adjoint(side), ct_side)
@@ -232,13 +238,13 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
 
 def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:
     thin = _rectangles(array, (3, 3), (3, 2), (2, 2, 2), (0, 0))
-    return [Sample((x,), {"full_matrices": False}) for x in thin]
+    return [Sample((x,), {"full_matrices": False, "checked": False}) for x in thin]
 
 
 svd: Op = matrix_op(
     "svd",
     _svd_type,
-    lambda a, *, full_matrices: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+    lambda a, *, full_matrices, checked: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
     vjp=_svd_vjp,
     complex_samples="plain",
     samples=_svd_samples,

@@ -58,7 +58,7 @@ def _vjp(ct: Any, out: Any, a: Any, b: Any, rtol: Any) -> tuple[Any, Any, None]:
         by_b = product(adjoint(inverse), ct[0])
         by_a = pinv_gradient(product(ct[0], adjoint(b)), inverse, a)
     if ct[1] is not None:
-        u, _, vh = svd(a, full_matrices=False)
+        u, _, vh = svd(a, full_matrices=False, checked=True)
         by_values = product(u, diagonal_matrix(as_like(ct[1], u)), vh)
         by_a = by_values if by_a is None else add(by_a, by_values)
     return by_a, by_b, None

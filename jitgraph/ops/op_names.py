@@ -70,7 +70,6 @@ from jitgraph.ops.dot_product_attention import attention, attention_gradient
 from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
 from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
 from jitgraph.ops.fourier import fft, irfft, rfft
-from jitgraph.ops.free_phases import up_to_phase
 from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
 from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
 from jitgraph.ops.general_eigenvalues import eig, eig_of_real
@@ -340,7 +339,6 @@ __all__ = [
     "transpose",
     "trunc",
     "uniform",
-    "up_to_phase",
     "var",
     "while_",
     "zeros_like",

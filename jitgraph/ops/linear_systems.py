@@ -134,6 +134,7 @@ pinv: Op = matrix_op(
     _pinv_type,
     lambda a, rtol: np.linalg.pinv(a, rcond=cutoffs(a, rtol)),
     plain=1,
+    complex_samples="none",
     vjp=lambda ct, out, a, rtol: (pinv_gradient(ct, out, a), None),
     samples=lambda array: [
         Sample(

@@ -18,6 +18,7 @@ from jitgraph.dtypes import is_complex
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops import small_matrices
 from jitgraph.ops.arithmetic import add, mul, sub
 from jitgraph.ops.creation import zeros_like
 from jitgraph.ops.free_phases import require_no_turn
@@ -79,6 +80,8 @@ cholesky: Op = matrix_op(
     "cholesky",
     lambda a: require_square("cholesky", a),
     lambda a: np.linalg.cholesky(_mean_with_transpose(a)),
+    generated=small_matrices.cholesky,
+    is_generated=small_matrices.is_small,
     vjp=_cholesky_vjp,
     failure="a matrix is not positive definite",
     hint="add a small multiple of jg.eye(n), or take jg.linalg.eigh, which needs symmetry alone",

@@ -17,7 +17,7 @@ from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops import rules
+from jitgraph.ops import rules, small_matrices
 from jitgraph.ops.arithmetic import add, neg, sub
 from jitgraph.ops.matrices import (
     FLOATS,
@@ -72,6 +72,8 @@ solve: Op = matrix_op(
     _solve_type,
     np.linalg.solve,
     count=2,
+    generated=small_matrices.solve,
+    is_generated=small_matrices.is_small,
     vjp=_solve_vjp,
     failure=_SINGULAR,
     hint=_WAY_OUT,
@@ -92,6 +94,8 @@ inv: Op = matrix_op(
     "inv",
     lambda a: require_square("inv", a),
     np.linalg.inv,
+    generated=small_matrices.inverse,
+    is_generated=small_matrices.is_small,
     vjp=_inv_vjp,
     failure=_SINGULAR,
     hint=_WAY_OUT,
@@ -178,6 +182,8 @@ cofactors: Op = matrix_op(
     "cofactors",
     lambda a: require_square("cofactors", a),
     _cofactors,
+    generated=small_matrices.cofactors,
+    is_generated=small_matrices.is_small,
     vjp=_cofactors_vjp,
     samples=_square_samples,
     doc="The derivative of the determinant by each element, also of singular matrices.",
@@ -197,6 +203,8 @@ det: Op = matrix_op(
     "det",
     lambda a: _number_type("det", a),
     np.linalg.det,
+    generated=small_matrices.determinant,
+    is_generated=small_matrices.is_small,
     vjp=_det_vjp,
     samples=_square_samples,
     doc="The determinants of square matrices.",
@@ -221,6 +229,8 @@ slogdet: Op = matrix_op(
     "slogdet",
     _slogdet_type,
     lambda a: tuple(np.linalg.slogdet(a)),
+    generated=small_matrices.signed_logarithm,
+    is_generated=small_matrices.is_small,
     vjp=_slogdet_vjp,
     samples=_square_samples,
     doc="The sign of the determinant and the logarithm of its magnitude: 0 and -inf of a singular matrix.",

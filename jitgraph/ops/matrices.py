@@ -47,6 +47,8 @@ def matrix_op(
     hint: str = "look for NaN or infinity in the operand",
     count: int = 1,
     plain: int = 0,
+    generated: Callable[..., Any] | None = None,
+    is_generated: Callable[..., bool] | None = None,
     complex_samples: Literal["differentiated", "plain", "none"] = "differentiated",
     doc: str,
 ) -> Op:
@@ -116,6 +118,8 @@ def matrix_op(
         vjp=vjp,
         batch="alike",
         lowering="host",
+        generated=generated,
+        is_generated=is_generated,
         parts=parts,
         samples=made,
         doc=doc,

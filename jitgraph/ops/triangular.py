@@ -19,7 +19,7 @@ from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops import rules
+from jitgraph.ops import rules, small_matrices
 from jitgraph.ops.arithmetic import add, neg, sub
 from jitgraph.ops.creation import zeros_like
 from jitgraph.ops.cumulative import add_along
@@ -93,6 +93,8 @@ solve_triangular: Op = matrix_op(
     _solve_type,
     _substituted,
     count=2,
+    generated=small_matrices.solve_triangular,
+    is_generated=small_matrices.is_small,
     vjp=_solve_vjp,
     failure="a triangular matrix has a zero on its diagonal",
     hint="jg.linalg.lstsq or jg.linalg.pinv take singular matrices",

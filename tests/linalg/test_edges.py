@@ -201,6 +201,19 @@ def test_vmap_is_a_loop_over_matrices():
         assert np.allclose(result.numpy(), np.stack([row[number].numpy() for row in rows]), rtol=1e-11, atol=1e-12)
 
 
+def test_loops_and_branches_of_complex_matrices():
+    z = jg.asarray(RNG.normal(size=(4, 3, 3)) + 1j * RNG.normal(size=(4, 3, 3)))
+
+    def function(z):
+        start = jg.ones(3, dtype=jg.complex128)
+        end, values = jg.scan(lambda x, a: (L.solve(a, x) / 10, L.eigvals(a)), start, z)
+        chosen = jg.cond(z.real.sum() > 0, lambda a: L.inv(a), lambda a: L.matrix_exp(a), z[0])
+        return end, values, chosen, L.eigh(z).eigenvectors, L.slogdet(z).sign
+
+    for found, wanted in zip(jg.trace(lambda z: function(z))(z), function(z), strict=True):
+        assert np.array_equal(found.numpy(), wanted.numpy())
+
+
 def test_the_phase_of_complex_vectors_is_of_no_account():
     """Gradients of losses that phases leave alone, against central differences along one direction."""
     x, step = (RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)) + np.diag([1, 4, 8]) for _ in "ab")

@@ -1,8 +1,9 @@
 """Errors of jg.linalg against 50 digits (needs mpmath), in process by LAPACK and by the code that files and GPUs have.
 
-Random matrices of normal numbers, and products of these and a tenth of the identity for cholesky. Each error is the greatest over the matrices of
-the norm of the difference by that of the result, in units of eps times the condition number (1 for matrix_exp). Run as
-``python bench/accuracy_linalg.py``; docs/accuracy.md holds what it printed.
+Random matrices of normal numbers; for cholesky their products with themselves, and a tenth of the identity. Each error
+is the greatest over the matrices of the norm of the difference by that of the result, in units of eps times the
+condition number, for matrix_exp of eps. Run as ``python bench/accuracy_linalg.py``; docs/accuracy.md holds what it
+printed.
 """
 
 from __future__ import annotations

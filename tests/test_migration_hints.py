@@ -175,6 +175,7 @@ TABLES = {
     "jg": (migration_hints.MODULE, jg),
     "jg.random": (migration_hints.RANDOM, jg.random),
     "jg.nn": (migration_hints.NN, jg.nn),
+    "jg.linalg": (migration_hints.LINALG, jg.linalg),
     "jg.data": (migration_hints.PLANNED_DATA, jg.data),
     "planned": (migration_hints.PLANNED, jg),
     "x": (migration_hints.TENSOR, jg.ones((1, 1))),

@@ -128,11 +128,14 @@ class Op:
     fusion: its part in a group of nodes that become one kernel (``passes/fuse.py``), where the kind does not say it.
     lowering: which lowering of codegen makes it, where the kind does not say it; "host": compiled code calls back and
         has ``evaluate`` run by Python.
+    generated: for ops that Python evaluates, what code that cannot call Python has in their place: over Op calls
+        ``generated(*operands, **attrs)``, and ``is_generated(*types)`` says of which operands.
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
         leaves open where it serves eager calls; None: every extent.
     parts: where a value is complex and the op is not planewise, ``parts(*operands, **attrs)`` over Op calls: operands
-        and outputs that are complex are pairs of their real and imaginary parts (``passes/planes.py``).
+        that are complex are pairs of their real and imaginary parts, and it gives the parts of all outputs in order
+        (``passes/planes.py``).
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     is_whole: for composites with a lowering, ``is_whole(*types, **attrs)``: whether that takes such operands.
@@ -154,6 +157,8 @@ class Op:
     index_map: Callable[..., Any] | None = None
     fusion: Fusion | None = None
     lowering: Lowering | None = None
+    generated: Callable[..., Any] | None = None
+    is_generated: Callable[..., bool] | None = None
     flops: Callable[..., DimLike] | None = None
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None
     parts: Callable[..., Any] | None = None

@@ -30,6 +30,7 @@ class Target:
     sm: int | None = None  # a GPU's compute capability, ten times its number: 90 is 9.0; None: no GPU
     free_order: bool = False  # sums may go in any order: the bits are then those of this target alone
     tf32: bool = False  # products of float32 may round their operands to 11 bits; only where sums are free, too
+    alone: bool = False  # there is no Python to call, as in a file and on a GPU
     library: bool = False  # large plain products may go to a library of this process; only where sums are free, too
 
     @property
@@ -62,6 +63,10 @@ class Target:
     def with_library(self) -> Target:
         """This target, whose large plain products go to cuBLASLt; for code that never leaves the process's cache."""
         return replace(self, library=True)
+
+    def without_python(self) -> Target:
+        """This target, for code that runs where there is no Python to call."""
+        return replace(self, alone=True)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""
@@ -106,7 +111,14 @@ _TARGETS: dict[str, Target] = {
         Target("x86-64-v4", vector_bits=512, registers=32, fma=True, l1_bytes=32 << 10, l2_bytes=1 << 20),
         *(
             Target(
-                f"sm_{sm}", vector_bits=32, registers=255, fma=True, l1_bytes=48 << 10, l2_bytes=megabytes << 20, sm=sm
+                f"sm_{sm}",
+                vector_bits=32,
+                registers=255,
+                fma=True,
+                l1_bytes=48 << 10,
+                l2_bytes=megabytes << 20,
+                sm=sm,
+                alone=True,
             )
             for sm, megabytes in ((80, 40), (86, 6), (89, 72), (90, 50), (100, 126), (120, 96))
         ),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jitgraph import ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
+from jitgraph.ops import decompositions, general_eigenvalues
+from jitgraph.ops.matrices import adjoint
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.lifting import TensorLike
@@ -26,6 +28,13 @@ class EighResult(NamedTuple):
     eigenvectors: Tensor
 
 
+class EigResult(NamedTuple):
+    """What ``eig`` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
 class SVDResult(NamedTuple):
     """What ``svd`` gives."""
 
@@ -36,13 +45,13 @@ class SVDResult(NamedTuple):
 
 @array_function
 def cholesky(x: TensorLike, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with L @ L.mT equal to x, or with ``upper`` its transpose.
+    """The lower triangular L with L @ L.H equal to x, or with ``upper`` its conjugate transpose.
 
-    x is taken as symmetric: of another matrix, the mean with its transpose. Gradients by Murray (2016). LinAlgError
-    where a matrix is not positive definite.
+    x is taken as symmetric, or Hermitian: of another matrix, the mean with its conjugate transpose. Gradients by Murray
+    (2016). LinAlgError where a matrix is not positive definite.
     """
-    found: Tensor = wrap(ops.cholesky(lifting.value_of(x)))
-    return found.mT if upper else found
+    found = decompositions.cholesky(lifting.value_of(x))
+    return wrap(adjoint(found) if upper else found)
 
 
 @array_function
@@ -53,18 +62,20 @@ def qr(x: TensorLike, *, mode: str = "reduced") -> QRResult:
     complete decomposition of a matrix with more rows than columns.
     """
     if mode not in ("reduced", "complete"):
-        raise ShapeError(f"qr: mode is {mode!r}", hint='"reduced" or "complete"')
-    return QRResult(*map(wrap, ops.qr(lifting.value_of(x), complete=mode == "complete")))
+        more = "; jg.linalg.qr(x).R is R alone" if mode == "r" else ""
+        raise ShapeError(f"qr: mode is {mode!r}", hint=f'"reduced" or "complete"{more}')
+    return QRResult(*map(wrap, decompositions.qr(lifting.value_of(x), complete=mode == "complete")))
 
 
 @array_function
 def eigh(x: TensorLike) -> EighResult:
     """Ascending eigenvalues and orthonormal eigenvectors (columns) of symmetric matrices.
 
-    Of another matrix it takes the mean with its transpose. Gradients by Seeger et al. (2017): those of eigenvectors of
-    equal eigenvalues are infinite or NaN, as in PyTorch; those of eigenvalues are finite.
+    Complex matrices are Hermitian ones, with real eigenvalues. Of another matrix it takes the mean with its conjugate
+    transpose. Gradients by Seeger et al. (2017): those of eigenvectors of equal eigenvalues are infinite or NaN, as in
+    PyTorch; those of eigenvalues are finite. The phase of complex eigenvectors is free: a loss shall not depend on it.
     """
-    return EighResult(*map(wrap, ops.eigh(lifting.value_of(x))))
+    return EighResult(*map(wrap, decompositions.eigh(lifting.value_of(x), checked=True)))
 
 
 @array_function
@@ -80,10 +91,31 @@ def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
     Gradients by Townsend (2016): those of singular vectors of equal singular values are infinite or NaN, as in PyTorch;
     UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square.
     """
-    return SVDResult(*map(wrap, ops.svd(lifting.value_of(x), full_matrices=bool(full_matrices))))
+    full = bool(full_matrices)
+    return SVDResult(*map(wrap, decompositions.svd(lifting.value_of(x), full_matrices=full, checked=True)))
 
 
 @array_function
 def svdvals(x: TensorLike) -> Tensor:
     """Descending singular values."""
     return svd(x, full_matrices=False).S
+
+
+@array_function
+def eig(x: TensorLike) -> EigResult:
+    """Complex eigenvalues, in no order, and eigenvectors (columns of length 1) of square matrices.
+
+    Gradients by Boeddeker et al. (2017): those of eigenvectors of equal eigenvalues are infinite or NaN; the phase of
+    eigenvectors is free, so that a loss shall not depend on it.
+    """
+    value = lifting.value_of(x)
+    if dtypes.is_complex(value.dtype):
+        return EigResult(*map(wrap, general_eigenvalues.eig(value, checked=True)))
+    found = general_eigenvalues.eig_of_real(value, checked=True)
+    return EigResult(wrap(ops.complex_(*found[:2])), wrap(ops.complex_(*found[2:])))
+
+
+@array_function
+def eigvals(x: TensorLike) -> Tensor:
+    """Complex eigenvalues, as ``eig`` gives them."""
+    return eig(x).eigenvalues

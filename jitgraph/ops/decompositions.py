@@ -9,44 +9,53 @@ value decomposition (2016). Equal eigenvalues or singular values make those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from jitgraph.dtypes import is_complex
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops.arithmetic import add, div, mul, sub
-from jitgraph.ops.creation import full_like, zeros_like
+from jitgraph.ops import small_matrices
+from jitgraph.ops.arithmetic import add, mul, sub
+from jitgraph.ops.creation import zeros_like
+from jitgraph.ops.free_phases import require_no_turn
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
+    adjoint,
+    as_like,
     below,
+    columns_of,
     columns_times,
     diagonal_matrix,
     diagonal_of,
+    halved,
     lesser,
-    lower,
     matrix_op,
+    over,
     product,
+    real_dtype,
+    real_part,
     require_matrices,
     require_square,
     rows_times,
-    turned,
+    scaled,
     with_ones,
 )
 from jitgraph.ops.numeric import Array
-from jitgraph.ops.windows import concat, slice
+from jitgraph.ops.windows import concat
 
 
 def _mean_with_transpose(a: Array) -> Array:
     """What op takes of a: the mean with its transpose, which of a symmetric matrix is itself to the bit."""
-    other = np.swapaxes(a, -1, -2)
+    other = np.swapaxes(a, -1, -2).conj()
     return np.asarray(np.where(a == other, a, a / 2 + other / 2))
 
 
 def _symmetric(x: Any) -> Any:
-    half = full_like(0.5, x)
-    return add(mul(half, x), mul(half, turned(x)))
+    return add(halved(x), halved(adjoint(x)))
 
 
 def _symmetric_samples(array: Callable[..., Array]) -> Sequence[Sample]:
@@ -60,18 +69,19 @@ def _symmetric_samples(array: Callable[..., Array]) -> Sequence[Sample]:
 
 
 def _cholesky_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    inner = product(turned(out), ct)
-    half = full_like(0.5, inner)
-    inner = add(below(inner), mul(half, diagonal_of(inner)))
-    other = turned(out)
-    left = solve(other, inner)  # inv(L).T inner
-    return (_symmetric(turned(solve(other, turned(left)))),)
+    inner = product(adjoint(out), ct)
+    inner = add(below(inner), halved(diagonal_of(inner)))
+    other = adjoint(out)
+    left = solve(other, inner)  # inv(L).H inner
+    return (_symmetric(adjoint(solve(other, adjoint(left)))),)
 
 
 cholesky: Op = matrix_op(
     "cholesky",
     lambda a: require_square("cholesky", a),
     lambda a: np.linalg.cholesky(_mean_with_transpose(a)),
+    generated=small_matrices.cholesky,
+    is_generated=small_matrices.is_small,
     vjp=_cholesky_vjp,
     failure="a matrix is not positive definite",
     hint="add a small multiple of jg.eye(n), or take jg.linalg.eigh, which needs symmetry alone",
@@ -106,22 +116,16 @@ def _qr_vjp(ct: Any, out: Any, a: Any, *, complete: bool) -> tuple[Any]:
     if square or lesser(rows, columns) == columns:
         return (_tall_qr_gradient(q, r, ct_q, ct_r),)
     # a is [x, y], the decomposition of the square x is q and u, and v is q.T y
-    u, ct_u = (_columns(value, 0, rows) for value in (r, ct_r))
-    y, ct_v = _columns(a, rows, columns), _columns(ct_r, rows, columns)
-    ct_x = _tall_qr_gradient(q, u, add(ct_q, product(y, turned(ct_v))), ct_u)
+    u, ct_u = (columns_of(value, 0, rows) for value in (r, ct_r))
+    y, ct_v = columns_of(a, rows, columns), columns_of(ct_r, rows, columns)
+    ct_x = _tall_qr_gradient(q, u, add(ct_q, product(y, adjoint(ct_v))), ct_u)
     return (concat(ct_x, product(q, ct_v), axis=len(a.shape) - 1),)
 
 
 def _tall_qr_gradient(q: Any, r: Any, ct_q: Any, ct_r: Any) -> Any:
-    inner = sub(product(r, turned(ct_r)), product(turned(ct_q), q))
-    mirrored = add(lower(inner), turned(below(inner)))
-    return turned(solve(r, turned(add(ct_q, product(q, mirrored)))))
-
-
-def _columns(x: Any, start: Any, stop: Any) -> Any:
-    ndim = len(x.shape)
-    starts, stops = (*(0,) * (ndim - 1), start), (*x.shape[:-1], stop)
-    return slice(x, starts=starts, stops=stops, strides=(1,) * ndim)
+    inner = sub(product(r, adjoint(ct_r)), product(adjoint(ct_q), q))
+    mirrored = add(add(below(inner), adjoint(below(inner))), real_part(diagonal_of(inner)))
+    return adjoint(solve(r, adjoint(add(ct_q, product(q, mirrored)))))
 
 
 def _rectangles(array: Callable[..., Array], *shapes: tuple[int, ...]) -> list[Array]:
@@ -151,43 +155,53 @@ qr: Op = matrix_op(
 )
 
 
-def _eigh_type(a: Type) -> tuple[TensorType, TensorType]:
+def _eigh_type(a: Type, *, checked: bool) -> tuple[TensorType, TensorType]:
     type = require_square("eigh", a)
-    return TensorType(type.dtype, type.shape[:-1]), type
+    return TensorType(real_dtype(type), type.shape[:-1]), type
 
 
-def _eigh_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+def _eigh_vjp(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
     values, vectors = out
-    inner = None if ct[0] is None else diagonal_matrix(ct[0])
+    inner = None if ct[0] is None else diagonal_matrix(as_like(ct[0], vectors))
     if ct[1] is not None:
         apart = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
-        turn = product(turned(vectors), ct[1])
-        moved = div(sub(turn, diagonal_of(turn)), apart)
+        if checked:
+            require_no_turn("eigh", (vectors, ct[1]))
+        turn = product(adjoint(vectors), ct[1])
+        moved = over(sub(turn, diagonal_of(turn)), apart)
         inner = moved if inner is None else add(inner, moved)
-    return (None if inner is None else _symmetric(product(vectors, inner, turned(vectors))),)
+    return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
+
+
+def _eigh(a: Array, *, checked: bool) -> tuple[Array, ...]:
+    if not np.isfinite(a).all():  # of which LAPACK gives finite numbers
+        raise np.linalg.LinAlgError("not finite")
+    return tuple(np.linalg.eigh(_mean_with_transpose(a)))
 
 
 eigh: Op = matrix_op(
     "eigh",
     _eigh_type,
-    lambda a: tuple(np.linalg.eigh(_mean_with_transpose(a))),
+    _eigh,
     vjp=_eigh_vjp,
-    samples=_symmetric_samples,
+    complex_samples="plain",
+    samples=lambda array: [replace(x, attrs={"checked": False}) for x in _symmetric_samples(array)],
     doc="Ascending eigenvalues and orthonormal eigenvectors, as columns, of the mean of a and its transpose.",
 )
 
 
-def _svd_type(a: Type, *, full_matrices: bool) -> tuple[TensorType, TensorType, TensorType]:
+def _svd_type(a: Type, *, full_matrices: bool, checked: bool) -> tuple[TensorType, TensorType, TensorType]:
     (type,) = require_matrices("svd", a)
     batch, (rows, columns) = type.shape[:-2], type.shape[-2:]
     shared = lesser(rows, columns)
     left, right = (rows, columns) if full_matrices else (shared, shared)
     shapes = (*batch, rows, left), (*batch, shared), (*batch, right, columns)
-    u, s, vh = (TensorType(type.dtype, shape) for shape in shapes)
+    dtypes = type.dtype, real_dtype(type), type.dtype
+    u, s, vh = (TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=True))
     return u, s, vh
 
 
-def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
+def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool, checked: bool) -> tuple[Any]:
     u, s, vh = out
     ct_u, ct_s, ct_vh = ct
     rows, columns = a.shape[-2:]
@@ -197,39 +211,45 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool) -> tuple[Any]:
                 "svd: no gradient of the singular vectors of full_matrices=True, of which some are not determined",
                 hint="jg.linalg.svd(x, full_matrices=False)",
             )
-        u, vh = _columns(u, 0, s.shape[-1]), turned(_columns(turned(vh), 0, s.shape[-1]))
-    v = turned(vh)
-    shape_of = product(turned(u), u)
+        u, vh = columns_of(u, 0, s.shape[-1]), adjoint(columns_of(adjoint(vh), 0, s.shape[-1]))
+    v = adjoint(vh)
+    shape_of = product(adjoint(u), u)
     down, across = rows_times(shape_of, s), columns_times(shape_of, s)
     apart = with_ones(mul(sub(across, down), add(across, down)))
-    inner = None if ct_s is None else diagonal_matrix(ct_s)
-    for ct_side, side, scale in (ct_u, u, across), (None if ct_vh is None else turned(ct_vh), v, down):
+    inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
+    if checked:
+        require_no_turn("svd", (u, ct_u), (v, None if ct_vh is None else adjoint(ct_vh)))
+    for ct_side, side, scale in (ct_u, u, across), (None if ct_vh is None else adjoint(ct_vh), v, down):
         if ct_side is not None:
-            turn = product(turned(side), ct_side)
-            moved = mul(div(sub(turn, turned(turn)), apart), scale)
+            turn = product(adjoint(side), ct_side)
+            turn = sub(turn, adjoint(turn))
+            moved = scaled(over(sub(turn, diagonal_of(turn)), apart), scale)
+            if ct_side is ct_u and is_complex(a.dtype):  # the phase that u and v share, of which half is of each
+                moved = add(moved, diagonal_of(over(turn, add(scale, scale))))
             inner = moved if inner is None else add(inner, moved)
     if inner is None:
         return (None,)
     found = product(u, inner, vh)
     if ct_u is not None and rows != s.shape[-1]:
-        scaled = div(ct_u, columns_times(ct_u, s))
-        found = add(found, product(sub(scaled, product(u, turned(u), scaled)), vh))
+        part = over(ct_u, columns_times(ct_u, s))
+        found = add(found, product(sub(part, product(u, adjoint(u), part)), vh))
     if ct_vh is not None and columns != s.shape[-1]:
-        scaled = div(ct_vh, rows_times(ct_vh, s))
-        found = add(found, product(u, sub(scaled, product(scaled, v, vh))))
+        part = over(ct_vh, rows_times(ct_vh, s))
+        found = add(found, product(u, sub(part, product(part, v, vh))))
     return (found,)
 
 
 def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:
     thin = _rectangles(array, (3, 3), (3, 2), (2, 2, 2), (0, 0))
-    return [Sample((x,), {"full_matrices": False}) for x in thin]
+    return [Sample((x,), {"full_matrices": False, "checked": False}) for x in thin]
 
 
 svd: Op = matrix_op(
     "svd",
     _svd_type,
-    lambda a, *, full_matrices: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
+    lambda a, *, full_matrices, checked: tuple(np.linalg.svd(a, full_matrices=full_matrices)),
     vjp=_svd_vjp,
+    complex_samples="plain",
     samples=_svd_samples,
     doc="U, descending singular values and V.mT of which a is the product.",
 )

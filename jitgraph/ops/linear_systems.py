@@ -12,14 +12,30 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, mul, neg, sub
-from jitgraph.ops.matrices import matrix_op, product, repeated, require_matrices, require_square, sums, turned
-from jitgraph.ops.numeric import Array
+from jitgraph.ops import rules, small_matrices
+from jitgraph.ops.arithmetic import add, neg, sub
+from jitgraph.ops.matrices import (
+    FLOATS,
+    adjoint,
+    as_like,
+    conj,
+    imaginary_part,
+    matrix_op,
+    product,
+    real_dtype,
+    repeated,
+    require_matrices,
+    require_square,
+    sums,
+    times,
+    turned,
+)
+from jitgraph.ops.numeric import Array, joined
 
 _SINGULAR: Final = "a matrix is singular"
 _WAY_OUT: Final = "jg.linalg.lstsq or jg.linalg.pinv take singular matrices; or add a small multiple of jg.eye(n)"
@@ -47,14 +63,17 @@ def _solve_type(a: Type, b: Type) -> TensorType:
 
 
 def _solve_vjp(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    right = solve(turned(a), ct)
-    return neg(product(right, turned(out))), right
+    right = solve(adjoint(a), ct)
+    return neg(product(right, adjoint(out))), right
 
 
 solve: Op = matrix_op(
     "solve",
     _solve_type,
     np.linalg.solve,
+    count=2,
+    generated=small_matrices.solve,
+    is_generated=small_matrices.is_small,
     vjp=_solve_vjp,
     failure=_SINGULAR,
     hint=_WAY_OUT,
@@ -67,7 +86,7 @@ solve: Op = matrix_op(
 
 
 def _inv_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    other = turned(out)
+    other = adjoint(out)
     return (neg(product(other, ct, other)),)
 
 
@@ -75,6 +94,8 @@ inv: Op = matrix_op(
     "inv",
     lambda a: require_square("inv", a),
     np.linalg.inv,
+    generated=small_matrices.inverse,
+    is_generated=small_matrices.is_small,
     vjp=_inv_vjp,
     failure=_SINGULAR,
     hint=_WAY_OUT,
@@ -83,32 +104,49 @@ inv: Op = matrix_op(
 )
 
 
-def _pinv_type(a: Type, *, rtol: float) -> TensorType:
+def _pinv_type(a: Type, rtol: Type) -> TensorType:
     (type,) = require_matrices("pinv", a)
+    require_cutoffs("pinv", type, rtol)
     return TensorType(type.dtype, (*type.shape[:-2], type.shape[-1], type.shape[-2]))
 
 
-def _pinv(a: Array, *, rtol: float) -> Array:
-    cutoff = rtol if rtol >= 0 else max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
-    return np.linalg.pinv(a, rcond=cutoff)
+def require_cutoffs(name: str, matrices: TensorType, rtol: Type) -> None:
+    """ShapeError or DTypeError unless rtol has a number for each matrix, as precise as their parts."""
+    numbers = rules.require_tensor(name, rtol)
+    rules.require_dtype(name, numbers, FLOATS)
+    rules.same_dims(f"{name}: batches of the matrices and of rtol", matrices.shape[:-2], numbers.shape)
 
 
-def _pinv_vjp(ct: Any, out: Any, a: Any, *, rtol: float) -> tuple[Any]:
-    p, q, g = out, turned(out), turned(ct)
+def cutoffs(a: Array, rtol: Array) -> Array:
+    """rtol, and where that is below 0 the default, which is max(m, n) eps."""
+    default = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
+    return np.where(rtol < 0, rtol.dtype.type(default), rtol)
+
+
+def pinv_gradient(ct: Any, out: Any, a: Any) -> Any:
+    """The cotangent of a for ct of ``out``, its pseudo-inverse."""
+    p, q, g = out, adjoint(out), adjoint(ct)
     gq = product(g, p, q)
     qg = product(q, p, g)
     found = sub(gq, product(a, p, gq))
     found = add(found, sub(qg, product(qg, p, a)))
-    return (sub(found, product(q, ct, q)),)
+    return sub(found, product(q, ct, q))
 
 
 pinv: Op = matrix_op(
     "pinv",
     _pinv_type,
-    _pinv,
-    vjp=_pinv_vjp,
+    lambda a, rtol: np.linalg.pinv(a, rcond=cutoffs(a, rtol)),
+    plain=1,
+    complex_samples="none",
+    vjp=lambda ct, out, a, rtol: (pinv_gradient(ct, out, a), None),
     samples=lambda array: [
-        Sample((array(*shape) + 2 * np.eye(*shape[-2:], dtype=array().dtype),), {"rtol": -1.0})
+        Sample(
+            (
+                array(*shape) + 2 * np.eye(*shape[-2:], dtype=array().dtype),
+                np.full(shape[:-2], 1e-5, array().real.dtype),
+            )
+        )
         for shape in ((3, 2), (2, 2, 3), (0, 2))
     ],
     doc="Pseudo-inverses: singular values up to rtol times the greatest are zeros; below 0 it is max(m, n) eps.",
@@ -122,20 +160,30 @@ def _cofactors(a: Array) -> Array:
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     others = before * after if s.shape[-1] else s
-    sign = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    return np.asarray(np.rint(sign) * (u * others[..., None, :]) @ vh)
+    sign = _product(np.linalg.det(u), np.linalg.det(vh))[..., None, None]
+    sign = sign if np.iscomplexobj(sign) else np.rint(sign)
+    return _product(sign, (u.conj() * others[..., None, :]) @ vh.conj())
+
+
+def _product(x: Array, y: Array) -> Array:
+    """x * y; of complex numbers by parts, as NumPy's own rounds in vectors otherwise than in what is left of them."""
+    if not np.iscomplexobj(x):
+        return np.asarray(x * y)
+    return joined(np.asarray(x.real * y.real - x.imag * y.imag), np.asarray(x.real * y.imag + x.imag * y.real))
 
 
 def _cofactors_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
     """Of det(a) inv(a).T, for invertible matrices."""
-    other = turned(inv(a))
-    return (sub(mul(other, repeated(other, sums(mul(ct, out)))), product(out, turned(ct), other)),)
+    other, same = adjoint(inv(a)), conj(out)
+    return (sub(times(other, repeated(other, sums(times(ct, same)))), product(same, turned(ct), other)),)
 
 
 cofactors: Op = matrix_op(
     "cofactors",
     lambda a: require_square("cofactors", a),
     _cofactors,
+    generated=small_matrices.cofactors,
+    is_generated=small_matrices.is_small,
     vjp=_cofactors_vjp,
     samples=_square_samples,
     doc="The derivative of the determinant by each element, also of singular matrices.",
@@ -148,13 +196,15 @@ def _number_type(name: str, a: Type) -> TensorType:
 
 
 def _det_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    return (mul(repeated(a, ct), cofactors(a)),)
+    return (times(repeated(a, ct), conj(cofactors(a))),)
 
 
 det: Op = matrix_op(
     "det",
     lambda a: _number_type("det", a),
     np.linalg.det,
+    generated=small_matrices.determinant,
+    is_generated=small_matrices.is_small,
     vjp=_det_vjp,
     samples=_square_samples,
     doc="The determinants of square matrices.",
@@ -163,17 +213,24 @@ det: Op = matrix_op(
 
 def _slogdet_type(a: Type) -> tuple[TensorType, TensorType]:
     type = _number_type("slogdet", a)
-    return type, type
+    return type, TensorType(real_dtype(type), type.shape)
 
 
 def _slogdet_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    return (None if ct[1] is None else mul(repeated(a, ct[1]), turned(inv(a))),)
+    """Of real matrices the sign is constant; of complex ones it turns with the imaginary part of the trace."""
+    found = None if ct[1] is None else as_like(ct[1], a)
+    if ct[0] is not None and dtypes.is_complex(a.dtype):
+        turn = neg(imaginary_part(times(conj(ct[0]), out[0])))
+        found = turn if found is None else add(found, turn)
+    return (None if found is None else times(repeated(a, found), adjoint(inv(a))),)
 
 
 slogdet: Op = matrix_op(
     "slogdet",
     _slogdet_type,
     lambda a: tuple(np.linalg.slogdet(a)),
+    generated=small_matrices.signed_logarithm,
+    is_generated=small_matrices.is_small,
     vjp=_slogdet_vjp,
     samples=_square_samples,
     doc="The sign of the determinant and the logarithm of its magnitude: 0 and -inf of a singular matrix.",

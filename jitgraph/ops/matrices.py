@@ -7,7 +7,8 @@ and traces have the same bits. Gradient rules are written over the products and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -20,15 +21,19 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import div, mul
 from jitgraph.ops.broadcasting import broadcast, reduce_sum
-from jitgraph.ops.comparison import eq, ge, gt, select
+from jitgraph.ops.comparison import eq, ge, gt, le, lt, select
+from jitgraph.ops.complex_parts import complex_, imag, real, zeros_of
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.creation import full_like, iota, zeros_like
 from jitgraph.ops.movement import transpose
-from jitgraph.ops.numeric import Array
+from jitgraph.ops.numeric import Array, joined
 from jitgraph.ops.sampling import generator
+from jitgraph.ops.windows import slice
 
-DTYPES: Final = frozenset({dtypes.float32, dtypes.float64})
+FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
+DTYPES: Final = FLOATS | dtypes.COMPLEX
 
 
 def matrix_op(
@@ -40,42 +45,102 @@ def matrix_op(
     samples: Callable[[Callable[..., Array]], Sequence[Sample]],
     failure: str = "the decomposition does not converge",
     hint: str = "look for NaN or infinity in the operand",
+    count: int = 1,
+    plain: int = 0,
+    generated: Callable[..., Any] | None = None,
+    is_generated: Callable[..., bool] | None = None,
+    complex_samples: Literal["differentiated", "plain", "none"] = "differentiated",
     doc: str,
 ) -> Op:
     """An op that ``evaluate`` computes with ``numpy.linalg``; LinAlgError of ``failure`` where that gives none.
 
-    ``samples(array)`` makes its samples of ``array(*shape)``: random values between -0.5 and 0.5.
+    It takes ``count`` matrices of one dtype, real or complex, and ``plain`` operands more. For compiled code, which
+    knows no complex numbers, it takes the two parts of each matrix instead, and gives the parts of what is complex.
+    ``samples(array)`` makes its samples of ``array(*shape)``: random values whose parts lie between -0.5 and 0.5. The
+    ``complex_samples`` are plain, which is not differentiated, where results have a free phase.
     """
 
+    def in_parts(operands: Sequence[Any]) -> bool:
+        return len(operands) == 2 * count + plain
+
+    def typed(*types: Type, **attrs: Any) -> Type | tuple[Type, ...]:
+        if not in_parts(types):
+            return infer(*types, **attrs)
+        halves = [rules.require_tensor(name, type) for type in types[: 2 * count : 2]]
+        whole = [TensorType(dtypes.complex_of(type.dtype), type.shape) for type in halves]
+        found = infer(*whole, *types[2 * count :], **attrs)
+        return tuple(part for type in (found if isinstance(found, tuple) else (found,)) for part in _part_types(type))
+
     def run(*arrays: Array, **attrs: Any) -> Any:
+        if not in_parts(arrays):
+            return computed(arrays, attrs)
+        whole = [joined(*arrays[2 * i : 2 * i + 2]) for i in range(count)]
+        found = computed([*whole, *arrays[2 * count :]], attrs)
+        results = found if isinstance(found, tuple) else (found,)
+        flat = [part for x in results for part in ((x.real, x.imag) if dtypes.is_complex(x.dtype) else (x,))]
+        return tuple([np.array(x, order="C") for x in flat])
+
+    def computed(arrays: Sequence[Array], attrs: Any) -> Any:
+        arrays = [np.asarray(x, order="C") for x in arrays]  # NumPy's products have other bits for other strides
         try:
             with np.errstate(all="ignore"):
                 found = evaluate(*arrays, **attrs)
         except np.linalg.LinAlgError:
             place = _first_failing(evaluate, arrays, attrs)
             raise LinAlgError(f"{name}: {failure}{place}", hint=hint) from None
-        dtype = arrays[0].dtype
         if isinstance(found, tuple):
-            return tuple([np.array(x, dtype=dtype, order="C") for x in found])
-        return np.array(found, dtype=dtype, order="C")
+            return tuple([_dense(x, arrays[0].dtype) for x in found])
+        return _dense(found, arrays[0].dtype)
+
+    def parts(*operands: Any, **attrs: Any) -> Any:
+        return op(*(part for x in operands for part in (x if isinstance(x, tuple) else (x,))), **attrs)
 
     def made(dtype: DType) -> Sequence[Sample]:
-        if dtype not in DTYPES:
+        if dtype not in FLOATS:
             return ()
         rng = generator(name, dtype)
-        return samples(lambda *shape: rng.uniform(-0.5, 0.5, shape).astype(dtype))
 
-    return Op(
+        def array(*shape: int) -> Array:
+            return np.asarray(rng.uniform(-0.5, 0.5, shape).astype(dtype))
+
+        found = list(samples(array))
+        others = samples(lambda *shape: joined(array(*shape), array(*shape))) if complex_samples != "none" else ()
+        for sample in others[:2]:
+            single = sample.inputs[0].shape[-1] == 1
+            found.append(replace(sample, differentiable=single or complex_samples == "differentiated"))
+        return found
+
+    op = Op(
         name=name,
         kind="other",
-        infer=infer,
+        infer=typed,
         evaluate=run,
         vjp=vjp,
         batch="alike",
         lowering="host",
+        generated=generated,
+        is_generated=is_generated,
+        parts=parts,
         samples=made,
         doc=doc,
     )
+    return op
+
+
+def _part_types(type: Type) -> tuple[Type, ...]:
+    """The types of the parts of a complex tensor; of another, itself."""
+    if not isinstance(type, TensorType) or not dtypes.is_complex(type.dtype):
+        return (type,)
+    return (TensorType(dtypes.part_of(type.dtype), type.shape),) * 2
+
+
+def _dense(x: Any, like: DType) -> Array:
+    """An array of its own; inexact numbers as precise as ``like``."""
+    array = np.asarray(x)
+    if array.dtype.kind not in "fc":
+        return np.array(array, order="C")
+    real = dtypes.part_of(like) if dtypes.is_complex(like) else like
+    return np.array(array, dtype=dtypes.complex_of(real) if array.dtype.kind == "c" else real, order="C")
 
 
 def _first_failing(evaluate: Callable[..., Any], arrays: Sequence[Array], attrs: Any) -> str:
@@ -89,13 +154,18 @@ def _first_failing(evaluate: Callable[..., Any], arrays: Sequence[Array], attrs:
 
 
 def require_matrices(name: str, *types: Type) -> list[TensorType]:
-    """The types, which must be matrices or batches of them, float32 or float64."""
+    """The types, which must be matrices or batches of them, of floats in 32 or 64 bits or of complex numbers."""
     rules.require_tensors(name, types, DTYPES)
     found = [rules.require_tensor(name, type) for type in types]
     for type in found:
         if type.ndim < 2:
             raise ShapeError(f"{name} takes matrices in the last two axes, not {type}", hint="x[None] adds an axis")
     return found
+
+
+def real_dtype(type: TensorType) -> DType:
+    """The dtype of lengths and singular values of such numbers."""
+    return dtypes.part_of(type.dtype) if dtypes.is_complex(type.dtype) else type.dtype
 
 
 def require_square(name: str, type: Type) -> TensorType:
@@ -127,12 +197,77 @@ def turned(x: Any) -> Any:
     return transpose(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
+def formed(op: Op, *operands: Any, **attrs: Any) -> Any:
+    """``op`` of real operands, or what it is for complex ones."""
+    if dtypes.is_complex(operands[0].dtype):
+        from jitgraph.ops.complex_forms import of_complex  # here: few programs have complex numbers
+
+        op = of_complex(op)
+    return op(*operands, **attrs)
+
+
+def conj(x: Any) -> Any:
+    """The conjugates: of real numbers, themselves."""
+    if not dtypes.is_complex(x.dtype):
+        return x
+    from jitgraph.ops.complex_arithmetic import complex_conj
+
+    return complex_conj(x)
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transposes."""
+    return conj(turned(x))
+
+
+def times(x: Any, y: Any) -> Any:
+    """x * y."""
+    return formed(mul, x, y)
+
+
+def over(x: Any, r: Any) -> Any:
+    """x / r, of real r."""
+    return _by_real(div, x, r)
+
+
+def scaled(x: Any, r: Any) -> Any:
+    """x * r, of real r."""
+    return _by_real(mul, x, r)
+
+
+def halved(x: Any) -> Any:
+    """x / 2."""
+    part = real(x) if dtypes.is_complex(x.dtype) else x
+    return scaled(x, full_like(0.5, part))
+
+
+def _by_real(op: Op, x: Any, r: Any) -> Any:
+    if not dtypes.is_complex(x.dtype):
+        return op(x, r)
+    return complex_(op(real(x), r), op(imag(x), r))
+
+
+def real_part(x: Any) -> Any:
+    """x with zeros for imaginary parts, in its dtype."""
+    return as_like(real(x), x) if dtypes.is_complex(x.dtype) else x
+
+
+def imaginary_part(x: Any) -> Any:
+    """x with zeros for real parts."""
+    return complex_(zeros_of(imag(x)), imag(x)) if dtypes.is_complex(x.dtype) else zeros_like(x)
+
+
+def as_like(r: Any, x: Any) -> Any:
+    """Real r in the dtype of x."""
+    return complex_(r, zeros_of(r)) if dtypes.is_complex(x.dtype) and not dtypes.is_complex(r.dtype) else r
+
+
 def product(*factors: Any) -> Any:
     """The products of the matrices, from left to right."""
     found = factors[0]
     batch = tuple(range(len(found.shape) - 2))
     for factor in factors[1:]:
-        found = dot(found, factor, batch=(batch, batch), contract=((len(batch) + 1,), (len(batch),)))
+        found = formed(dot, found, factor, batch=(batch, batch), contract=((len(batch) + 1,), (len(batch),)))
     return found
 
 
@@ -165,6 +300,22 @@ def _places(x: Any) -> tuple[Any, Any]:
     return row, column
 
 
+def columns_of(x: Any, start: DimLike, stop: DimLike) -> Any:
+    """The columns from ``start`` up to ``stop``."""
+    return _cut(x, len(x.shape) - 1, start, stop)
+
+
+def rows_of(x: Any, start: DimLike, stop: DimLike) -> Any:
+    """The rows from ``start`` up to ``stop``."""
+    return _cut(x, len(x.shape) - 2, start, stop)
+
+
+def _cut(x: Any, axis: int, start: DimLike, stop: DimLike) -> Any:
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    stops = tuple(stop if i == axis else extent for i, extent in enumerate(x.shape))
+    return slice(x, starts=starts, stops=stops, strides=(1,) * len(x.shape))
+
+
 def lower(x: Any) -> Any:
     """x with zeros above the diagonal."""
     return select(ge(*_places(x)), x, zeros_like(x))
@@ -173,6 +324,16 @@ def lower(x: Any) -> Any:
 def below(x: Any) -> Any:
     """x with zeros on the diagonal and above."""
     return select(gt(*_places(x)), x, zeros_like(x))
+
+
+def upper_of(x: Any) -> Any:
+    """x with zeros below the diagonal."""
+    return select(le(*_places(x)), x, zeros_like(x))
+
+
+def above(x: Any) -> Any:
+    """x with zeros on the diagonal and below."""
+    return select(lt(*_places(x)), x, zeros_like(x))
 
 
 def diagonal_of(x: Any) -> Any:

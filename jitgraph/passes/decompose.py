@@ -1,7 +1,9 @@
-"""Composites and calls replaced by what they consist of."""
+"""Composites and calls replaced by what they consist of, and where there is no Python, what Python would evaluate."""
 
 from __future__ import annotations
 
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.control import RegionCall, structure_of
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.target import Target
@@ -15,16 +17,34 @@ def decompose(graph: Graph, target: Target) -> Graph:
     """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
+        if target.alone and (made := _generated(node)) is not None:
+            _inline(rewriter, node, _located(decompose(made, target), node))
+            continue
         if not _is_inlined(node, target):
             if node.op.kind == "composite" and node.op.lowering is not None:
                 node = Node(node.op, node.inputs, node.attrs, node.outputs, (), node.location)
             rewriter.copy(node, rewrite_regions(node, lambda region: decompose(region, target)))
             continue
-        region = _located(decompose(node.regions[0], target), node)
-        results = rewriter.inline(region, [rewriter.value(value) for value in node.inputs])
-        for old, new in zip(node.outputs, results, strict=True):
-            rewriter.replace(old, new)
+        _inline(rewriter, node, _located(decompose(node.regions[0], target), node))
     return rewriter.finish()
+
+
+def _inline(rewriter: Rewriter, node: Node, region: Graph) -> None:
+    results = rewriter.inline(region, [rewriter.value(value) for value in node.inputs])
+    for old, new in zip(node.outputs, results, strict=True):
+        rewriter.replace(old, new)
+
+
+def _generated(node: Node) -> Graph | None:
+    """What stands for an op that Python evaluates where there is no Python; None where nothing does."""
+    op = node.op
+    if op.generated is None or op.is_generated is None or not op.is_generated(*(x.type for x in node.inputs)):
+        return None
+    builder = GraphBuilder()
+    inputs = [builder.input(value.type) for value in node.inputs]
+    with context.using(emitter=builder, constraints=builder.constraints):
+        found = op.generated(*inputs, **node.attrs)
+    return builder.graph(found if isinstance(found, tuple) else (found,), op.name)
 
 
 def _is_inlined(node: Node, target: Target) -> bool:

@@ -7,7 +7,7 @@ stacks, the parts of a value go apart. An op that is planewise is applied to eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -120,13 +120,18 @@ class _Split:
             self._control(node)
         elif node.op.parts is not None:
             operands = [self.pairs.get(value, self.value(value)) for value in node.inputs]
-            made = node.op.parts(*operands, **node.attrs)
-            if isinstance(made, tuple):
-                self.pairs[node.output] = made
-            else:
-                self._replaced[node.output] = made
+            self._made(node, node.op.parts(*operands, **node.attrs))
         else:
             self._planewise(node)
+
+    def _made(self, node: Node, parts: Value | Sequence[Value]) -> None:
+        """The values that stand for the outputs of a node: two for each complex one."""
+        made = iter(parts if isinstance(parts, Sequence) else (parts,))
+        for value in node.outputs:
+            if _is_complex(value.type):
+                self.pairs[value] = next(made), next(made)
+            else:
+                self._replaced[value] = next(made)
 
     def _copied(self, node: Node) -> None:
         inputs = tuple([self.value(value) for value in node.inputs])
@@ -157,12 +162,7 @@ class _Split:
             if structure.condition is None:
                 attrs["num_xs"] = sum(xs)
         regions = [self._region(region) for region in node.regions]
-        made = iter(self.builder.emit(node.op, self.flat(node.inputs), attrs, regions))
-        for value in node.outputs:
-            if _is_complex(value.type):
-                self.pairs[value] = next(made), next(made)
-            else:
-                self._replaced[value] = next(made)
+        self._made(node, self.builder.emit(node.op, self.flat(node.inputs), attrs, regions))
 
     def _region(self, region: Graph) -> Graph:
         inner = GraphBuilder()

@@ -50,7 +50,7 @@ def save(
     lowered = _traced(function).lower(*_as_tuple(example_inputs))
     entry = entry_of(lowered, function.state if isinstance(function, SavedModel) else {})
     names = _names(targets, lowered.plan.device)
-    compiled = {name: _compile(entry, Target.named(name)) for name in names}
+    compiled = {name: _compile(entry, Target.named(name).without_python()) for name in names}
     first = compiled[names[0]]
     for call in first.stages.schedule.calls:
         raise UnsupportedOp(

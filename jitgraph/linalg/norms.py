@@ -1,0 +1,159 @@
+"""Lengths of vectors, norms of matrices, and what follows from singular values: the condition and the rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import ShapeError
+from jitgraph.linalg.decompositions import eigvalsh, svdvals
+from jitgraph.linalg.operands import cutoffs_of, inexact, matrices_of
+from jitgraph.linalg.systems import inv, rank_of, slogdet
+from jitgraph.ops.matrices import with_ones
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.elementwise import isnan, where
+from jitgraph.tensor.functions.method import array_function, axes_of
+from jitgraph.tensor.functions.reductions import any as any_of
+from jitgraph.tensor.functions.reductions import max as greatest
+from jitgraph.tensor.functions.reductions import min as least
+from jitgraph.tensor.functions.reductions import sum as total
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+Axis: TypeAlias = "int | tuple[int, ...] | None"
+_MATRIX_ORDERS = (1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc")
+
+
+@array_function
+def vector_norm(x: TensorLike, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """(sum of |x|**ord)**(1 / ord) over ``axis``, over all elements for None; floats and complex numbers.
+
+    The greatest and the least magnitude for inf and -inf, the number of elements that are not 0 for 0. Gradients are 0
+    where an element is 0, and where the norm is, as in PyTorch.
+    """
+    if isinstance(ord, bool) or not isinstance(ord, int | float):
+        raise ShapeError(f"vector_norm: ord is {ord!r}", hint="a number, as 2, 1, math.inf")
+    return _vector_norm(inexact("vector_norm", x), axis, keepdims, ord)
+
+
+def _vector_norm(value: Any, axis: Axis, keepdims: bool, ord: float) -> Tensor:
+    x = wrap(value)
+    axes = axes_of(axis, len(value.shape), "vector_norm")
+    if ord == 2:
+        squares = x * x if not dtypes.is_complex(value.dtype) else x.real * x.real + x.imag * x.imag
+        return _root(total(squares, axis=axes, keepdims=keepdims), 0.5)
+    size = x.abs()
+    if ord == 0:
+        return total((size != 0).astype(size.dtype), axis=axes, keepdims=keepdims)
+    if ord == 1:
+        return total(size, axis=axes, keepdims=keepdims)
+    if math.isinf(ord):
+        return _extreme(size, axes, keepdims, ord)
+    none = size == 0
+    powers = where(none, 0.0 if ord > 0 else math.inf, where(none, 1.0, size) ** float(ord))
+    return _root(total(powers, axis=axes, keepdims=keepdims), 1 / ord)
+
+
+def _extreme(x: Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) -> Tensor:
+    """The greatest for orders above 0, which of no elements is 0, and the least for others."""
+    if ord < 0:
+        return least(x, axis=axes, keepdims=keepdims)
+    if any(isinstance(x.shape[axis], int) and not x.shape[axis] for axis in axes):
+        return total(x, axis=axes, keepdims=keepdims)
+    return greatest(x, axis=axes, keepdims=keepdims)
+
+
+def _root(x: Tensor, power: float) -> Tensor:
+    """x ** power, which has no gradient at 0."""
+    if power < 0:
+        return x**power
+    none = x == 0
+    inner = where(none, 1.0, x)
+    return where(none, 0.0, inner.sqrt() if power == 0.5 else inner**power)
+
+
+@array_function
+def matrix_norm(x: TensorLike, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
+    """Norms of matrices: "fro", "nuc" (the sum of singular values), 2 and -2 (the greatest and the least of them).
+
+    1 and -1 are the greatest and the least sum of magnitudes of a column, inf and -inf those of a row.
+    """
+    return _matrix_norm(matrices_of("matrix_norm", wrap(inexact("matrix_norm", x))), keepdims, ord)
+
+
+def _matrix_norm(value: Any, keepdims: bool, ord: float | str) -> Tensor:
+    if isinstance(ord, bool) or ord not in _MATRIX_ORDERS:
+        raise ShapeError(f"matrix_norm: ord is {ord!r}", hint="one of 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'")
+    if ord == "fro":
+        return _vector_norm(value, (-2, -1), keepdims, 2)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(wrap(value))
+        found = total(values, axis=-1) if ord == "nuc" else _extreme(values, (values.ndim - 1,), False, float(ord))
+    else:
+        sums = total(wrap(value).abs(), axis=-2 if ord in (1, -1) else -1)
+        found = _extreme(sums, (sums.ndim - 1,), False, float(ord))
+    return found[..., None, None] if keepdims else found
+
+
+@array_function
+def norm(x: TensorLike, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The norm of vectors along one axis, of matrices in two: ``vector_norm`` and ``matrix_norm`` in NumPy's form.
+
+    Without ``ord`` it is the root of the sum of squares over ``axis``, over all elements for None. With it and without
+    ``axis``, x is a vector or a matrix.
+    """
+    value = inexact("norm", x)
+    rank = len(value.shape)
+    if ord is None:
+        return _vector_norm(value, axis, keepdims, 2)
+    if axis is None and rank not in (1, 2):
+        raise ShapeError(f"norm of {value.type} with ord={ord!r}", hint="axis= says where vectors or matrices stand")
+    axes = (*range(rank),) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=ord)  # type: ignore[arg-type]
+    if len(axes) != 2:
+        raise ShapeError(f"norm: axis is {axis}, and should name one axis, or two")
+    axes_of(tuple(axes), rank, "norm")
+    rows, columns = (i % rank for i in axes)
+    others = [i for i in range(rank) if i not in (rows, columns)]
+    found = _matrix_norm(wrap(value).permute_dims((*others, rows, columns)).value, False, ord)
+    for place in sorted((rows, columns)) if keepdims else ():
+        found = found[(*(slice(None),) * place, None)]
+    return found
+
+
+@array_function
+def cond(x: TensorLike, p: float | str | None = None) -> Tensor:
+    """The condition numbers of matrices: the norm times that of the inverse, for the order ``p`` of ``matrix_norm``.
+
+    By default the greatest by the least singular value, also of matrices that are not square. inf of singular ones.
+    """
+    value = matrices_of("cond", wrap(inexact("cond", x)))
+    whole = wrap(value)
+    if p is None or p in (2, -2):
+        values = svdvals(whole)
+        high, low = greatest(values, axis=-1), least(values, axis=-1)
+        found = low / high if p == -2 else high / low
+    else:
+        singular = slogdet(whole).sign == 0
+        safe = where(singular[..., None, None], wrap(with_ones(ops.zeros_like(value))), whole)
+        found = where(singular, math.inf, _matrix_norm(value, False, p) * matrix_norm(inv(safe), ord=p))
+    unknown = any_of(isnan(whole), axis=(-2, -1))
+    return where(isnan(found) & ~unknown, math.inf, found)
+
+
+@array_function
+def matrix_rank(
+    x: TensorLike, *, rtol: TensorLike | None = None, atol: TensorLike | None = None, hermitian: bool = False
+) -> Tensor:
+    """How many singular values exceed both ``atol`` and ``rtol`` times the greatest, int64.
+
+    ``rtol`` is max(m, n) eps by default, and 0 where ``atol`` is given; each is a number, or one for each matrix. With
+    ``hermitian`` x is taken as symmetric, and its eigenvalues serve.
+    """
+    value = matrices_of("matrix_rank", wrap(inexact("matrix_rank", x)))
+    given = 0.0 if rtol is None and atol is not None else rtol
+    values = eigvalsh(wrap(value)).abs() if hermitian else svdvals(wrap(value))
+    limit = 0.0 if atol is None else wrap(lifting.cast(lifting.value_of(atol, values.dtype), values.dtype))
+    return rank_of(values, value, wrap(cutoffs_of("matrix_rank", value, given)), limit)

@@ -1,0 +1,134 @@
+"""Triangular systems, factors by elimination, and systems of which the factors are known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jitgraph import ops
+from jitgraph.errors import ShapeError
+from jitgraph.linalg.operands import matrices_of, system_of, without_column
+from jitgraph.ops import triangular
+from jitgraph.ops.matrices import adjoint as _adjoint
+from jitgraph.ops.matrices import below, columns_of, lesser, rows_of, upper_of, with_ones
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.manipulation import take_along_axis
+from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.reductions import argsort
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+class LUResult(NamedTuple):
+    """What ``lu`` gives."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactorResult(NamedTuple):
+    """What ``lu_factor`` gives."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+@array_function
+def solve_triangular(
+    a: TensorLike, b: TensorLike, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """The x for which a @ x is b (x @ a with left=False), of one triangle of a: the other is not looked at.
+
+    b is one vector, or matrices; batches broadcast. With ``unitriangular`` the diagonal counts as ones. LinAlgError
+    where there is a zero on it.
+    """
+    if not left:
+        (x, y, _) = system_of("solve_triangular", a, b, vectors=False)
+        found = triangular.solve_triangular(_mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular))
+        return wrap(_mirrored(found))
+    x, y, vector = system_of("solve_triangular", a, b)
+    found = triangular.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
+    return wrap(without_column(found) if vector else found)
+
+
+def _mirrored(x: object) -> object:
+    return wrap(x).mT.value
+
+
+@array_function
+def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tensor:  # noqa: E741 - as in PyTorch
+    """The x for which a @ x is b, where ``cholesky`` has given l of a: upper triangles with ``upper``.
+
+    b is one vector, or matrices; batches broadcast.
+    """
+    factor, right, vector = system_of("cholesky_solve", l, b)
+    first = _adjoint(factor) if upper else factor
+    second = factor if upper else _adjoint(factor)
+    found = triangular.solve_triangular(first, right, upper=False, unit=False)
+    found = triangular.solve_triangular(second, found, upper=True, unit=False)
+    return wrap(without_column(found) if vector else found)
+
+
+@array_function
+def cholesky_inverse(l: TensorLike, *, upper: bool = False) -> Tensor:  # noqa: E741 - as in PyTorch
+    """The inverse of a, where ``cholesky`` has given l of a: upper triangles with ``upper``."""
+    factor = matrices_of("cholesky_inverse", l)
+    return cholesky_solve(wrap(with_ones(ops.zeros_like(factor))), wrap(factor), upper=upper)
+
+
+@array_function
+def lu_factor(a: TensorLike) -> LUFactorResult:
+    """L below the diagonal and U on it and above, of a with its rows exchanged; row i with row pivots[i], from 1 on.
+
+    That is what PyTorch gives, with int32 pivots; SciPy counts them from 0. A singular matrix has factors too.
+    """
+    found = triangular.lu_factor(lifting.value_of(a))
+    return LUFactorResult(wrap(found[0]), wrap(found[1]))
+
+
+@array_function
+def lu(a: TensorLike) -> LUResult:
+    """A permutation P, a lower triangular L with ones on its diagonal, and an upper triangular U: a is P @ L @ U.
+
+    Gradients by Axen (2021), where the leading square block of the exchanged rows is invertible.
+    """
+    factors, _, order = triangular.lu_factor(lifting.value_of(a))
+    rows, columns = factors.shape[-2:]
+    size = lesser(rows, columns)
+    left = with_ones(below(columns_of(factors, 0, size)))
+    right = upper_of(rows_of(factors, 0, size))
+    number = wrap(lifting.places((*order.shape, rows), len(order.shape) - 1, order))
+    permutation = number == wrap(order)[..., None, :]
+    return LUResult(permutation.astype(factors.dtype), wrap(left), wrap(right))
+
+
+@array_function
+def lu_solve(LU: TensorLike, pivots: TensorLike, b: TensorLike, *, left: bool = True, adjoint: bool = False) -> Tensor:  # noqa: N803
+    """The x for which a @ x is b, where ``lu_factor`` has given LU and pivots of a.
+
+    With left=False x @ a is b; with ``adjoint`` a's conjugate transpose stands in the place of a.
+    """
+    if not left:
+        mirrored = wrap(_adjoint(matrices_of("lu_solve", b)))
+        return wrap(_adjoint(lu_solve(LU, pivots, mirrored, adjoint=not adjoint).value))
+    factors, right, vector = system_of("lu_solve", LU, b)
+    order = wrap(triangular.order_of_pivots(lifting.value_of(pivots)))
+    if len(order.shape) != len(lifting.value_of(LU).shape) - 1:
+        raise ShapeError(
+            f"lu_solve takes pivots for each of the matrices {wrap(factors).value.type}, not {order.value.type}"
+        )
+    places = wrap(lifting.broadcast_to(order.value, factors.shape[:-1]))
+    if adjoint:
+        found = triangular.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
+        found = triangular.solve_triangular(_adjoint(factors), found, upper=True, unit=True)
+        solved = _rows_in(wrap(found), argsort(places, axis=-1))
+    else:
+        found = _rows_in(wrap(right), places).value
+        found = triangular.solve_triangular(factors, found, upper=False, unit=True)
+        solved = wrap(triangular.solve_triangular(factors, found, upper=True, unit=False))
+    return wrap(without_column(solved.value)) if vector else solved
+
+
+def _rows_in(x: Tensor, order: Tensor) -> Tensor:
+    places = wrap(lifting.broadcast_to(order[..., None].value, x.value.shape))
+    return take_along_axis(x, places, axis=-2)

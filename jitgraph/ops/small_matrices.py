@@ -1,0 +1,207 @@
+"""Matrices of up to 4 rows by generated code, for files and GPUs, where no Python runs and LAPACK cannot be called.
+
+Elimination with partial pivoting, as LAPACK does it (Golub and Van Loan, Matrix computations, 4th ed., 2013, algorithm
+3.4.1), written out element by element: rows are exchanged by selects. Real numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph import dtypes
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops.arithmetic import abs, add, div, mul, neg, sub
+from jitgraph.ops.broadcasting import broadcast, reduce_sum
+from jitgraph.ops.comparison import eq, gt, le, select
+from jitgraph.ops.conversion import cast
+from jitgraph.ops.creation import full, full_like, zeros_like
+from jitgraph.ops.effects import check
+from jitgraph.ops.matrices import columns_of, rows_of, with_ones
+from jitgraph.ops.movement import reshape
+from jitgraph.ops.transcendental import log, sqrt
+from jitgraph.ops.windows import concat
+
+MOST: Final = 4
+
+
+def is_small(*types: Type) -> bool:
+    """Whether the first operand is real matrices of at most 4 rows, whose number is known."""
+    first = types[0]
+    if not isinstance(first, TensorType) or dtypes.is_complex(first.dtype) or len(types) not in (1, 2):
+        return False
+    size = first.shape[-1]
+    return isinstance(size, int) and 1 <= size <= MOST and first.shape[-2] == size
+
+
+def elements(a: Any) -> list[list[Any]]:
+    """The elements of matrices by row and column, each of the batch's shape."""
+    size = range(a.shape[-1])
+    cut = [[columns_of(rows_of(a, i, i + 1), j, j + 1) for j in size] for i in size]
+    return [[reshape(x, shape=a.shape[:-2]) for x in row] for row in cut]
+
+
+def rows(b: Any, count: int) -> list[Any]:
+    """The rows of matrices."""
+    return [reshape(rows_of(b, i, i + 1), shape=(*b.shape[:-2], b.shape[-1])) for i in range(count)]
+
+
+def matrix(parts: Sequence[Sequence[Any]]) -> Any:
+    """The matrices with these elements."""
+    return stacked([_joined([reshape(x, shape=(*x.shape, 1)) for x in row]) for row in parts])
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """The matrices with these rows."""
+    return _joined([reshape(x, shape=(*x.shape[:-1], 1, x.shape[-1])) for x in parts], axis=-2)
+
+
+def _joined(parts: Sequence[Any], axis: int = -1) -> Any:
+    return concat(*parts, axis=len(parts[0].shape) + axis) if len(parts) > 1 else parts[0]
+
+
+def _over_row(x: Any, row: Any) -> Any:
+    """A number for each matrix as a factor of its row."""
+    return broadcast(x, shape=row.shape, axes=tuple(range(len(x.shape))))
+
+
+def _eliminated(a: Any, right: list[Any]) -> tuple[list[list[Any]], list[Any], Any]:
+    """An upper triangle and right sides with rows exchanged and eliminated, and the sign of the exchanges."""
+    left, count = elements(a), a.shape[-1]
+    sign = full_like(1.0, left[0][0])
+    for k in range(count):
+        for i in range(k + 1, count):
+            larger = gt(abs(left[i][k]), abs(left[k][k]))
+            for j in range(k, count):
+                x, y = left[k][j], left[i][j]
+                left[k][j], left[i][j] = select(larger, y, x), select(larger, x, y)
+            sign = select(larger, neg(sign), sign)
+            if right:
+                turned, x, y = _over_row(larger, right[k]), right[k], right[i]
+                right[k], right[i] = select(turned, y, x), select(turned, x, y)
+        pivot = _not_zero(left[k][k])
+        for i in range(k + 1, count):
+            factor = div(left[i][k], pivot)  # all below a pivot of 0 is 0 too
+            for j in range(k + 1, count):
+                left[i][j] = sub(left[i][j], mul(factor, left[k][j]))
+            if right:
+                right[i] = sub(right[i], mul(_over_row(factor, right[k]), right[k]))
+    return left, right, sign
+
+
+def _not_zero(x: Any) -> Any:
+    return select(eq(x, zeros_like(x)), full_like(1.0, x), x)
+
+
+def _require_none(name: str, failing: Any, reason: str) -> None:
+    count = cast(failing, dtype=dtypes.int64)
+    count = reduce_sum(count, axes=tuple(range(len(count.shape))))
+    check(eq(count, zeros_like(count)), kind="ValueError", message=f"{name}: {reason}")
+
+
+def _require_pivots(name: str, diagonal: Sequence[Any], reason: str) -> None:
+    for x in diagonal:
+        _require_none(name, eq(x, zeros_like(x)), reason)
+
+
+def _back(left: list[list[Any]], right: list[Any], diagonal: Sequence[Any] | None) -> list[Any]:
+    """Upper triangular systems; None for a diagonal of ones."""
+    found = list(right)
+    for i in reversed(range(len(left))):
+        for j in range(i + 1, len(left)):
+            found[i] = sub(found[i], mul(_over_row(left[i][j], found[j]), found[j]))
+        if diagonal is not None:
+            found[i] = div(found[i], _over_row(_not_zero(diagonal[i]), found[i]))
+    return found
+
+
+def solve(a: Any, b: Any) -> Any:
+    """The x for which a @ x is b."""
+    return _solved("solve", a, b)
+
+
+def inverse(a: Any) -> Any:
+    """The inverses."""
+    return _solved("inv", a, with_ones(zeros_like(a)))
+
+
+def _solved(name: str, a: Any, b: Any) -> Any:
+    left, right, _ = _eliminated(a, rows(b, a.shape[-1]))
+    diagonal = [left[i][i] for i in range(len(left))]
+    _require_pivots(name, diagonal, "a matrix is singular")
+    return stacked(_back(left, right, diagonal))
+
+
+def solve_triangular(a: Any, b: Any, *, upper: bool, unit: bool) -> Any:
+    """The x for which the triangle of a times x is b."""
+    left, right = elements(a), rows(b, a.shape[-1])
+    if not upper:  # read backwards
+        left, right = [row[::-1] for row in left[::-1]], right[::-1]
+    diagonal = [left[i][i] for i in range(len(left))]
+    if not unit:
+        _require_pivots("solve_triangular", diagonal, "a triangular matrix has a zero on its diagonal")
+    found = _back(left, right, None if unit else diagonal)
+    return stacked(found if upper else found[::-1])
+
+
+def determinant(a: Any) -> Any:
+    """The determinants."""
+    left, _, found = _eliminated(a, [])
+    for i in range(len(left)):
+        found = mul(found, left[i][i])
+    return found
+
+
+def signed_logarithm(a: Any) -> tuple[Any, Any]:
+    """The signs of determinants, and the logarithms of their magnitudes."""
+    left, _, sign = _eliminated(a, [])
+    size = zeros_like(sign)
+    for i in range(len(left)):
+        x = left[i][i]
+        turned = select(gt(zeros_like(x), x), neg(sign), sign)
+        sign = select(eq(x, zeros_like(x)), zeros_like(x), turned)
+        size = add(size, log(abs(x)))
+    return sign, size
+
+
+def cofactors(a: Any) -> Any:
+    """The derivative of the determinant by each element, by the minors."""
+    parts, size = elements(a), range(a.shape[-1])
+
+    def signed(i: int, j: int) -> Any:
+        minor = _minor([[parts[r][c] for c in size if c != j] for r in size if r != i], parts[0][0])
+        return neg(minor) if (i + j) % 2 else minor
+
+    return matrix([[signed(i, j) for j in size] for i in size])
+
+
+def _minor(parts: list[list[Any]], like: Any) -> Any:
+    """The determinant of at most 3 rows, expanded along the first."""
+    if not parts:
+        return full_like(1.0, like)
+    found = None
+    for j, x in enumerate(parts[0]):
+        rest = _minor([row[:j] + row[j + 1 :] for row in parts[1:]], like)
+        term = x if len(parts) == 1 else mul(x, rest)
+        found = term if found is None else sub(found, term) if j % 2 else add(found, term)
+    return found
+
+
+def cholesky(a: Any) -> Any:
+    """The lower triangular factors of the means of a and its transpose."""
+    given, size = elements(a), range(a.shape[-1])
+    zero = full(shape=given[0][0].shape, value=0.0, dtype=given[0][0].dtype)
+    half = full_like(0.5, zero)
+    found = [[zero for _ in size] for _ in size]
+    for j in size:
+        for i in range(j, a.shape[-1]):
+            x, y = given[i][j], given[j][i]
+            value = x if i == j else select(eq(x, y), x, add(mul(half, x), mul(half, y)))
+            for k in range(j):
+                value = sub(value, mul(found[i][k], found[j][k]))
+            if i == j:
+                _require_none("cholesky", le(value, zero), "a matrix is not positive definite")
+                found[i][j] = sqrt(select(le(value, zero), full_like(1.0, value), value))
+            else:
+                found[i][j] = div(value, found[j][j])
+    return matrix(found)

@@ -282,11 +282,6 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
     "onnx": "jg.save for files of our own",
 }
 
-PLANNED_DATA: Final[Mapping[str, str]] = {
-    "Subset": "a TensorDataset of the arrays with an index: array[chosen]",
-    "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]]",
-}
-
 
 def advice(name: str, replacements: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:
     """What follows a message that ``name`` is missing: nothing, or what to write instead."""

@@ -35,7 +35,6 @@ def vector() -> Any:
         (lambda x: jg.random.PRNGKey(0), AttributeError, r"write jg\.random\.seed"),
         (lambda x: jg.random.normal(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.normal\(shape, mean, std\)"),
         (lambda x: jg.random.uniform(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.uniform\(shape, low, high\)"),
-        (lambda x: jg.save_checkpoint("x"), AttributeError, r"until then, state_dict\(\)"),
         (lambda x: jg.data.unknown, AttributeError, "no attribute 'unknown'$"),
         (lambda x: jg.fori_loop, AttributeError, r"range\(n\): in a @jg\.script"),
         (lambda x: jg.zeros((3,), requires_grad=True), jg.JitgraphError, r"hint: write x\.requires_grad_\(\)"),

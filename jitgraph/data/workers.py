@@ -49,7 +49,7 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
-class Block(NamedTuple):
+class SharedBatch(NamedTuple):
     """A batch in shared memory: the name, and the sizes of what was pickled and of the arrays behind it."""
 
     name: str
@@ -89,7 +89,7 @@ def _places(sizes: tuple[int, ...]) -> tuple[list[int], int]:
     return starts, max(end, 1)
 
 
-def sent(batch: Any) -> Block:
+def sent(batch: Any) -> SharedBatch:
     """A batch in a new block of shared memory."""
     stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
     _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(batch)
@@ -97,7 +97,7 @@ def sent(batch: Any) -> Block:
     sizes = tuple(part.nbytes for part in parts)
     starts, whole = _places(sizes)
     memory = SharedMemory(create=True, size=whole)
-    block = Block(memory.name, sizes)
+    block = SharedBatch(memory.name, sizes)
     try:
         view: Any = memory.buf
         for part, start in zip(parts, starts, strict=True):
@@ -110,7 +110,7 @@ def sent(batch: Any) -> Block:
     return block
 
 
-def received(block: Block) -> Any:
+def received(block: SharedBatch) -> Any:
     """The batch of a block, which is given back."""
     memory = SharedMemory(name=block.name)
     try:
@@ -125,7 +125,7 @@ def received(block: Block) -> Any:
 
 def _discard(message: Any) -> None:
     """Give a block back that nobody will read."""
-    if isinstance(message, Block):
+    if isinstance(message, SharedBatch):
         try:
             memory = SharedMemory(name=message.name)
         except FileNotFoundError:

@@ -72,6 +72,7 @@ def main(quick: bool = False) -> float:
     rng = np.random.default_rng(0)
     for _ in trange(rounds, unit="step"):
         loss = step(points[rng.integers(0, len(points), 256)])
+        schedule.step()
     with jg.no_grad():
         made = sample(jg.random.normal((500, 2))).numpy()
     start = distance(rng.normal(size=(500, 2)), points)

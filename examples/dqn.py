@@ -16,12 +16,12 @@ LIMIT = 200  # steps of an episode
 
 def push(state: np.ndarray, action: int) -> tuple[np.ndarray, bool]:
     """The state 0.02 s later, and whether the pole fell or the cart left its track."""
-    x, v, angle, spin = state
+    _, v, angle, spin = state
     force, mass, pole, half = (10.0 if action else -10.0), 1.1, 0.1, 0.5
     sine, cosine = np.sin(angle), np.cos(angle)
-    push = (force + pole * half * spin**2 * sine) / mass
-    turn = (9.8 * sine - cosine * push) / (half * (4 / 3 - pole * cosine**2 / mass))
-    slide = push - pole * half * turn * cosine / mass
+    pushed = (force + pole * half * spin**2 * sine) / mass
+    turn = (9.8 * sine - cosine * pushed) / (half * (4 / 3 - pole * cosine**2 / mass))
+    slide = pushed - pole * half * turn * cosine / mass
     state = state + 0.02 * np.array([v, slide, spin, turn])
     return state, bool(abs(state[0]) > 2.4 or abs(state[2]) > 0.2095)
 
@@ -48,15 +48,16 @@ def main(quick: bool = False) -> float:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        for slow, fast in zip(target.parameters(), net.parameters(), strict=True):
-            slow.copy_(0.99 * slow + 0.01 * fast.detach())
+        with jg.no_grad():
+            for slow, fast in zip(target.parameters(), net.parameters(), strict=True):
+                slow[...] = 0.99 * slow + 0.01 * fast
         return loss
 
     lengths = []
-    progress = trange(4 if quick else 250, unit="episode")
+    progress = trange(4 if quick else 150, unit="episode")
     for episode in progress:
-        state = rng.uniform(-0.05, 0.05, 4)
-        for length in range(1, LIMIT + 1):
+        state, begin = rng.uniform(-0.05, 0.05, 4), len(memory)
+        for _ in range(LIMIT):
             explores = rng.random() < max(0.02, 0.9 - episode / 60)
             action = int(rng.integers(2)) if explores else best(state.astype(np.float32)).item()
             after, fell = push(state, action)
@@ -68,7 +69,7 @@ def main(quick: bool = False) -> float:
                 step(*(np.asarray(c, np.int64 if i == 1 else np.float32) for i, c in enumerate(columns)))
             if fell:
                 break
-        lengths.append(length)
+        lengths.append(len(memory) - begin)
         progress.set_postfix(steps=f"{np.mean(lengths[-20:]):.0f}")
     print("episodes    mean steps")
     for begin in range(0, len(lengths), max(1, len(lengths) // 5)):

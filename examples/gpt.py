@@ -1,4 +1,4 @@
-"""A small GPT learns the text of Python's documentation, then writes: a letter at a time, with a cache of keys and values."""
+"""A small GPT learns Python's documentation, then writes, a letter at a time, with a cache of keys and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kalman filter follows a target in the plane; its noise levels are learned by the likelihood of what was measured."""
+"""A Kalman filter follows a target in the plane; its noise levels are learned from the measurements' likelihood."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def filtered(measured: jg.Tensor, push: jg.Tensor, blur: jg.Tensor) -> tuple[jg.
         surprise = z - SEES @ mean
         seen = SEES @ spread @ SEES.T + blur**2 * jg.eye(2)
         gain = jg.linalg.solve(seen, SEES @ spread).T
-        likely = -0.5 * (surprise @ jg.linalg.solve(seen, surprise) + jg.linalg.slogdet(seen)[1] + 2 * np.log(2 * np.pi))
+        misfit = surprise @ jg.linalg.solve(seen, surprise)
+        likely = -0.5 * (misfit + jg.linalg.slogdet(seen)[1] + 2 * np.log(2 * np.pi))
         mean, spread = mean + gain @ surprise, spread - gain @ SEES @ spread
         return (mean, spread), (mean, likely)
 
@@ -42,7 +43,7 @@ def filtered(measured: jg.Tensor, push: jg.Tensor, blur: jg.Tensor) -> tuple[jg.
 def main(quick: bool = False) -> float:
     places, measured = simulate(300, push=0.1, blur=1.0, seed=0)
     logs = jg.asarray([0.0, 1.0], requires_grad=True)  # logarithms of push and blur
-    optimizer = jg.optim.Adam([logs], lr=0.05)
+    optimizer = jg.optim.Adam([logs], lr=0.1)
 
     @jg.trace
     def step(z: jg.Tensor) -> jg.Tensor:
@@ -53,7 +54,7 @@ def main(quick: bool = False) -> float:
         optimizer.step()
         return loss
 
-    for _ in trange(5 if quick else 200, unit="step"):
+    for _ in trange(3 if quick else 60, unit="step"):
         loss = step(measured)
     push, blur = jg.exp(logs.detach())
     means, _ = jg.trace(filtered)(measured, push, blur)

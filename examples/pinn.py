@@ -27,9 +27,7 @@ def differences(points: int = 201, steps: int = 4000) -> tuple[np.ndarray, np.nd
 
 def main(quick: bool = False) -> float:
     jg.random.seed(0)
-    net = jg.nn.Sequential(
-        jg.nn.Linear(2, 32), jg.nn.Tanh(), jg.nn.Linear(32, 32), jg.nn.Tanh(), jg.nn.Linear(32, 1)
-    )
+    net = jg.nn.Sequential(jg.nn.Linear(2, 32), jg.nn.Tanh(), jg.nn.Linear(32, 32), jg.nn.Tanh(), jg.nn.Linear(32, 1))
     optimizer = jg.optim.Adam(net.parameters(), lr=5e-3)
     rounds = 30 if quick else 3000
     schedule = jg.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=rounds)

@@ -92,10 +92,8 @@ def operator(b: Builder) -> Any:
     if x is None:
         return None
     if kind(x) == "f":
-        return (
-            f"{b.choice(('2.0 - {x}', '{x} * 0.25', '1.5 / {x}', '-{x}', 'abs({x})', '{x} + 1')).format(x=x.name)}",
-            None,
-        )
+        form = b.choice(("2.0 - {x}", "{x} * 0.25", "1.5 / {x}", "-{x}", "abs({x})", "{x} + 1"))
+        return form.format(x=x.name), None
     form = b.choice(("{x} // 3", "{x} % 5", "{x} << 1", "{x} >> 2", "{x} & 6", "{x} ^ 3", "{x} * 3", "{x} - 1"))
     return form.format(x=x.name), None
 
@@ -149,10 +147,8 @@ def move(b: Builder) -> Any:
             places = [b.integer(-size, size) for _ in range(b.integer(1, 4))]
             forms += [f"m.take({{x}}, m.asarray({[p % size for p in places]}), axis={axis})"]
             if shape[0]:
-                forms += [
-                    f"{{x}}[{b.integer(-shape[0], shape[0])}]",
-                    f"{{x}}[m.asarray({[p % shape[0] for p in places]})]",
-                ]
+                forms += [f"{{x}}[{b.integer(-shape[0], shape[0])}]"]
+                forms += [f"{{x}}[m.asarray({[p % shape[0] for p in places]})]"]
         if len(shape) > 1:
             forms += ["m.tril({x})", "m.triu({x}, k=1)", "m.matrix_transpose({x})"]
     bound = x.bound
@@ -223,9 +219,13 @@ def product(b: Builder) -> Any:
     if x is None or x.array.dtype == np.float16:
         return None
     y = b.pick(lambda value: value.array.dtype == x.array.dtype and _tame(value, 30.0) and value.array.ndim in (1, 2))
-    form = b.choice(
-        ("{x} @ {y}", "m.tensordot({x}, {y}, axes=1)", "m.matmul({x}, m.matrix_transpose({x}))", "m.vecdot({x}, {y})")
+    forms = (
+        "{x} @ {y}",
+        "m.tensordot({x}, {y}, axes=1)",
+        "m.matmul({x}, m.matrix_transpose({x}))",
+        "m.vecdot({x}, {y})",
     )
+    form = b.choice(forms)
     return form.format(x=x.name, y=y.name), _near(1000.0 * max(1, x.array.size))  # type: ignore[union-attr]
 
 

@@ -327,14 +327,19 @@ class Module:
         return self.to(bfloat16)
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of ``repr`` for a module without children."""
+        """What stands between the parentheses of ``repr``, before the children where there are any."""
         return ""
 
     def __repr__(self) -> str:
-        children = [f"  ({name}): {_indent(repr(child))}" for name, child in self.named_children()]
-        if not children:
-            return f"{type(self).__name__}({self.extra_repr()})"
-        return "\n".join([f"{type(self).__name__}(", *children, ")"])
+        own = self.extra_repr().splitlines()
+        children = self._shown_children()
+        if not children and len(own) < 2:
+            return f"{type(self).__name__}({''.join(own)})"
+        return "\n".join([f"{type(self).__name__}(", *(f"  {line}" for line in (*own, *children)), ")"])
+
+    def _shown_children(self) -> list[str]:
+        """What ``repr`` says of each child."""
+        return [f"({name}): {_indent(repr(child))}" for name, child in self.named_children()]
 
 
 def _indent(text: str) -> str:

@@ -9,6 +9,7 @@ from jitgraph import dtypes
 from jitgraph.autograd import no_grad
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.nn.functional.linear import embedding as rows_of
+from jitgraph.nn.functional.linear import without_padding
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange, ones
@@ -53,6 +54,28 @@ def by_frequency(found: Tensor, indices: TensorLike, count: Any) -> Tensor:
     fixed = found.detach()
     result: Tensor = fixed + (found - fixed) * share
     return result
+
+
+def treated_rows(
+    input: TensorLike,
+    weight: Tensor,
+    padding_idx: int | None,
+    max_norm: float | None,
+    norm_type: float,
+    scale_grad_by_freq: bool,
+) -> Tensor:
+    """As ``functional.embedding`` with limits of norms, or gradients divided by frequencies."""
+    places = wrap(lifting.value_of(input))
+    if not dtypes.is_integer(places.dtype):
+        raise DTypeError(f"embedding takes integers, not {places.value.type}", hint="x.astype(jg.int64)")
+    if max_norm is None:
+        found = rows_of(places, weight, padding_idx)
+    else:
+        if not isinstance(weight, Tensor):
+            raise JitgraphError(f"embedding: max_norm changes weight, a tensor, not a {type(weight).__name__}")
+        found = limited_rows(weight, places, max_norm, norm_type)
+        found = without_padding(found, lifting.positions(places.value), weight.value.type.shape[0], padding_idx)
+    return by_frequency(found, places, lifting.value_of(weight).shape[0]) if scale_grad_by_freq else found
 
 
 def embedding_bag(

@@ -54,7 +54,7 @@ def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             args, kwargs = changed
         elif changed is not None:
             args = changed if isinstance(changed, tuple) else (changed,)
-    watch = _Watch(module, args) if module._backward_hooks else None
+    watch = _Watch(module, args) if module._backward_hooks or module._backward_pre_hooks else None
     if watch:
         args = watch.arguments(args)
     result = module.forward(*args, **kwargs)
@@ -99,6 +99,12 @@ class _Watch:
             raise JitgraphError("a module with a full backward hook returns a tensor or a tuple of tensors")
 
         def on_gradients(cts: tuple[Any, ...]) -> tuple[Any, ...]:
+            for function, _ in self._module._backward_pre_hooks:
+                changed = function(self._module, cts)
+                if changed is not None:
+                    cts = changed if isinstance(changed, tuple) else (changed,)
+                    if len(cts) != len(outputs):
+                        raise JitgraphError(f"a full backward pre-hook gives {len(cts)} of {len(outputs)} gradients")
             self._of_results = cts
             if not any(self._watched):
                 self._run((None,) * len(self._watched))

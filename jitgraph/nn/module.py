@@ -54,6 +54,7 @@ class Module:
         self._buffers: dict[str, bool] = {}
         self._forward_pre_hooks: tuple[hooks.Hook, ...] = ()
         self._forward_hooks: tuple[hooks.Hook, ...] = ()
+        self._backward_pre_hooks: tuple[hooks.Hook, ...] = ()
         self._backward_hooks: tuple[hooks.Hook, ...] = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -73,7 +74,8 @@ class Module:
         return hooks.called(self, args, kwargs) if self._is_hooked() else self.forward(*args, **kwargs)
 
     def _is_hooked(self) -> bool:
-        return bool(self._forward_pre_hooks or self._forward_hooks or self._backward_hooks)
+        backward = self._backward_hooks or self._backward_pre_hooks
+        return bool(self._forward_pre_hooks or self._forward_hooks or backward)
 
     def _called(self) -> Callable[..., Any]:
         """What has the parameters of a call: ``forward``, or where hooks see the arguments as given, this call."""
@@ -105,6 +107,16 @@ class Module:
         ``grad_input``. Returns a handle with ``remove()``. TraceError where the module is called in a trace.
         """
         return hooks.registered(self, "_backward_hooks", hook, False, prepend)  # type: ignore[no-any-return]
+
+    register_backward_hook = register_full_backward_hook  # PyTorch's older hook saw other gradients for some modules
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the gradients of results go into the module.
+
+        What it returns replaces ``grad_output``. Returns a handle with ``remove()``. TraceError where the module is
+        called in a trace.
+        """
+        return hooks.registered(self, "_backward_pre_hooks", hook, False, prepend)  # type: ignore[no-any-return]
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""
@@ -206,6 +218,13 @@ class Module:
             raise JitgraphError(f"add_module: {name!r} is no name of a module: it is empty or has a dot")
         setattr(self, name, module)
 
+    register_module = add_module
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Set or replace the module of a dotted name; AttributeError where what should hold it is not there."""
+        path, _, name = target.rpartition(".")
+        self.get_submodule(path).add_module(name, module)
+
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set a parameter by its name, or None in its place."""
         if param is not None and not isinstance(param, Parameter):
@@ -226,9 +245,18 @@ class Module:
 
     # --- saving and loading ------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Parameters and persistent buffers by PyTorch's keys, as NumPy copies."""
-        return {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in self._persistent()}
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, NDArray[Any]]:
+        """Parameters and persistent buffers by PyTorch's keys, as NumPy copies.
+
+        ``prefix`` stands before each key, ``destination`` is a dict to fill and return, and ``keep_vars`` puts the
+        tensors themselves there.
+        """
+        found: dict[str, Any] = {} if destination is None else destination
+        for name, tensor in self._persistent(prefix):
+            found[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.

@@ -60,6 +60,10 @@ if TYPE_CHECKING:
         dropout3d,
         feature_alpha_dropout,
     )
+    from jitgraph.nn.functional.fractional_pooling import (
+        fractional_max_pool2d,
+        fractional_max_pool3d,
+    )
     from jitgraph.nn.functional.further_linear import (
         bilinear,
     )
@@ -116,6 +120,7 @@ if TYPE_CHECKING:
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
     "ctc": ("ctc_loss"),
+    "fractional_pooling": ("fractional_max_pool2d fractional_max_pool3d"),
     "further_linear": ("bilinear"),
     "further_losses": (
         "cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div margin_ranking_loss "
@@ -184,6 +189,8 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gaussian_nll_loss",
     "gelu",
     "glu",

@@ -40,11 +40,11 @@ class _Conv(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        _require_groups(name, in_channels, out_channels, groups)
+        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
+        _require_groups(name, in_channels, out_channels, groups, self.kernel_size)
         if padding_mode not in _MODES:
             raise JitgraphError(f"{name}: padding_mode={padding_mode!r} is none of {', '.join(_MODES)}")
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
         self.stride, self.dilation = (
             repeated(name, what, size, self.spatial) for what, size in (("stride", stride), ("dilation", dilation))
         )
@@ -89,7 +89,9 @@ def _shown(layer: Any, **plain: int) -> str:
     return text if layer.padding_mode == "zeros" else f"{text}, padding_mode={layer.padding_mode}"
 
 
-def _require_groups(name: str, in_channels: int, out_channels: int, groups: int) -> None:
+def _require_groups(name: str, in_channels: int, out_channels: int, groups: int, kernel: tuple[int, ...]) -> None:
+    if min(kernel) < 1:
+        raise JitgraphError(f"{name}: kernel_size={kernel} should be positive")
     if groups < 1 or in_channels % groups or out_channels % groups:
         raise JitgraphError(
             f"{name}: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
@@ -140,11 +142,11 @@ class _ConvTranspose(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        _require_groups(name, in_channels, out_channels, groups)
+        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
+        _require_groups(name, in_channels, out_channels, groups, self.kernel_size)
         if padding_mode != "zeros":
             raise JitgraphError(f"{name}: padding_mode={padding_mode!r} is not 'zeros', the only one")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
         self.stride, self.padding, self.output_padding, self.dilation = (
             repeated(name, what, size, self.spatial)
             for what, size in (

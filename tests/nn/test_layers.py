@@ -179,3 +179,51 @@ def test_hooks_before_gradients() -> None:
     before.remove()
     layer(x).sum().backward()
     assert seen[1] == [[1.0]]
+
+
+def test_gradients_at_bends() -> None:
+    """PyTorch's choices: 0 at both bounds of hardtanh, 1 at 0 of celu, none of what overflows."""
+    x = jg.asarray([-np.inf, -6.0, 0.0, 6.0, np.inf], dtype=jg.float32)
+    for function, slopes in (
+        (F.relu6, [0.0, 0.0, 0.0, 0.0, 0.0]),
+        (lambda x: F.hardtanh(x, -6.0, 7.0), [0.0, 0.0, 1.0, 1.0, 0.0]),
+        (F.hardswish, [0.0, 0.0, 0.5, 1.0, 1.0]),
+        (lambda x: F.celu(x, 0.5)[2:], [0.0, 0.0, 1.0, 1.0, 1.0]),
+    ):
+        leaf = x.clone().requires_grad_()
+        function(leaf).sum().backward()
+        assert leaf.grad.tolist() == slopes
+    assert F.celu(jg.asarray([3e38], dtype=jg.float32), 0.5).item() == np.float32(3e38)
+
+
+def test_corners_of_windows_and_bags() -> None:
+    assert F.avg_pool1d(jg.ones((1, 1, 1)), 4, 3, 1, True, False).tolist() == [[[1.0]]]
+    assert F.unfold(jg.ones((0, 4, 6, 6)), 3).shape == (0, 36, 16)
+    for call, error, message in (
+        (lambda: nn.InstanceNorm1d(2)(jg.ones((3, 2, 1))), jg.ShapeError, "more than one element"),
+        (lambda: nn.Conv2d(2, 2, 0), jg.JitgraphError, "kernel_size"),
+        (lambda: F.embedding_bag([1, 2], jg.ones((4, 2)), [1]), IndexError, "offsets begin with 0"),
+        (lambda: F.embedding_bag([1, 2], jg.ones((4, 2)), [0, 3]), IndexError, "offsets"),
+        (lambda: F.embedding_bag([1, 2], jg.ones((4, 2)), [0, 2, 1]), IndexError, "do not fall"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_a_named_batch() -> None:
+    """One trace serves batches of every size."""
+    net = nn.Sequential(
+        nn.ConvTranspose2d(2, 4, 3, 2, groups=2),
+        nn.InstanceNorm2d(4, affine=True),
+        nn.MaxPool2d(3, 2, 1, ceil_mode=True),
+        nn.Conv2d(4, 4, 3, padding="same", padding_mode="circular"),
+        nn.BatchNorm2d(4).eval(),
+        nn.AvgPool2d(2, padding=1, count_include_pad=False),
+        nn.LPPool2d(2, 2),
+        nn.AdaptiveMaxPool2d((2, None)),
+    )
+    run = jg.trace(dynamic_shapes={"x": {0: "batch"}})(lambda x: net(x))
+    for size in (3, 1, 5):
+        x = jg.random.normal((size, 2, 6, 7))
+        np.testing.assert_allclose(run(x).detach().numpy(), net(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert run.cache_info().misses == 1

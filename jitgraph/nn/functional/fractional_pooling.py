@@ -6,22 +6,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph import dtypes, random
+from jitgraph import dtypes, ops, random
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import repeated
-from jitgraph.nn.functional.windows import batched, known, single
+from jitgraph.nn.functional.windows import batched, known, shaped, single
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import arange, full
+from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import concat, take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
-from jitgraph.tensor.functions.shapes import expand_dims, reshape
+from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
 
 
 def _starts(sample: Tensor, size: int, kernel: int, out: int) -> Tensor:
     """Where the windows of an axis begin, [N, C, out]: floor((i + u) alpha) - floor(u alpha), the last at the end."""
     batch = sample.value.type.shape
-    last = full((*batch, 1), size - kernel, dtype=dtypes.int64)
+    with placement.beside(sample.value):
+        last = wrap(ops.full(shape=(*batch, 1), value=size - kernel, dtype=dtypes.int64))
     if out == 1:
         return last
     alpha = (size - kernel) / (out - 1)
@@ -64,7 +66,7 @@ def _pooled(
     out = _sizes(name, sizes, kernel, output_size, output_ratio)
     batch = value.shape[:2]
     if samples is None:
-        drawn = random.uniform((*batch, spatial), dtype=x.dtype, generator=generator)
+        drawn = random.uniform((*x.shape[:2], spatial), dtype=x.dtype, generator=generator)
     else:
         drawn = wrap(lifting.value_of(samples))
         if tuple(drawn.value.type.shape) != (*batch, spatial):
@@ -77,15 +79,15 @@ def _pooled(
         place = expand_dims(start, -1) + within
         shape: list[Any] = [*batch, *(1,) * (2 * spatial)]
         shape[2 + axis], shape[2 + spatial + axis] = out[axis], kernel[axis]
-        flat = flat * sizes[axis] + reshape(place, tuple(shape))
+        flat = flat * sizes[axis] + shaped(place, tuple(shape))
     count, most = math.prod(out), math.prod(kernel)
-    places = reshape(flat, (*batch, count * most))
-    found = reshape(take_along_axis(reshape(x, (*batch, math.prod(sizes))), places, 2), (*batch, count, most))
+    places = shaped(flat, (*batch, count * most))
+    found = shaped(take_along_axis(shaped(x, (*batch, math.prod(sizes))), places, 2), (*batch, count, most))
     best = argmax(found, axis=-1, keepdims=True)
-    values = reshape(take_along_axis(found, best, 3), (*batch, *out))
+    values = shaped(take_along_axis(found, best, 3), (*batch, *out))
     if not return_indices:
         return single(values, alone)
-    at = reshape(take_along_axis(reshape(places, (*batch, count, most)), best, 3), (*batch, *out))
+    at = shaped(take_along_axis(shaped(places, (*batch, count, most)), best, 3), (*batch, *out))
     return single(values, alone), single(at, alone)
 
 

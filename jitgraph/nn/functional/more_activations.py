@@ -135,8 +135,10 @@ def glu(input: TensorLike, dim: int = -1) -> Tensor:
     """The first half of x along ``dim`` times the sigmoid of the second (Dauphin et al. 2017)."""
     x = _float(input)
     axis = axis_of(dim, x.ndim, "glu")
-    size: Any = x.value.type.shape[axis]
-    if isinstance(size, int) and size % 2:
+    size = x.value.type.shape[axis]
+    if not isinstance(size, int):
+        raise ShapeError(f"glu along the named size {size}", hint="name the other axes alone")
+    if size % 2:
         raise ShapeError(f"glu: axis {dim} of {x.value.type} has an odd size")
     half = size // 2
     first = tuple(slice(half) if i == axis else slice(None) for i in range(x.ndim))

@@ -28,6 +28,7 @@ _SUBMODULES: Final = frozenset(
         "amp",
         "autograd",
         "cache",
+        "checkpoints",
         "codegen",
         "compiler",
         "config",
@@ -100,6 +101,8 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "scan": "jitgraph.tracing",
     "save": "jitgraph.saved",
     "load": "jitgraph.saved",
+    "save_checkpoint": "jitgraph.checkpoints",
+    "load_checkpoint": "jitgraph.checkpoints",
     "custom_op": "jitgraph.tensor.custom",
     "einsum": "jitgraph.tensor.einsum",
     **dict.fromkeys(

@@ -138,7 +138,7 @@ def _write_zip(
         for name, data in members.items():
             hashes[name] = _add(archive, file, name, len(data), (data,))
         if weights:
-            size, chunks = _safetensors(weights)
+            size, chunks = safetensors(weights)
             hashes[WEIGHTS] = _add(archive, file, WEIGHTS, size, chunks)
         text = json.dumps({**manifest, "members": hashes}, indent=1, allow_nan=False).encode()
         _add(archive, file, MANIFEST, len(text), (text,))
@@ -162,7 +162,7 @@ def _add(
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _safetensors(weights: Mapping[str, np.ndarray[Any, np.dtype[Any]]]) -> tuple[int, Iterable[bytes | memoryview]]:
+def safetensors(weights: Mapping[str, np.ndarray[Any, np.dtype[Any]]]) -> tuple[int, Iterable[bytes | memoryview]]:
     """Size and content of the weights. The format allows no gaps, so tensors that keep the alignment go first."""
     arrays: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
     for name, array in weights.items():

@@ -273,18 +273,9 @@ OPTIM: Final[Mapping[str, str]] = {
 }
 
 PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later versions bring, and what serves until then
-    **dict.fromkeys(
-        ("save_checkpoint", "load_checkpoint"),
-        "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",
-    ),
     "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
     "elementwise": "write the function over jg's own; it is fused",
     "onnx": "jg.save for files of our own",
-}
-
-PLANNED_DATA: Final[Mapping[str, str]] = {
-    "Subset": "a TensorDataset of the arrays with an index: array[chosen]",
-    "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]]",
 }
 
 

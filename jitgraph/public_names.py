@@ -30,6 +30,8 @@ from jitgraph.autograd.transforms import grad as grad
 from jitgraph.autograd.transforms import jvp as jvp
 from jitgraph.autograd.transforms import value_and_grad as value_and_grad
 from jitgraph.autograd.transforms import vjp as vjp
+from jitgraph.checkpoints import load_checkpoint as load_checkpoint
+from jitgraph.checkpoints import save_checkpoint as save_checkpoint
 from jitgraph.dtypes import bfloat16 as bfloat16
 from jitgraph.dtypes import bool_
 from jitgraph.dtypes import complex64 as complex64

@@ -33,7 +33,10 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         r"eager(\..*)?|tensor(\..*)?|autograd(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt|debug",
     ),
-    (8, r"transforms(\..*)?|cache|cuda|nn(\..*)?|optim(\..*)?|data(\..*)?|random(\..*)?|special|fft|linalg(\..*)?|amp"),
+    (
+        8,
+        r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|data(\..*)?|random(\..*)?|special|fft|linalg(\..*)?|amp",
+    ),
     (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli|simulator(\..*)?"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}

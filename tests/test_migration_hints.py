@@ -35,8 +35,6 @@ def vector() -> Any:
         (lambda x: jg.random.PRNGKey(0), AttributeError, r"write jg\.random\.seed"),
         (lambda x: jg.random.normal(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.normal\(shape, mean, std\)"),
         (lambda x: jg.random.uniform(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.uniform\(shape, low, high\)"),
-        (lambda x: jg.save_checkpoint("x"), AttributeError, r"until then, state_dict\(\)"),
-        (lambda x: jg.data.random_split, AttributeError, r"until then, arrays with an index"),
         (lambda x: jg.data.unknown, AttributeError, "no attribute 'unknown'$"),
         (lambda x: jg.fori_loop, AttributeError, r"range\(n\): in a @jg\.script"),
         (lambda x: jg.zeros((3,), requires_grad=True), jg.JitgraphError, r"hint: write x\.requires_grad_\(\)"),
@@ -176,7 +174,6 @@ TABLES = {
     "jg.random": (migration_hints.RANDOM, jg.random),
     "jg.nn": (migration_hints.NN, jg.nn),
     "jg.linalg": (migration_hints.LINALG, jg.linalg),
-    "jg.data": (migration_hints.PLANNED_DATA, jg.data),
     "planned": (migration_hints.PLANNED, jg),
     "x": (migration_hints.TENSOR, jg.ones((1, 1))),
 }

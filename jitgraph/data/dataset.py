@@ -1,8 +1,11 @@
-"""Datasets and the loader that cuts them into batches; PyTorch's names."""
+"""Datasets: items by number or one after another, and datasets made of others; PyTorch's names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import bisect
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,6 @@ from jitgraph import random
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
-from jitgraph.tensor.functions.manipulation import stack
-from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
 
 
 class Dataset:
@@ -23,6 +24,27 @@ class Dataset:
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
+
+    def __add__(self, other: Dataset) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset:
+    """Items one after another: subclasses define ``__iter__``; in a loader's worker ``get_worker_info`` says which."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} must define __iter__")
+
+    def __add__(self, other: IterableDataset) -> ChainDataset:
+        return ChainDataset([self, other])
+
+
+def _one_length(name: str, parts: Sequence[Any]) -> None:
+    lengths = [len(part) for part in parts]
+    if len(set(lengths)) != 1:
+        raise JitgraphError(
+            f"{name}: the {'tensors' if name == 'TensorDataset' else 'datasets'} have lengths {lengths}"
+        )
 
 
 class TensorDataset(Dataset):
@@ -35,9 +57,7 @@ class TensorDataset(Dataset):
         if not tensors:
             raise JitgraphError("TensorDataset needs at least one tensor")
         self.tensors = tuple(asarray(t) for t in tensors)
-        lengths = [len(t) for t in self.tensors]
-        if len(set(lengths)) != 1:
-            raise JitgraphError(f"TensorDataset: the tensors have lengths {lengths}")
+        _one_length("TensorDataset", self.tensors)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(t[index] for t in self.tensors)
@@ -46,64 +66,94 @@ class TensorDataset(Dataset):
         return len(self.tensors[0])
 
 
-class DataLoader:
-    """Batches of a dataset in order, or in a new random order each time it is iterated.
+class StackDataset(Dataset):
+    """Items are tuples of the items of several datasets, or dicts where they come by keyword."""
 
-    Orders come from ``jg.random``, or with ``seed`` from a stream of the loader's own: the n-th iteration of two
-    loaders with one seed is the same. A TensorDataset is cut with one indexing a batch, others are collated by item.
-    """
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        if bool(parts) == bool(named):
+            raise JitgraphError("StackDataset takes datasets, either by position or by keyword")
+        self.datasets = dict(named) if named else parts
+        _one_length("StackDataset", list(named.values()) if named else parts)
 
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int = 1,
-        shuffle: bool = False,
-        drop_last: bool = False,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
-        seed: int | None = None,
-    ) -> None:
-        if batch_size < 1:
-            raise JitgraphError(f"batch_size must be at least 1, not {batch_size}")
-        self.dataset = dataset
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.drop_last = drop_last
-        self.collate_fn = collate_fn
-        self._generator = None if seed is None else random.Generator(seed)
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: part[index] for name, part in self.datasets.items()}
+        return tuple(part[index] for part in self.datasets)
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.dataset), self.batch_size)
-        return whole if self.drop_last or not rest else whole + 1
+        parts = self.datasets
+        return len(next(iter(parts.values())) if isinstance(parts, dict) else parts[0])
+
+
+class ConcatDataset(Dataset):
+    """The items of several datasets, one dataset behind the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise JitgraphError("ConcatDataset needs at least one dataset")
+        if any(isinstance(part, IterableDataset) for part in self.datasets):
+            raise JitgraphError("ConcatDataset takes no IterableDataset\n  hint: jg.data.ChainDataset")
+        self.cumulative_sizes = list(accumulate(map(len, self.datasets)))
+
+    def __getitem__(self, index: int) -> Any:
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"item {index} of {count}")
+        place = index % count
+        number = bisect.bisect_right(self.cumulative_sizes, place)
+        return self.datasets[number][place - (self.cumulative_sizes[number - 1] if number else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset):
+    """The items of several iterable datasets, one dataset behind the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
 
     def __iter__(self) -> Iterator[Any]:
-        count = len(self.dataset)
-        order = random.permutation(count, generator=self._generator).numpy() if self.shuffle else np.arange(count)
-        for number in range(len(self)):
-            yield self._batch(order[number * self.batch_size : (number + 1) * self.batch_size])
+        for part in self.datasets:
+            yield from part
 
-    def _batch(self, places: Any) -> Any:
-        if isinstance(self.dataset, TensorDataset) and self.collate_fn is None:
-            return self.dataset[places]
-        items = [self.dataset[int(place)] for place in places]
-        return self.collate_fn(items) if self.collate_fn else collate(items)
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
 
 
-def collate(items: Sequence[Any]) -> Any:
-    """One batch from items: tensors, arrays and numbers are stacked; strings stay a list.
+class Subset(Dataset):
+    """The items of a dataset at given numbers."""
 
-    Tuples, lists and dicts are collated by member.
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list | np.ndarray):
+            return self.dataset[[self.indices[int(i)] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(
+    dataset: Any, lengths: Sequence[int | float], generator: random.Generator | None = None
+) -> list[Subset]:
+    """Subsets of random items, of these lengths, or of shares that add up to 1, what is left over dealt out in turn.
+
+    JitgraphError for lengths that do not add up to that of the dataset.
     """
-    first = items[0]
-    if isinstance(first, Tensor):
-        return stack(list(items))
-    if isinstance(first, dict):
-        return {key: collate([item[key] for item in items]) for key in first}
-    if isinstance(first, tuple | list):
-        members = [collate(list(each)) for each in zip(*items, strict=True)]
-        return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
-    if isinstance(first, str | bytes):
-        return list(items)
-    if is_scalar(first):
-        return asarray(list(items))
-    require_plain_in(items, leaf_types(items))
-    return asarray(np.stack([np.asarray(item) for item in items]))
+    count = len(dataset)
+    sizes: list[int] = [int(size) for size in lengths if isinstance(size, int)]
+    if len(sizes) < len(lengths):
+        if any(not 0 <= share <= 1 for share in lengths) or not math.isclose(sum(lengths), 1.0):
+            raise JitgraphError(f"random_split: the shares {list(lengths)} do not add up to 1")
+        sizes = [math.floor(count * share) for share in lengths]
+        for i in range(count - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+    if sum(sizes) != count or min(sizes, default=0) < 0:
+        raise JitgraphError(f"random_split: the lengths {sizes} do not add up to {count}")
+    order = random.permutation(count, generator=generator).tolist()
+    ends = list(accumulate(sizes))
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes, strict=True)]

@@ -13,19 +13,18 @@ from jitgraph.tensor import Tensor
 if TYPE_CHECKING:
     from jitgraph.nn.module import Module
 
-Hook = tuple[Callable[..., Any], bool]  # the function, and whether it takes keyword arguments
+Hook = tuple[str, Callable[..., Any], bool]  # when it runs, the function, and whether it takes keyword arguments
 
 
 class RemovableHandle:
     """What registering a hook gives; ``remove()``, or the end of a ``with`` block, takes the hook away."""
 
-    def __init__(self, module: Module, kind: str, hook: Hook) -> None:
-        self._module, self._kind, self._hook = module, kind, hook
+    def __init__(self, module: Module, hook: Hook) -> None:
+        self._module, self._hook = module, hook
 
     def remove(self) -> None:
         """Take the hook away; nothing where that has been done."""
-        kept = tuple(hook for hook in getattr(self._module, self._kind) if hook is not self._hook)
-        setattr(self._module, self._kind, kept)
+        self._module._hooks = tuple(hook for hook in self._module._hooks if hook is not self._hook)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -34,19 +33,24 @@ class RemovableHandle:
         self.remove()
 
 
-def registered(module: Module, kind: str, function: Callable[..., Any], with_kwargs: bool, first: bool) -> Any:
-    """The handle of a hook that now stands first or last among those of its kind."""
+def registered(
+    module: Module, when: str, function: Callable[..., Any], with_kwargs: bool, first: bool
+) -> RemovableHandle:
+    """The handle of a hook that now stands first or last; ``when`` is "before", "after", "results" or "gradients"."""
     if not callable(function):
         raise JitgraphError(f"a hook is a function, not a {type(function).__name__}")
-    hook: Hook = (function, with_kwargs)
-    present = getattr(module, kind)
-    setattr(module, kind, (hook, *present) if first else (*present, hook))
-    return RemovableHandle(module, kind, hook)
+    hook: Hook = (when, function, with_kwargs)
+    module._hooks = (hook, *module._hooks) if first else (*module._hooks, hook)
+    return RemovableHandle(module, hook)
+
+
+def _of(module: Module, when: str) -> list[Hook]:
+    return [hook for hook in module._hooks if hook[0] == when]
 
 
 def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``forward`` with what the hooks make of its arguments, its result and its gradients."""
-    for function, with_kwargs in module._forward_pre_hooks:
+    for _, function, with_kwargs in _of(module, "before"):
         changed = function(module, args, kwargs) if with_kwargs else function(module, args)
         if changed is not None and with_kwargs:
             if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -54,11 +58,11 @@ def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             args, kwargs = changed
         elif changed is not None:
             args = changed if isinstance(changed, tuple) else (changed,)
-    watch = _Watch(module, args) if module._backward_hooks or module._backward_pre_hooks else None
+    watch = _Watch(module, args) if _of(module, "gradients") or _of(module, "results") else None
     if watch:
         args = watch.arguments(args)
     result = module.forward(*args, **kwargs)
-    for function, with_kwargs in module._forward_hooks:
+    for _, function, with_kwargs in _of(module, "after"):
         changed = function(module, args, kwargs, result) if with_kwargs else function(module, args, result)
         result = result if changed is None else changed
     return watch.results(result) if watch else result
@@ -99,7 +103,7 @@ class _Watch:
             raise JitgraphError("a module with a full backward hook returns a tensor or a tuple of tensors")
 
         def on_gradients(cts: tuple[Any, ...]) -> tuple[Any, ...]:
-            for function, _ in self._module._backward_pre_hooks:
+            for _, function, _ in _of(self._module, "results"):
                 changed = function(self._module, cts)
                 if changed is not None:
                     cts = changed if isinstance(changed, tuple) else (changed,)
@@ -116,7 +120,7 @@ class _Watch:
         return passed if isinstance(result, tuple) else passed[0]
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        for function, _ in self._module._backward_hooks:
+        for _, function, _ in _of(self._module, "gradients"):
             changed = function(self._module, inputs, self._of_results)
             if changed is not None:
                 inputs = changed if isinstance(changed, tuple) else (changed,)

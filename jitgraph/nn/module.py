@@ -52,10 +52,7 @@ class Module:
     def __init__(self) -> None:
         self.training = True
         self._buffers: dict[str, bool] = {}
-        self._forward_pre_hooks: tuple[hooks.Hook, ...] = ()
-        self._forward_hooks: tuple[hooks.Hook, ...] = ()
-        self._backward_pre_hooks: tuple[hooks.Hook, ...] = ()
-        self._backward_hooks: tuple[hooks.Hook, ...] = ()
+        self._hooks: tuple[hooks.Hook, ...] = ()  # of every kind, so that calls have one to look at
 
     def __setattr__(self, name: str, value: Any) -> None:
         plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
@@ -71,15 +68,11 @@ class Module:
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):
             raise JitgraphError(f"{type(self).__name__} defines no forward()")
-        return hooks.called(self, args, kwargs) if self._is_hooked() else self.forward(*args, **kwargs)
-
-    def _is_hooked(self) -> bool:
-        backward = self._backward_hooks or self._backward_pre_hooks
-        return bool(self._forward_pre_hooks or self._forward_hooks or backward)
+        return hooks.called(self, args, kwargs) if self._hooks else self.forward(*args, **kwargs)
 
     def _called(self) -> Callable[..., Any]:
         """What has the parameters of a call: ``forward``, or where hooks see the arguments as given, this call."""
-        return self.__call__ if self._is_hooked() else self.forward
+        return self.__call__ if self._hooks else self.forward
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -89,7 +82,7 @@ class Module:
         With ``with_kwargs`` it is ``hook(module, args, kwargs)`` and returns (args, kwargs). ``prepend`` puts it before
         the hooks that are there. Returns a handle with ``remove()``.
         """
-        return hooks.registered(self, "_forward_pre_hooks", hook, with_kwargs, prepend)  # type: ignore[no-any-return]
+        return hooks.registered(self, "before", hook, with_kwargs, prepend)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -98,7 +91,7 @@ class Module:
 
         With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``. Returns a handle with ``remove()``.
         """
-        return hooks.registered(self, "_forward_hooks", hook, with_kwargs, prepend)  # type: ignore[no-any-return]
+        return hooks.registered(self, "after", hook, with_kwargs, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when gradients of arguments and results are known.
@@ -106,7 +99,7 @@ class Module:
         Both are tuples, with None for an argument that needs no gradient; what the hook returns replaces
         ``grad_input``. Returns a handle with ``remove()``. TraceError where the module is called in a trace.
         """
-        return hooks.registered(self, "_backward_hooks", hook, False, prepend)  # type: ignore[no-any-return]
+        return hooks.registered(self, "gradients", hook, False, prepend)
 
     register_backward_hook = register_full_backward_hook  # PyTorch's older hook saw other gradients for some modules
 
@@ -116,7 +109,7 @@ class Module:
         What it returns replaces ``grad_output``. Returns a handle with ``remove()``. TraceError where the module is
         called in a trace.
         """
-        return hooks.registered(self, "_backward_pre_hooks", hook, False, prepend)  # type: ignore[no-any-return]
+        return hooks.registered(self, "results", hook, False, prepend)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""

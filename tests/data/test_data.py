@@ -78,3 +78,49 @@ def test_mistakes() -> None:
     with pytest.raises(NotImplementedError, match="must define __len__"):
         len(jg.data.Dataset())
     assert list(jg.data.DataLoader(Items([]), batch_size=2)) == []
+
+
+def test_datasets_of_datasets() -> None:
+    data = jg.data.TensorDataset(X, Y)
+    whole = data + jg.data.Subset(data, [4, 0])
+    assert len(whole) == 7 and whole[5][1].item() == 4 and whole[-1][1].item() == 0
+    with pytest.raises(IndexError, match="item 7 of 7"):
+        whole[7]
+    pairs = jg.data.StackDataset(x=data, y=list(range(5)))
+    assert pairs[3]["y"] == 3 and pairs[3]["x"][1].item() == 3 and len(pairs) == 5
+    parts = jg.data.random_split(range(11), [0.5, 0.3, 0.2])
+    assert [len(part) for part in parts] == [6, 3, 2] and sorted(i for part in parts for i in part) == list(range(11))
+    with pytest.raises(jg.JitgraphError, match="add up to 11"):
+        jg.data.random_split(range(11), [5, 5])
+
+
+def test_samplers() -> None:
+    jg.random.seed(0)
+    picked = list(jg.data.WeightedRandomSampler([0.0, 3.0, 1.0], 400))
+    assert 0 not in picked and 250 < picked.count(1) < 350
+    assert sorted(jg.data.WeightedRandomSampler([1.0, 2.0, 0.0], 2, replacement=False)) == [0, 1]
+    assert len(list(jg.data.RandomSampler(range(5), num_samples=12))) == 12
+    assert set(jg.data.RandomSampler(range(5), replacement=True, num_samples=300)) == set(range(5))
+    assert sorted(jg.data.SubsetRandomSampler([7, 3, 9])) == [3, 7, 9]
+    batches = jg.data.BatchSampler(jg.data.SequentialSampler(range(5)), 2, True)
+    assert list(batches) == [[0, 1], [2, 3]] and len(batches) == 2
+    loader = jg.data.DataLoader(jg.data.TensorDataset(X, Y), batch_sampler=[[4, 1], [0]])
+    assert [y.tolist() for _, y in loader] == [[4, 1], [0]] and len(loader) == 2
+    assert [y.item() for _, y in jg.data.DataLoader(jg.data.TensorDataset(X, Y), batch_size=None)] == list(range(5))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_sampler": [[0]], "shuffle": True},
+        {"sampler": [0], "shuffle": True},
+        {"timeout": 3},
+        {"persistent_workers": True},
+        {"num_workers": -1},
+        {"batch_size": None, "drop_last": True},
+        {"seed": 1, "generator": jg.random.Generator(2)},
+    ],
+)
+def test_settings_that_do_not_go_together(options: dict[str, Any]) -> None:
+    with pytest.raises(jg.JitgraphError):
+        jg.data.DataLoader(jg.data.TensorDataset(X, Y), **options)

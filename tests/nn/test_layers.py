@@ -163,7 +163,7 @@ def test_a_summary() -> None:
     assert [row.result for row in found.rows] == ["[5, 3]", "[5, 2, 2, 2]", "[5, 2, 2, 2]", "[5, 8]", "[5, 3]"]
     assert [row.parameters for row in found.rows] == [0, 20, 4, 0, 27]
     assert (found.parameters, found.trainable, found.parameter_bytes) == (51, 27, 204)
-    assert net.training and net[1].num_batches_tracked.item() == 0 and not net[0]._is_hooked()
+    assert net.training and net[1].num_batches_tracked.item() == 0 and not net[0]._hooks
     assert "0 (Conv2d)" in str(found) and nn.summary(net).rows[1].result == "-"
 
 

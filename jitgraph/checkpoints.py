@@ -1,0 +1,191 @@
+"""``jg.save_checkpoint`` and ``jg.load_checkpoint``: everything of a run in one safetensors file, without pickle.
+
+The tensors stand under numbers, and ``structure.json`` (bytes, as a tensor) says what they belong to: dicts, lists,
+numbers and text as JSON, floats in hexadecimal, and a CRC-32 of each tensor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random as python_random
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import random
+from jitgraph.artifact import safetensors
+from jitgraph.errors import JitgraphError, LoadError
+from jitgraph.runtime.loader.json_objects import parse_json
+from jitgraph.runtime.loader.weights import read_safetensors
+from jitgraph.runtime.whole_file import replacing
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import asarray
+
+_STRUCTURE: Final = "structure.json"
+_VERSION: Final = 1
+_RANDOM: Final = "random state"
+_EXACT: Final = 2**53
+"""Ints below it are numbers of JSON, which other readers may hold as doubles."""
+
+
+class _Writer:
+    """A tree as JSON, and the arrays that it names."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Any] = {}
+
+    def __call__(self, value: Any, where: str) -> Any:
+        match value:
+            case None | bool() | str():
+                return value
+            case np.bool_() | np.number():
+                return {"kind": "scalar", "array": self._array(np.asarray(value))}
+            case int():
+                return value if abs(value) < _EXACT else {"kind": "int", "value": str(value)}
+            case float():
+                return {"kind": "float", "value": value.hex()}
+            case Tensor():
+                array = np.asarray(value.detach().cpu().numpy())
+                return {"kind": "tensor", "array": self._array(array), "device": value.device}
+            case np.ndarray():
+                return {"kind": "array", "array": self._array(value)}
+            case Mapping():
+                kind = "counter" if isinstance(value, Counter) else "dict"
+                items = [[self(key, where), self(entry, f"{where}[{key!r}]")] for key, entry in value.items()]
+                return {"kind": kind, "items": items}
+            case tuple() | list():
+                kind = "tuple" if isinstance(value, tuple) else "list"
+                return {"kind": kind, "items": [self(entry, f"{where}[{i}]") for i, entry in enumerate(value)]}
+        raise JitgraphError(
+            f"save_checkpoint: {where} is a {type(value).__name__}, which a checkpoint cannot hold\n"
+            "  hint: arrays, numbers, text, and dicts, lists and tuples of them, or what has a state_dict()"
+        )
+
+    def _array(self, array: Any) -> str:
+        if array.dtype.kind not in "biufcV" or array.dtype.names:
+            raise JitgraphError(f"save_checkpoint: an array of dtype {array.dtype}\n  hint: bools and numbers alone")
+        name = str(len(self.arrays))
+        self.arrays[name] = np.array(array, order="C")  # 0-d stays 0-d
+        return name
+
+
+def _read(entry: Any, arrays: Mapping[str, Any]) -> Any:
+    """The tree that ``_Writer`` wrote; LoadError for anything else."""
+    if entry is None or isinstance(entry, bool | str | int):
+        return entry
+    try:
+        kind = entry["kind"]
+        match kind:
+            case "int":
+                return int(entry["value"])
+            case "float":
+                return float.fromhex(entry["value"])
+            case "scalar":
+                return arrays[entry["array"]][()]
+            case "array":
+                return np.array(arrays[entry["array"]])
+            case "tensor":
+                return asarray(np.array(arrays[entry["array"]]))
+            case "dict" | "counter":
+                found = {_read(key, arrays): _read(value, arrays) for key, value in entry["items"]}
+                return Counter(found) if kind == "counter" else found
+            case "tuple" | "list":
+                items = [_read(value, arrays) for value in entry["items"]]
+                return tuple(items) if kind == "tuple" else items
+    except (KeyError, TypeError, ValueError) as error:
+        raise LoadError(f"{_STRUCTURE}: an entry that is none: {error!r}") from None
+    raise LoadError(f"{_STRUCTURE}: an entry of the unknown kind {str(kind)[:40]!r}")
+
+
+def _state_of(part: Any) -> Any:
+    if hasattr(part, "state_dict"):
+        return part.state_dict()
+    return part.get_state() if hasattr(part, "get_state") and hasattr(part, "set_state") else part
+
+
+def _has_state(part: Any) -> bool:
+    return hasattr(part, "load_state_dict") or (hasattr(part, "get_state") and hasattr(part, "set_state"))
+
+
+def _restore(part: Any, state: Any) -> None:
+    if hasattr(part, "load_state_dict"):
+        part.load_state_dict(state)
+    else:
+        part.set_state(state)
+
+
+def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
+    """Save the parts of a run at ``path``: whole and at once, or not at all.
+
+    A part is a model, an optimiser, a schedule, a scaler or anything else with ``state_dict()``, a generator, or
+    arrays, numbers, text and dicts, lists and tuples of these. The random states of ``jg.random``, NumPy and Python go
+    with them. JitgraphError for a part that a file cannot hold, OSError as for files.
+    """
+    if _RANDOM in parts:
+        raise JitgraphError(f"save_checkpoint: {_RANDOM!r} is taken")
+    writer = _Writer()
+    whole = {name: writer(_state_of(part), name) for name, part in parts.items()}
+    states = {"jitgraph": random.get_state(), "numpy": np.random.get_state(), "python": python_random.getstate()}
+    whole[_RANDOM] = writer(states, _RANDOM)
+    sums = {name: zlib.crc32(array.tobytes()) for name, array in writer.arrays.items()}
+    text = json.dumps({"jitgraph checkpoint": _VERSION, "parts": whole, "crc32": sums}, separators=(",", ":"))
+    writer.arrays[_STRUCTURE] = np.frombuffer(text.encode(), np.uint8)
+    with replacing(path) as file:
+        for chunk in safetensors(writer.arrays)[1]:
+            file.write(chunk)
+
+
+def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True, **parts: Any) -> dict[str, Any]:
+    """Give the parts of a run their saved state, all or none, and return the parts of the file that are plain values.
+
+    A part is named as it was for ``save_checkpoint``; what the file holds beyond them is returned by name. Random
+    states are restored unless ``restore_random`` is False. LoadError for a file that is no sound checkpoint,
+    JitgraphError for a part that it does not hold; what ``load_state_dict`` raises leaves all parts as they were.
+    """
+    found = _contents(path)
+    states = found.pop(_RANDOM, None)
+    missing = [name for name in parts if name not in found]
+    if missing:
+        raise JitgraphError(f"load_checkpoint: {os.fspath(path)} holds {sorted(found)}, and not {missing}")
+    for name, part in parts.items():
+        if not _has_state(part):
+            raise JitgraphError(
+                f"load_checkpoint: {name} is a {type(part).__name__}, which has no load_state_dict()\n"
+                "  hint: plain values are returned by name; leave it out"
+            )
+    before: list[tuple[Any, Any]] = []
+    try:
+        for name, part in parts.items():
+            before.append((part, _state_of(part)))
+            _restore(part, found[name])
+    except BaseException:
+        for part, state in reversed(before):
+            _restore(part, state)
+        raise
+    if restore_random and states is not None:
+        random.set_state(states["jitgraph"])
+        np.random.set_state(states["numpy"])
+        python_random.setstate(states["python"])
+    return {name: value for name, value in found.items() if name not in parts}
+
+
+def _contents(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The parts of a file by their names."""
+    arrays = read_safetensors(memoryview(Path(path).read_bytes()))
+    if _STRUCTURE not in arrays or arrays[_STRUCTURE].dtype != np.uint8:
+        raise LoadError(f"{os.fspath(path)} is a safetensors file, and no checkpoint: it has no {_STRUCTURE}")
+    described = parse_json(arrays.pop(_STRUCTURE).tobytes(), _STRUCTURE)
+    version, parts, sums = (described.get(key) for key in ("jitgraph checkpoint", "parts", "crc32"))
+    if version != _VERSION:
+        raise LoadError(f"{os.fspath(path)} is a checkpoint of version {version!r}; this one reads {_VERSION}")
+    if not isinstance(parts, dict) or not isinstance(sums, dict) or set(sums) != set(arrays):
+        raise LoadError(f"{os.fspath(path)}: {_STRUCTURE} does not describe the tensors of the file")
+    for name, array in arrays.items():
+        if zlib.crc32(array.tobytes()) != sums[name]:
+            raise LoadError(f"{os.fspath(path)}: tensor {name} has changed since it was saved; save it again")
+    return {name: _read(entry, arrays) for name, entry in parts.items()}

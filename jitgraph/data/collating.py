@@ -1,0 +1,59 @@
+"""Batches made of items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph.errors import JitgraphError
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import asarray
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
+
+
+def collate(items: Sequence[Any]) -> Any:
+    """One batch from items: tensors, arrays and numbers are stacked; strings stay a list.
+
+    Tuples, lists and dicts are collated by member; JitgraphError where they differ in length.
+    """
+    first = items[0]
+    if isinstance(first, Tensor):
+        return stack(list(items))
+    if isinstance(first, Mapping):
+        return {key: collate([item[key] for item in items]) for key in first}
+    if isinstance(first, tuple | list):
+        if any(len(item) != len(first) for item in items):
+            raise JitgraphError(f"collate: items of {sorted({len(item) for item in items})} members in one batch")
+        members = [collate(list(each)) for each in zip(*items, strict=True)]
+        return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
+    if isinstance(first, str | bytes):
+        return list(items)
+    if is_scalar(first):
+        return asarray(list(items))
+    arrays = [_array(item) for item in items]
+    require_plain_in(arrays, leaf_types(arrays))
+    return asarray(np.stack([np.asarray(array) for array in arrays]))
+
+
+default_collate = collate
+
+
+def _array(item: Any) -> Any:
+    """An array of any library: PyTorch's tensors give theirs."""
+    return item.detach().numpy() if hasattr(item, "detach") and hasattr(item, "numpy") else item
+
+
+def default_convert(data: Any) -> Any:
+    """Arrays as tensors, in tuples, lists and dicts too; other values as they are."""
+    if isinstance(data, Tensor | str | bytes):
+        return data
+    if isinstance(data, Mapping):
+        return {key: default_convert(value) for key, value in data.items()}
+    if isinstance(data, tuple | list):
+        members = [default_convert(value) for value in data]
+        return type(data)(*members) if hasattr(data, "_fields") else type(data)(members)
+    plain = _array(data)
+    return asarray(plain) if isinstance(plain, np.ndarray | np.generic) else data

@@ -1,0 +1,172 @@
+"""Loaders with worker processes: the same batches, errors, ends of every kind, and nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.data import DataLoader, get_worker_info
+
+pytestmark = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory is looked at under /dev/shm")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No block of shared memory and no process outlives a test."""
+    before = set(os.listdir("/dev/shm"))
+    yield
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and (set(os.listdir("/dev/shm")) - before or multiprocessing.active_children()):
+        time.sleep(0.05)
+    assert set(os.listdir("/dev/shm")) <= before
+    assert not multiprocessing.active_children()
+
+
+class Squares(jg.data.Dataset):
+    """Items of every kind; some numbers make trouble."""
+
+    def __init__(self, size: int, trouble: Any = None) -> None:
+        self.size, self.trouble = size, trouble
+
+    def __getitem__(self, index: int) -> Any:
+        if self.trouble is not None and index == 5:
+            self.trouble()
+        return {"x": np.full((3, 2), index, np.float32), "y": jg.asarray([index, index**2]), "name": f"item {index}"}
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def seen(loader: DataLoader) -> list[Any]:
+    return [(b["x"].numpy().tolist(), b["y"].numpy().tolist(), b["name"]) for b in loader]
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_the_batches_are_those_of_no_workers(context: str) -> None:
+    options: dict[str, Any] = {"batch_size": 3, "shuffle": True, "seed": 4}
+    data = Squares(11)
+    wanted = [seen(loader) for loader in [DataLoader(data, **options)] for _ in range(2)]
+    loader = DataLoader(data, **options, num_workers=2, multiprocessing_context=context, persistent_workers=True)
+    assert [seen(loader) for _ in range(2)] == wanted
+    assert isinstance(next(iter(loader))["x"], jg.Tensor)
+
+
+def test_large_arrays_and_few_items() -> None:
+    data = jg.data.TensorDataset(np.arange(4_000_000, dtype=np.float64).reshape(4, -1), np.arange(4))
+    batches = list(DataLoader(data, 3, num_workers=3, prefetch_factor=4))
+    assert [y.tolist() for _, y in batches] == [[0, 1, 2], [3]] and batches[1][0].numpy()[0, -1] == 3_999_999
+    assert list(DataLoader(jg.data.Subset(data, []), 2, num_workers=2)) == []
+
+
+def test_an_error_comes_with_its_traceback() -> None:
+    def trouble() -> None:
+        raise KeyError("no such file")
+
+    loader = DataLoader(Squares(20, trouble), 2, num_workers=2)
+    found = []
+    with pytest.raises(KeyError, match=r"in worker 0 of the loader[\s\S]*no such file"):
+        found.extend(batch["name"] for batch in loader)
+    assert found == [["item 0", "item 1"], ["item 2", "item 3"]], "what came before is there"
+
+
+def test_a_worker_that_dies_is_named() -> None:
+    loader = DataLoader(Squares(20, lambda: os.kill(os.getpid(), signal.SIGKILL)), 2, num_workers=2)
+    with pytest.raises(jg.JitgraphError, match=r"worker 0 of the loader \(process \d+\) was ended by signal 9"):
+        list(loader)
+
+
+def test_one_that_takes_too_long() -> None:
+    loader = DataLoader(Squares(20, lambda: time.sleep(60)), 2, num_workers=2, timeout=0.5)
+    with pytest.raises(jg.JitgraphError, match=r"no batch from worker 0 .* timeout=0\.5"):
+        list(loader)
+
+
+def test_a_loop_may_end_early() -> None:
+    loader = DataLoader(Squares(100), 1, num_workers=2, persistent_workers=True)
+    for _ in range(3):
+        for number, _ in enumerate(loader):
+            if number == 2:
+                break
+    assert len(seen(loader)) == 100
+    del loader
+
+
+class Counted(jg.data.IterableDataset):
+    def __init__(self, size: int, shared: bool) -> None:
+        self.size, self.shared = size, shared
+
+    def __iter__(self) -> Iterator[int]:
+        info = get_worker_info()
+        step = info.num_workers if info and self.shared else 1
+        return iter(range(info.id if info and self.shared else 0, self.size, step))
+
+    def __len__(self) -> int:
+        return self.size
+
+
+def test_iterable_datasets() -> None:
+    assert [x.tolist() for x in DataLoader(Counted(5, True), 2)] == [[0, 1], [2, 3], [4]]
+    shared = DataLoader(Counted(11, True), 2, num_workers=3)
+    found = [x.tolist() for x in shared]
+    assert sorted(i for batch in found for i in batch) == list(range(11)) and found[0] == [0, 3]
+    with pytest.warns(UserWarning, match=r"get_worker_info\(\)"):
+        assert len(list(DataLoader(Counted(4, False), 2, num_workers=2))) == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(DataLoader(Counted(5, True), 2, num_workers=2, drop_last=True))) == 2
+    assert list(DataLoader(Counted(3, True), None, num_workers=1)) == [0, 1, 2]
+
+
+def test_workers_know_who_they_are() -> None:
+    class Who(jg.data.Dataset):
+        def __getitem__(self, index: int) -> Any:
+            info: Any = get_worker_info()
+            return info.id, info.num_workers, info.seed, float(np.random.rand()), jg.random.uniform(()).item()
+
+        def __len__(self) -> int:
+            return 4
+
+    begun: list[int] = []
+    loader = DataLoader(Who(), 1, num_workers=2, seed=1, worker_init_fn=begun.append)
+    rows = [tuple(x[0].item() for x in batch) for batch in loader]
+    assert [row[:2] for row in rows] == [(0, 2), (1, 2)] * 2 and rows[1][2] == rows[0][2] + 1
+    assert len({row[3] for row in rows}) == len({row[4] for row in rows}) == 4
+    again = [tuple(x[0].item() for x in batch) for batch in DataLoader(Who(), 1, num_workers=2, seed=1)]
+    assert again == rows and get_worker_info() is None and not begun
+
+
+def test_an_error_while_it_begins() -> None:
+    def refuse(number: int) -> None:
+        raise RuntimeError(f"worker {number} has no disk")
+
+    with pytest.raises(RuntimeError, match="worker 0 has no disk"):
+        list(DataLoader(Squares(4), 1, num_workers=2, worker_init_fn=refuse))
+
+
+def test_beside_compiled_code() -> None:
+    """Workers are forked while threads of compiled code are there, and compute in the dataset."""
+
+    class Computed(Squares):
+        def __getitem__(self, index: int) -> Any:
+            x = jg.full((300, 300), float(index))
+            return (x @ x).sum()
+
+    step = jg.trace(lambda x: (x @ x.T).sum())
+    big = jg.ones((400, 400))
+    total = 0.0
+    for batch in DataLoader(Computed(6), 2, num_workers=2):
+        step(big)
+        total += batch.sum().item()
+    assert total == pytest.approx(sum(300.0 * 300 * 300 * i * i for i in range(6)), rel=1e-6)

@@ -14,7 +14,7 @@ test: $(STAMP)
 	EAGER_SAMPLE=3 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # All that takes too long for each change: the suite with every warm call past Python, 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
-# 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
+# 20,000 random array programs, 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	JITGRAPH_DISPATCH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda tests/cuda
@@ -23,6 +23,7 @@ nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	AMP_MODELS=all $(BIN)/python -m pytest -q tests/amp
 	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py
 	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/tracing/script/test_script_programs.py
+	ARRAY_PROGRAMS=20000 $(BIN)/python -m pytest -q -n 2 tests/programs/test_array_texts.py
 	CAPTURE_PROGRAMS=5000 $(BIN)/python -m pytest -q -n 2 tests/tracing/capture/test_capture_programs.py
 	$(BIN)/python tests/mutants/run.py
 

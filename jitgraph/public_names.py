@@ -135,6 +135,17 @@ from jitgraph.tensor.functions.creation import tril as tril
 from jitgraph.tensor.functions.creation import triu as triu
 from jitgraph.tensor.functions.creation import zeros as zeros
 from jitgraph.tensor.functions.creation import zeros_like as zeros_like
+from jitgraph.tensor.functions.diagonals import block_diag as block_diag
+from jitgraph.tensor.functions.diagonals import diag as diag
+from jitgraph.tensor.functions.diagonals import diag_embed as diag_embed
+from jitgraph.tensor.functions.diagonals import diagflat as diagflat
+from jitgraph.tensor.functions.diagonals import diagonal as diagonal
+from jitgraph.tensor.functions.diagonals import tril_indices as tril_indices
+from jitgraph.tensor.functions.diagonals import triu_indices as triu_indices
+from jitgraph.tensor.functions.distances import cdist as cdist
+from jitgraph.tensor.functions.distances import dist as dist
+from jitgraph.tensor.functions.distances import pdist as pdist
+from jitgraph.tensor.functions.distances import renorm as renorm
 from jitgraph.tensor.functions.elementwise import abs as abs
 from jitgraph.tensor.functions.elementwise import acos as acos
 from jitgraph.tensor.functions.elementwise import acosh as acosh

@@ -73,6 +73,10 @@ if TYPE_CHECKING:
         Dropout3d,
         FeatureAlphaDropout,
     )
+    from jitgraph.nn.fractional_pooling import (
+        FractionalMaxPool2d,
+        FractionalMaxPool3d,
+    )
     from jitgraph.nn.further_losses import (
         BCELoss,
         CosineEmbeddingLoss,
@@ -157,6 +161,9 @@ if TYPE_CHECKING:
         UpsamplingBilinear2d,
         UpsamplingNearest2d,
     )
+    from jitgraph.nn.summaries import (
+        summary,
+    )
     from jitgraph.nn.transformer import (
         Transformer,
         TransformerDecoder,
@@ -175,6 +182,8 @@ _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one 
         "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
     ),
     "attention": ("MultiheadAttention"),
+    "fractional_pooling": ("FractionalMaxPool2d FractionalMaxPool3d"),
+    "summaries": ("summary"),
     "recurrent": ("GRU GRUCell LSTM LSTMCell RNN RNNCell"),
     "dictionaries": ("ModuleDict ParameterDict ParameterList"),
     "shapes": (
@@ -252,6 +261,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -345,6 +356,7 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "summary",
     "utils",
 ]
 

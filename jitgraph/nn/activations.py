@@ -9,15 +9,9 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional
 from jitgraph.nn.functional import more_activations
 from jitgraph.nn.module import Module, Parameter
+from jitgraph.nn.stateless import refuse_in_place
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import full
-
-
-def refuse_in_place(name: str, inplace: bool) -> None:
-    """JitgraphError for ``inplace=True``, as tensors' values never change under another handle."""
-    if inplace:
-        what = f"{name}(inplace=True): no other handle ever sees a value change"
-        raise JitgraphError(f"{what}\n  hint: jg.nn.{name}(); compiled code reuses the memory where it can")
 
 
 class _Activation(Module):
@@ -67,6 +61,9 @@ class Hardshrink(_Activation):
         super().__init__()
         self.lambd = lambd
 
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
 
 class Softshrink(_Activation):
     """``functional.softshrink`` of x."""
@@ -76,6 +73,9 @@ class Softshrink(_Activation):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
 
 
 class Threshold(_Activation):
@@ -122,10 +122,11 @@ class Softmax2d(Module):
 class PReLU(Module):
     """x, or a learned ``weight`` times x where x is not positive: one, or one for each channel (He et al. 2015)."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(full((num_parameters,), float(init)))
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.prelu`` of x."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Module
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class _Numbered(Module):
@@ -17,7 +21,7 @@ class _Numbered(Module):
         for module in modules:
             self.append(module)
 
-    def append(self, module: Module) -> _Numbered:
+    def append(self, module: Module) -> Self:
         """Add a module at the end; returns the container. JitgraphError for anything else."""
         setattr(self, str(len(self)), self._required(module))
         return self
@@ -34,6 +38,33 @@ class _Numbered(Module):
         hint = "jg.nn.ReLU() instead of jg.relu, or call the function in a forward() of your own"
         raise JitgraphError(f"{kind} holds modules, not a {type(module).__name__}\n  hint: {hint}")
 
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end; returns the container."""
+        for module in [self._required(each) for each in modules]:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Self:
+        """Put a module before the one at ``index``, counted as a list does, and number the rest anew."""
+        modules = list(self.children())
+        modules.insert(index, self._required(module))
+        self._number(modules)
+        return self
+
+    def pop(self, index: int = -1) -> Module:
+        """Take a module out and return it; the rest is numbered anew."""
+        modules = list(self.children())
+        taken = modules.pop(index)
+        self._number(modules)
+        return taken
+
+    def _number(self, modules: list[Module]) -> None:
+        """Hold these modules by the names "0", "1", ... and no others."""
+        for name in [name for name, _ in self.named_children()]:
+            delattr(self, name)
+        for number, module in enumerate(modules):
+            setattr(self, str(number), module)
+
     def __len__(self) -> int:
         return sum(1 for _ in self.children())
 
@@ -43,19 +74,31 @@ class _Numbered(Module):
     @overload
     def __getitem__(self, index: int) -> Module: ...
     @overload
-    def __getitem__(self, index: slice) -> _Numbered: ...
+    def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Module:
-        chosen = list(self.children())[index]
-        return _rebuild(self, chosen) if isinstance(chosen, list) else chosen
+        chosen = list(self.named_children())[index]
+        return self._part(chosen) if isinstance(chosen, list) else chosen[1]
+
+    def _part(self, chosen: list[tuple[str, Module]]) -> Self:
+        return type(self)([module for _, module in chosen])
 
     def __setitem__(self, index: int, module: Module) -> None:
         """Replace one module; IndexError where there is none."""
         name, _ = list(self.named_children())[index]
         setattr(self, name, self._required(module))
 
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self.children())
+        del modules[index]
+        self._number(modules)
 
-def _rebuild(container: _Numbered, modules: list[Module]) -> _Numbered:
-    return Sequential(*modules) if isinstance(container, Sequential) else ModuleList(modules)
+    def __add__(self, other: Iterable[Module]) -> Self:
+        if not isinstance(other, _Numbered):
+            return NotImplemented
+        return self._part([(str(number), module) for number, module in enumerate([*self, *other])])
+
+    def __iadd__(self, other: Iterable[Module]) -> Self:
+        return self.extend(other)
 
 
 class Sequential(_Numbered):
@@ -69,6 +112,9 @@ class Sequential(_Numbered):
         else:
             super().__init__(modules)  # type: ignore[arg-type]
 
+    def _part(self, chosen: list[tuple[str, Module]]) -> Self:
+        return type(self)(dict(chosen))
+
     def forward(self, x: Any) -> Any:
         """The last module's result of ... of the first one's of x."""
         for module in self:
@@ -78,3 +124,13 @@ class Sequential(_Numbered):
 
 class ModuleList(_Numbered):
     """A list of modules; it has no forward."""
+
+    def _shown_children(self) -> list[str]:
+        """Neighbours that look alike are shown once, with how many they are."""
+        shown: list[str] = []
+        for text, alike in itertools.groupby(enumerate(self), lambda pair: repr(pair[1])):
+            numbers = [number for number, _ in alike]
+            many = f"-{numbers[-1]}): {len(numbers)} x " if len(numbers) > 1 else "): "
+            head = f"({numbers[0]}{many}"
+            shown.append(head + text.replace("\n", "\n  "))
+        return shown

@@ -35,19 +35,26 @@ class _Conv(Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        _require_groups(name, in_channels, out_channels, groups)
+        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
+        _require_groups(name, in_channels, out_channels, groups, self.kernel_size)
         if padding_mode not in _MODES:
             raise JitgraphError(f"{name}: padding_mode={padding_mode!r} is none of {', '.join(_MODES)}")
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.padding_mode = padding_mode
+        self.stride, self.dilation = (
+            repeated(name, what, size, self.spatial) for what, size in (("stride", stride), ("dilation", dilation))
+        )
+        words = isinstance(padding, str)
+        self.padding: Any = padding if words else repeated(name, "padding", padding, self.spatial)
+        self.groups, self.padding_mode = groups, padding_mode
         self.weight = Parameter(zeros((out_channels, in_channels // groups, *self.kernel_size)))
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         self.bias = uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """The convolution of every member of the batch."""
@@ -58,25 +65,33 @@ class _Conv(Module):
 
     def _pads(self) -> list[int]:
         """(before, after) of the last axis, then of the one before."""
-        steps = repeated(type(self).__name__, "dilation", self.dilation, self.spatial)
-        spans = [step * (size - 1) for step, size in zip(steps, self.kernel_size, strict=True)]
+        spans = [step * (size - 1) for step, size in zip(self.dilation, self.kernel_size, strict=True)]
         if self.padding == "same":
             sides = [(span // 2, span - span // 2) for span in spans]
         elif self.padding == "valid":
             sides = [(0, 0)] * self.spatial
         else:
-            sides = [(size, size) for size in repeated(type(self).__name__, "padding", self.padding, self.spatial)]
+            sides = [(size, size) for size in self.padding]
         return [size for side in reversed(sides) for size in side]
 
     def extra_repr(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        given = {"padding": (self.padding, 0), "dilation": (self.dilation, 1), "groups": (self.groups, 1)}
-        text += "".join(f", {name}={value!r}" for name, (value, plain) in given.items() if value != plain)
-        text += "" if self.bias is not None else ", bias=False"
-        return text if self.padding_mode == "zeros" else f"{text}, padding_mode={self.padding_mode}"
+        return _shown(self, padding=0, dilation=1)
 
 
-def _require_groups(name: str, in_channels: int, out_channels: int, groups: int) -> None:
+def _shown(layer: Any, **plain: int) -> str:
+    """The settings of a layer as PyTorch shows them; ``plain`` are sizes that are left out where they are as given."""
+    text = f"{layer.in_channels}, {layer.out_channels}, kernel_size={layer.kernel_size}, stride={layer.stride}"
+    for name, value in plain.items():
+        if getattr(layer, name) != (value,) * layer.spatial:
+            text += f", {name}={getattr(layer, name)}"
+    text += "" if layer.groups == 1 else f", groups={layer.groups}"
+    text += "" if layer.bias is not None else ", bias=False"
+    return text if layer.padding_mode == "zeros" else f"{text}, padding_mode={layer.padding_mode}"
+
+
+def _require_groups(name: str, in_channels: int, out_channels: int, groups: int, kernel: tuple[int, ...]) -> None:
+    if min(kernel) < 1:
+        raise JitgraphError(f"{name}: kernel_size={kernel} should be positive")
     if groups < 1 or in_channels % groups or out_channels % groups:
         raise JitgraphError(
             f"{name}: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
@@ -122,18 +137,30 @@ class _ConvTranspose(Module):
         bias: bool = True,
         dilation: Window = 1,
         padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        _require_groups(name, in_channels, out_channels, groups)
+        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
+        _require_groups(name, in_channels, out_channels, groups, self.kernel_size)
         if padding_mode != "zeros":
             raise JitgraphError(f"{name}: padding_mode={padding_mode!r} is not 'zeros', the only one")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = repeated(name, "kernel_size", kernel_size, self.spatial)
-        self.stride, self.padding, self.output_padding, self.dilation = stride, padding, output_padding, dilation
+        self.stride, self.padding, self.output_padding, self.dilation = (
+            repeated(name, what, size, self.spatial)
+            for what, size in (
+                ("stride", stride),
+                ("padding", padding),
+                ("output_padding", output_padding),
+                ("dilation", dilation),
+            )
+        )
+        self.padding_mode = padding_mode
         self.weight = Parameter(zeros((in_channels, out_channels // groups, *self.kernel_size)))
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         self.bias = uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The result; of the sizes that fit the settings ``output_size`` chooses one."""
@@ -144,10 +171,7 @@ class _ConvTranspose(Module):
     def _more(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output padding that gives the wanted sizes; ShapeError for sizes that no padding gives."""
         name, wanted = type(self).__name__, tuple(output_size)[-self.spatial :]
-        steps, pads, gaps = (
-            repeated(name, what, given, self.spatial)
-            for what, given in (("stride", self.stride), ("padding", self.padding), ("dilation", self.dilation))
-        )
+        steps, pads, gaps = self.stride, self.padding, self.dilation
         least = [
             (size - 1) * step - 2 * pad + gap * (kernel - 1) + 1
             for size, step, pad, gap, kernel in zip(
@@ -160,11 +184,7 @@ class _ConvTranspose(Module):
         return more
 
     def extra_repr(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        given = {"padding": self.padding, "output_padding": self.output_padding}
-        text += "".join(f", {name}={value!r}" for name, value in given.items() if value != 0)
-        text += "" if self.groups == 1 else f", groups={self.groups}"
-        return text if self.bias is not None else f"{text}, bias=False"
+        return _shown(self, padding=0, dilation=1, output_padding=0)
 
 
 class ConvTranspose1d(_ConvTranspose):

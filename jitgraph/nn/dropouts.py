@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jitgraph.nn.activations import refuse_in_place
 from jitgraph.nn.functional import dropouts
 from jitgraph.nn.stateless import Dropout
 from jitgraph.tensor import Tensor
@@ -14,10 +13,6 @@ class _Variant(Dropout):
     """A function of x, ``p`` and whether the module trains."""
 
     function: Callable[..., Tensor]
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        refuse_in_place(type(self).__name__, inplace)
-        super().__init__(p)
 
     def forward(self, x: Tensor) -> Tensor:
         """x with what was dropped."""

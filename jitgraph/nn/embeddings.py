@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional, init
 from jitgraph.nn.functional import bags
-from jitgraph.nn.functional.linear import without_padding
 from jitgraph.nn.module import Module, Parameter
-from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray, zeros
 
 
 class _Table(Module):
     """``weight`` [num_embeddings, embedding_dim], of which row ``padding_idx`` begins as zeros."""
+
+    shown: ClassVar[dict[str, Any]]  # what repr shows where it is not as here
 
     def __init__(
         self,
@@ -26,18 +27,29 @@ class _Table(Module):
         norm_type: float,
         scale_grad_by_freq: bool,
         sparse: bool,
+        table: Any,
+        device: Any,
+        dtype: Any,
     ) -> None:
         super().__init__()
         bags.require_dense(type(self).__name__, sparse)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise JitgraphError(f"padding_idx={padding_idx} is not one of {num_embeddings} rows")
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        below = padding_idx is not None and padding_idx < 0
+        self.padding_idx = padding_idx + num_embeddings if padding_idx is not None and below else padding_idx
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.weight = Parameter(zeros((num_embeddings, embedding_dim)))
-        init.normal_(self.weight)
-        if padding_idx is not None:
-            with no_grad():
-                self.weight[padding_idx] = 0.0
+        if table is None:
+            self.weight = Parameter(zeros((num_embeddings, embedding_dim)))
+            init.normal_(self.weight)
+            if padding_idx is not None:
+                with no_grad():
+                    self.weight[padding_idx] = 0.0
+        elif tuple(table.shape) == (num_embeddings, embedding_dim):
+            self.weight = table if isinstance(table, Parameter) else Parameter(table)
+        else:
+            raise ShapeError(f"_weight of {tuple(table.shape)} is not [{num_embeddings}, {embedding_dim}]")
+        self.to(device=device, dtype=dtype)
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> Any:
@@ -51,8 +63,10 @@ class _Table(Module):
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        given = {"padding_idx": (self.padding_idx, None), "max_norm": (self.max_norm, None)}
-        return text + "".join(f", {name}={value}" for name, (value, plain) in given.items() if value is not plain)
+        for name, plain in self.shown.items():
+            value = getattr(self, name)
+            text += "" if value == plain else f", {name}={value!r}"
+        return text
 
 
 class Embedding(_Table):
@@ -61,6 +75,8 @@ class Embedding(_Table):
     Row ``padding_idx`` begins as zeros and gets no gradient. ``max_norm`` scales the rows that a call uses, in place;
     ``scale_grad_by_freq`` divides their gradients by how often each is used.
     """
+
+    shown: ClassVar = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False}
 
     def __init__(
         self,
@@ -71,21 +87,33 @@ class Embedding(_Table):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        how = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        super().__init__(num_embeddings, embedding_dim, *how, _weight, device, dtype)
+        self.weight.requires_grad_(not _freeze)
 
     def forward(self, indices: Tensor) -> Tensor:
         """[...] integers to [..., embedding_dim]."""
-        if self.max_norm is None:
-            found = functional.embedding(indices, self.weight, self.padding_idx)
-        else:
-            found = bags.limited_rows(self.weight, indices, self.max_norm, self.norm_type)
-            found = without_padding(found, lifting.value_of(indices), self.weight.shape[0], self.padding_idx)
-        return bags.by_frequency(found, indices, self.num_embeddings) if self.scale_grad_by_freq else found
+        if self.max_norm is None and not self.scale_grad_by_freq:
+            return functional.embedding(indices, self.weight, self.padding_idx)
+        how = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        return functional.embedding(indices, self.weight, *how)
 
 
 class EmbeddingBag(_Table):
     """``functional.embedding_bag`` of ``weight`` [num_embeddings, embedding_dim]."""
+
+    shown: ClassVar = {
+        "max_norm": None,
+        "norm_type": 2,
+        "scale_grad_by_freq": False,
+        "mode": None,
+        "padding_idx": None,
+    }
 
     def __init__(
         self,
@@ -96,10 +124,14 @@ class EmbeddingBag(_Table):
         scale_grad_by_freq: bool = False,
         mode: str = "mean",
         sparse: bool = False,
+        _weight: Any = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        how = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        super().__init__(num_embeddings, embedding_dim, *how, _weight, device, dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
@@ -117,6 +149,3 @@ class EmbeddingBag(_Table):
             self.include_last_offset,
             self.padding_idx,
         )
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, mode={self.mode!r}"

@@ -26,9 +26,6 @@ class _Loss(Module):
         """The loss."""
         return type(self).function(*operands, **{name: getattr(self, name) for name in self.settings})
 
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.settings if name != "weight")
-
 
 class BCELoss(_Loss):
     """``functional.binary_cross_entropy`` of probabilities and targets."""
@@ -174,7 +171,8 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(reduction)
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+        self.margin, self.swap = margin, swap
 
 
 class CTCLoss(_Loss):

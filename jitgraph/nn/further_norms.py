@@ -8,7 +8,7 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional import further_norms
 from jitgraph.nn.module import Module, Parameter
-from jitgraph.nn.normalization import ChannelNorm
+from jitgraph.nn.normalization import ChannelNorm, shown_settings
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros
 
@@ -33,16 +33,20 @@ class _InstanceNorm(Module):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
         self.weight = Parameter(ones(num_features)) if affine else None
-        self.bias = Parameter(zeros(num_features)) if affine else None
+        self.bias = Parameter(zeros(num_features)) if affine and bias else None
         self.track_running_stats = track_running_stats
         if track_running_stats:
             self.register_buffer("running_mean", zeros(num_features))
             self.register_buffer("running_var", ones(num_features))
             self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """The standardised x; in training the running averages are updated where there are any."""
@@ -58,10 +62,7 @@ class _InstanceNorm(Module):
         return result[0] if alone else result
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
+        return shown_settings(self)
 
 
 class InstanceNorm1d(_InstanceNorm):

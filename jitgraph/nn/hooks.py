@@ -36,7 +36,7 @@ class RemovableHandle:
 def registered(
     module: Module, when: str, function: Callable[..., Any], with_kwargs: bool, first: bool
 ) -> RemovableHandle:
-    """The handle of a hook that now stands first or last; ``when`` is "before", "after" or "gradients"."""
+    """The handle of a hook that now stands first or last; ``when`` is "before", "after", "results" or "gradients"."""
     if not callable(function):
         raise JitgraphError(f"a hook is a function, not a {type(function).__name__}")
     hook: Hook = (when, function, with_kwargs)
@@ -58,7 +58,7 @@ def called(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             args, kwargs = changed
         elif changed is not None:
             args = changed if isinstance(changed, tuple) else (changed,)
-    watch = _Watch(module, args) if _of(module, "gradients") else None
+    watch = _Watch(module, args) if _of(module, "gradients") or _of(module, "results") else None
     if watch:
         args = watch.arguments(args)
     result = module.forward(*args, **kwargs)
@@ -103,6 +103,12 @@ class _Watch:
             raise JitgraphError("a module with a full backward hook returns a tensor or a tuple of tensors")
 
         def on_gradients(cts: tuple[Any, ...]) -> tuple[Any, ...]:
+            for _, function, _ in _of(self._module, "results"):
+                changed = function(self._module, cts)
+                if changed is not None:
+                    cts = changed if isinstance(changed, tuple) else (changed,)
+                    if len(cts) != len(outputs):
+                        raise JitgraphError(f"a full backward pre-hook gives {len(cts)} of {len(outputs)} gradients")
             self._of_results = cts
             if not any(self._watched):
                 self._run((None,) * len(self._watched))

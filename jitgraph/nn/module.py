@@ -101,6 +101,16 @@ class Module:
         """
         return hooks.registered(self, "gradients", hook, False, prepend)
 
+    register_backward_hook = register_full_backward_hook  # PyTorch's older hook saw other gradients for some modules
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the gradients of results go into the module.
+
+        What it returns replaces ``grad_output``. Returns a handle with ``remove()``. TraceError where the module is
+        called in a trace.
+        """
+        return hooks.registered(self, "results", hook, False, prepend)
+
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""
         self._buffers[name] = persistent
@@ -201,6 +211,13 @@ class Module:
             raise JitgraphError(f"add_module: {name!r} is no name of a module: it is empty or has a dot")
         setattr(self, name, module)
 
+    register_module = add_module
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Set or replace the module of a dotted name; AttributeError where what should hold it is not there."""
+        path, _, name = target.rpartition(".")
+        self.get_submodule(path).add_module(name, module)
+
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set a parameter by its name, or None in its place."""
         if param is not None and not isinstance(param, Parameter):
@@ -221,9 +238,18 @@ class Module:
 
     # --- saving and loading ------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Parameters and persistent buffers by PyTorch's keys, as NumPy copies."""
-        return {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in self._persistent()}
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, NDArray[Any]]:
+        """Parameters and persistent buffers by PyTorch's keys, as NumPy copies.
+
+        ``prefix`` stands before each key, ``destination`` is a dict to fill and return, and ``keep_vars`` puts the
+        tensors themselves there.
+        """
+        found: dict[str, Any] = {} if destination is None else destination
+        for name, tensor in self._persistent(prefix):
+            found[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.
@@ -322,14 +348,19 @@ class Module:
         return self.to(bfloat16)
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of ``repr`` for a module without children."""
+        """What stands between the parentheses of ``repr``, before the children where there are any."""
         return ""
 
     def __repr__(self) -> str:
-        children = [f"  ({name}): {_indent(repr(child))}" for name, child in self.named_children()]
-        if not children:
-            return f"{type(self).__name__}({self.extra_repr()})"
-        return "\n".join([f"{type(self).__name__}(", *children, ")"])
+        own = self.extra_repr().splitlines()
+        children = self._shown_children()
+        if not children and len(own) < 2:
+            return f"{type(self).__name__}({''.join(own)})"
+        return "\n".join([f"{type(self).__name__}(", *(f"  {line}" for line in (*own, *children)), ")"])
+
+    def _shown_children(self) -> list[str]:
+        """What ``repr`` says of each child."""
+        return [f"({name}): {_indent(repr(child))}" for name, child in self.named_children()]
 
 
 def _indent(text: str) -> str:

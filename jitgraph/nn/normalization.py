@@ -28,16 +28,20 @@ class ChannelNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
         self.weight = Parameter(ones(num_features)) if affine else None
-        self.bias = Parameter(zeros(num_features)) if affine else None
+        self.bias = Parameter(zeros(num_features)) if affine and bias else None
         self.track_running_stats = track_running_stats
         if track_running_stats:
             self.register_buffer("running_mean", zeros(num_features))
             self.register_buffer("running_var", ones(num_features))
             self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x; in training the running averages are updated, with the unbiased variance."""
@@ -55,7 +59,13 @@ class ChannelNorm(Module):
         return functional.batch_norm(x, *running, self.weight, self.bias, self.training, share, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+        return shown_settings(self)
+
+
+def shown_settings(norm: Any) -> str:
+    """What ``repr`` says of a norm of channels with running averages."""
+    text = f"{norm.num_features}, eps={norm.eps}, momentum={norm.momentum}, affine={norm.affine}"
+    return f"{text}, bias={norm.bias is not None}, track_running_stats={norm.track_running_stats}"
 
 
 class BatchNorm1d(ChannelNorm):
@@ -79,54 +89,75 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape, self.eps = shape, eps
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
         self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x, scaled and shifted."""
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+        text = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return f"{text}, bias={self.bias is not None}"
 
 
 class GroupNorm(Module):
     """Groups of channels of x [N, C, ...] normalised by their own mean and variance (Wu and He 2018)."""
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise JitgraphError(f"num_groups={num_groups} must divide num_channels={num_channels}")
-        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = Parameter(ones(num_channels)) if affine else None
-        self.bias = Parameter(zeros(num_channels)) if affine else None
+        self.bias = Parameter(zeros(num_channels)) if affine and bias else None
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x, scaled and shifted."""
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+        text = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{text}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
     """The last axes divided by their root mean square, times weight (Zhang and Sennrich 2019)."""
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape, self.eps = shape, eps
+        self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """The scaled x."""
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph.nn import functional
+from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
 
@@ -101,7 +102,13 @@ class AvgPool1d(_AvgPool):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        super().__init__(
+            repeated("AvgPool1d", "kernel_size", kernel_size, 1),
+            repeated("AvgPool1d", "stride", kernel_size if stride is None else stride, 1),
+            repeated("AvgPool1d", "padding", padding, 1),
+            ceil_mode,
+            count_include_pad,
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """The means."""

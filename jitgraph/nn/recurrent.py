@@ -269,6 +269,10 @@ class RNNCell(_Cell):
         super().__init__(input_size, hidden_size, bias)
         self.nonlinearity = _known(nonlinearity)
 
+    def extra_repr(self) -> str:
+        text = super().extra_repr()
+        return text if self.nonlinearity == "tanh" else f"{text}, nonlinearity={self.nonlinearity}"
+
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next h."""
         return self._stepped(_STEPS[self.nonlinearity], x, hx)[0]

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph.errors import ShapeError
 from jitgraph.nn import functional, init
+from jitgraph.nn.functional import further_linear
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
-from jitgraph.tensor.einsum import einsum
 from jitgraph.tensor.functions.arrangement import unflatten
 from jitgraph.tensor.functions.creation import zeros
 
@@ -42,7 +41,12 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.size, self.mode = size, mode
+        self.scale_factor: Any = scale_factor
+        if scale_factor is not None:
+            self.scale_factor = (
+                tuple(map(float, scale_factor)) if isinstance(scale_factor, Sequence) else float(scale_factor)
+            )
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, x: Tensor) -> Tensor:
@@ -155,7 +159,15 @@ class Fold(_Columns):
 class Bilinear(Module):
     """x1 @ weight[k] @ x2 + bias[k] for each output k; weight [out, in1, in2]."""
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         bound = 1 / math.sqrt(in1_features) if in1_features else 0.0
@@ -164,16 +176,11 @@ class Bilinear(Module):
         self.bias = Parameter(zeros(out_features)) if bias else None
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
+        self.to(device=device, dtype=dtype)
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """[..., in1] and [..., in2] to [..., out]."""
-        if x1.shape[-1:] != (self.in1_features,) or x2.shape[-1:] != (self.in2_features,):
-            raise ShapeError(
-                f"Bilinear takes x1[..., {self.in1_features}] and x2[..., {self.in2_features}], "
-                f"not {x1.value.type} and {x2.value.type}"
-            )
-        product = einsum("...i,oij,...j->...o", x1, self.weight, x2)
-        return product if self.bias is None else product + self.bias
+        return further_linear.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"

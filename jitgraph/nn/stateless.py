@@ -11,14 +11,19 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.shapes import flatten
 
 
+def refuse_in_place(name: str, inplace: bool) -> None:
+    """JitgraphError for ``inplace=True``, as tensors' values never change under another handle."""
+    if inplace:
+        what = f"{name}(inplace=True): no other handle ever sees a value change"
+        raise JitgraphError(f"{what}\n  hint: jg.nn.{name}(); compiled code reuses the memory where it can")
+
+
 def _activation(name: str, function: Any) -> type[Module]:
     def forward(self: Module, x: Tensor) -> Tensor:
         return function(x)  # type: ignore[no-any-return]
 
     def __init__(self: Module, inplace: bool = False) -> None:  # noqa: N807
-        if inplace:
-            what = f"{name}(inplace=True): no other handle ever sees a value change"
-            raise JitgraphError(f"{what}\n  hint: jg.nn.{name}(); compiled code reuses the memory where it can")
+        refuse_in_place(name, inplace)
         Module.__init__(self)
 
     forward.__doc__ = f"``functional.{function.__name__}`` of x."
@@ -60,29 +65,40 @@ class GELU(Module):
         """``functional.gelu`` of x."""
         return functional.gelu(x, self.approximate)
 
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
 
 class LeakyReLU(Module):
     """x, or ``negative_slope * x`` where x is negative."""
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
+        refuse_in_place("LeakyReLU", inplace)
         self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.leaky_relu`` of x."""
         return functional.leaky_relu(x, self.negative_slope)
 
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}"
+
 
 class ELU(Module):
     """x where it is positive, else ``alpha * (exp(x) - 1)``."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
+        refuse_in_place("ELU", inplace)
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.elu`` of x."""
         return functional.elu(x, self.alpha)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}"
 
 
 class Softmax(Module):
@@ -95,6 +111,9 @@ class Softmax(Module):
     def forward(self, x: Tensor) -> Tensor:
         """``functional.softmax`` of x."""
         return functional.softmax(x, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):
@@ -111,8 +130,9 @@ class Dropout(Module):
     JitgraphError where ``p`` does not lie between 0 and 1.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
+        refuse_in_place(type(self).__name__, inplace)
         if not 0.0 <= p <= 1.0:
             raise JitgraphError(f"Dropout: p={p} is not a probability")
         self.p = p
@@ -122,11 +142,14 @@ class Dropout(Module):
         return functional.dropout(x, self.p, self.training)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}, inplace=False"
 
 
 class Identity(Module):
-    """x as it is."""
+    """x as it is; arguments of the constructor are taken and not used, as in PyTorch."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
 
     def forward(self, x: Any) -> Any:
         """x."""
@@ -143,3 +166,6 @@ class Flatten(Module):
     def forward(self, x: Tensor) -> Tensor:
         """The flattened x."""
         return flatten(x, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -22,9 +22,9 @@ HEAD = """# Layers, losses, optimisers and schedules beside PyTorch's
 
 Each line is one layer, loss, function, optimiser or schedule, in float64 by jitgraph and by PyTorch {version} with the
 same parameters and operands. Of layers: results and buffers, gradients of inputs and parameters, the state dict loaded
-from PyTorch and back by its keys, and all of this in one traced call. "yes" is agreement within 10^-9 of the largest
-element unless the case says otherwise, "-" that there is nothing to compare. `python -m tests.models` writes this page;
-the cases stand in `tests/models/`.
+from PyTorch and back by its keys, what `repr` shows, and the first two in one traced call. "yes" is agreement within
+10^-9 of the largest element unless the case says otherwise, "-" that there is nothing to compare.
+`python -m tests.models` writes this page; the cases stand in `tests/models/`.
 
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 import jitgraph as jg
 from tests.models.case import Array, LayerCase
 
-COLUMNS = ("value", "gradient", "state dict", "traced")
+COLUMNS = ("value", "gradient", "state dict", "repr", "traced")
 SKIPPED = "-"
 
 
@@ -155,6 +155,8 @@ def differences(case: LayerCase, torch: Any) -> dict[str, str | None]:
             ours = _fresh(case, state)
             if state:
                 report["state dict"] = _state_goes_back(case, torch, ours, state)
+            if isinstance(module, torch.nn.Module):
+                report["repr"] = _unlike_text(repr(ours), repr(module))
             eager = by_jitgraph(case, ours, traced=False)
             report["value"] = _values(eager, want, case.tolerance)
             if any(g is not None for g in want.gradients.values()):
@@ -166,6 +168,12 @@ def differences(case: LayerCase, torch: Any) -> dict[str, str | None]:
             first = next(column for column in ("value", "traced") if report[column] in (SKIPPED, None))
             report[first] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return report
+
+
+def _unlike_text(ours: str, theirs: str) -> str | None:
+    """What ``repr`` shows otherwise; PyTorch's name for a Linear that is not quantised is left aside."""
+    theirs = theirs.replace("NonDynamicallyQuantizableLinear", "Linear")
+    return None if ours == theirs else f"{ours!r}, not {theirs!r}"
 
 
 def _state_goes_back(case: LayerCase, torch: Any, ours: Any, state: dict[str, Array]) -> str | None:

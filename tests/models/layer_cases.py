@@ -30,7 +30,11 @@ CASES = [
     made("Linear", 4, 3, x=normal(4)),
     made("Bilinear", 3, 4, 5, x=normal(2, 6, 3), more=(normal(2, 6, 4),)),
     made("Bilinear", 3, 4, 5, x=normal(6, 3), more=(normal(6, 4),), bias=False),
+    LayerCase(
+        "functional.bilinear", lambda lib: lib.nn.functional.bilinear, (normal(6, 3), normal(6, 4), normal(5, 3, 4))
+    ),
     made("Identity", x=IMAGE),
+    made("Identity", 3, x=IMAGE, anything=True),
     made("Flatten", x=IMAGE),
     made("Flatten", 0, 2, x=IMAGE),
     made("Unflatten", 1, (2, -1), x=IMAGE),
@@ -39,6 +43,12 @@ CASES = [
     made("Embedding", 7, 3, x=WORDS, padding_idx=-1, scale_grad_by_freq=True),
     made("Embedding", 7, 3, x=WORDS, max_norm=0.7),
     made("Embedding", 7, 3, x=WORDS, max_norm=0.7, norm_type=1.0),
+    LayerCase(
+        "functional.embedding, scale_grad_by_freq",
+        lambda lib: lib.nn.functional.embedding,
+        (WORDS, normal(7, 3) / 4),
+        call=lambda lib, function, x, w: function(x, w, 2, None, 2.0, True),
+    ),
     *(made("EmbeddingBag", 7, 3, x=WORDS, mode=mode) for mode in ("sum", "mean", "max")),
     *(made("EmbeddingBag", 7, 3, x=WORDS, mode=mode, padding_idx=4) for mode in ("sum", "mean", "max")),
     *(made("EmbeddingBag", 7, 3, x=WORDS.ravel(), more=(OFFSETS,), mode=mode) for mode in ("sum", "mean", "max")),

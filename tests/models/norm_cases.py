@@ -35,6 +35,8 @@ CASES = [
     ),
     made("InstanceNorm1d", 6, x=OF_RANK[1][0]),
     made("GroupNorm", 3, 6, x=OF_RANK[2]),
+    *(made(name, 6, x=OF_RANK[2], affine=True, bias=False) for name in ("BatchNorm2d", "InstanceNorm2d")),
+    made("GroupNorm", 3, 6, x=OF_RANK[2], bias=False),
     made("GroupNorm", 6, 6, x=OF_RANK[1], affine=False),
     made("LayerNorm", 5, x=OF_RANK[1]),
     made("LayerNorm", (4, 5), x=OF_RANK[2], eps=1e-3),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.models.case import LayerCase, normal
+from tests.models.case import LayerCase, normal, positive
 
 SEQUENCE, IMAGE, VOLUME = normal(2, 3, 11), normal(2, 3, 9, 7), normal(1, 2, 6, 5, 7)
 OF_RANK = {1: SEQUENCE, 2: IMAGE, 3: VOLUME}
@@ -63,6 +63,18 @@ CASES = [
     made("AdaptiveMaxPool2d", {"output_size": (3, None), "return_indices": True}, TIED),
     *(made(f"LPPool{rank}d", {"norm_type": 2, "kernel_size": 2}, OF_RANK[rank]) for rank in (1, 2, 3)),
     made("LPPool2d", {"norm_type": 3, "kernel_size": 3, "stride": 2, "ceil_mode": True}, np.abs(IMAGE)),
+    *(
+        LayerCase(
+            f"FractionalMaxPool{rank}d, {shown(options)}",
+            lambda lib, rank=rank, options=options: getattr(lib.nn.functional, f"fractional_max_pool{rank}d"),
+            (OF_RANK[rank], positive(*OF_RANK[rank].shape[:2], rank)),
+            call=lambda lib, function, x, samples, options=options: function(
+                x, return_indices=True, _random_samples=samples.detach(), **options
+            ),
+        )
+        for rank in (2, 3)
+        for options in ({"kernel_size": 2, "output_size": 3}, {"kernel_size": 3, "output_ratio": (0.5,) * rank})
+    ),
     *(
         LayerCase(
             f"MaxUnpool{rank}d",

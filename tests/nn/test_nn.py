@@ -38,7 +38,7 @@ def test_what_a_module_holds() -> None:
     assert set(net.state_dict()) == {*parameters, "seen", *statistics}
     assert [name for name, _ in net.named_children()] == ["body", "heads"]
     assert len(list(net.modules())) == 8 and len(net.heads) == 2 and net.body[-1] is net.body[2]
-    assert "(0): Linear(3, 4, bias=True)" in repr(net)
+    assert "(0): Linear(in_features=3, out_features=4, bias=True)" in repr(net)
 
 
 def test_saving_and_loading() -> None:

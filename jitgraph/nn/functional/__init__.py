@@ -60,6 +60,13 @@ if TYPE_CHECKING:
         dropout3d,
         feature_alpha_dropout,
     )
+    from jitgraph.nn.functional.fractional_pooling import (
+        fractional_max_pool2d,
+        fractional_max_pool3d,
+    )
+    from jitgraph.nn.functional.further_linear import (
+        bilinear,
+    )
     from jitgraph.nn.functional.further_losses import (
         cosine_embedding_loss,
         gaussian_nll_loss,
@@ -113,6 +120,8 @@ if TYPE_CHECKING:
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
     "ctc": ("ctc_loss"),
+    "fractional_pooling": ("fractional_max_pool2d fractional_max_pool3d"),
+    "further_linear": ("bilinear"),
     "further_losses": (
         "cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div margin_ranking_loss "
         "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss pairwise_distance "
@@ -156,6 +165,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
@@ -179,6 +189,8 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gaussian_nll_loss",
     "gelu",
     "glu",

@@ -26,8 +26,10 @@ def relu6(input: TensorLike) -> Tensor:
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """x held between ``min_val`` and ``max_val``."""
-    return pointwise.clip(wrap(floats(input)[0]), min_val, max_val)
+    """x held between ``min_val`` and ``max_val``; the gradient at both is 0, as in PyTorch."""
+    x = wrap(floats(input)[0])
+    held = pointwise.clip(x.detach(), min_val, max_val)
+    return pointwise.where((x > min_val) & (x < max_val), x, held)
 
 
 def sigmoid(input: TensorLike) -> Tensor:

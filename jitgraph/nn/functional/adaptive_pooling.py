@@ -14,11 +14,11 @@ from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.functional.general_pooling import adaptive_windows
 from jitgraph.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
 from jitgraph.nn.functional.resampling import weighted
-from jitgraph.nn.functional.windows import batched, known, single
+from jitgraph.nn.functional.windows import batched, known, shaped, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
-from jitgraph.tensor.functions.shapes import expand_dims, reshape
+from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
 
 _PLAIN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
@@ -69,14 +69,14 @@ def adaptive_max_pool(name: str, spatial: int, input: TensorLike, output_size: A
     spread = ops.reshape(x, shape=(*batch, math.prod(sizes)))
     with placement.beside(x):
         windows = wrap(ops.gather(spread, lifting.value_of(rows.ravel()), axis=2))
-        windows = reshape(windows, (*batch, *rows.shape))
+        windows = shaped(windows, (*batch, *rows.shape))
         best = argmax(windows, -1)
-        values = single(reshape(take_along_axis(windows, expand_dims(best, -1), -1), (*batch, *out)), alone)
+        values = single(shaped(take_along_axis(windows, expand_dims(best, -1), -1), (*batch, *out)), alone)
         if not return_indices:
             return values
         row = wrap(lifting.places(best.value.type.shape, 2, best.value)) * rows.shape[1]
         at = ops.gather(lifting.value_of(rows.ravel()), (best + row).value, axis=0)
-        return values, single(reshape(wrap(at), (*batch, *out)), alone)
+        return values, single(shaped(wrap(at), (*batch, *out)), alone)
 
 
 def adaptive_avg_pool1d(input: TensorLike, output_size: Any) -> Tensor:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph import dtypes
+from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.nn.functional.linear import embedding as rows_of
+from jitgraph.nn.functional.linear import without_padding
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import arange, ones
+from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.elementwise import maximum, where
+from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.scattering import scatter_reduce, segment_sum
@@ -44,15 +47,42 @@ def limited_rows(weight: Tensor, indices: TensorLike, max_norm: float, norm_type
     return result
 
 
+def _ones(like: Tensor, dtype: Any) -> Tensor:
+    with placement.beside(like.value):
+        return wrap(lifting.repeated(1.0, dtype, like.value.type.shape))
+
+
 def by_frequency(found: Tensor, indices: TensorLike, count: Any) -> Tensor:
     """The same rows, whose gradients are divided by how often each row was looked up."""
     places = wrap(lifting.positions(lifting.value_of(indices)))
     flat = reshape(places, (-1,))
-    often = segment_sum(ones(flat.value.type.shape, dtype=found.dtype), flat, count)
+    often = segment_sum(_ones(flat, found.dtype), flat, count)
     share = 1.0 / rows_of(places, expand_dims(often, 1))
     fixed = found.detach()
     result: Tensor = fixed + (found - fixed) * share
     return result
+
+
+def treated_rows(
+    input: TensorLike,
+    weight: Tensor,
+    padding_idx: int | None,
+    max_norm: float | None,
+    norm_type: float,
+    scale_grad_by_freq: bool,
+) -> Tensor:
+    """As ``functional.embedding`` with limits of norms, or gradients divided by frequencies."""
+    places = wrap(lifting.value_of(input))
+    if not dtypes.is_integer(places.dtype):
+        raise DTypeError(f"embedding takes integers, not {places.value.type}", hint="x.astype(jg.int64)")
+    if max_norm is None:
+        found = rows_of(places, weight, padding_idx)
+    else:
+        if not isinstance(weight, Tensor):
+            raise JitgraphError(f"embedding: max_norm changes weight, a tensor, not a {type(weight).__name__}")
+        found = limited_rows(weight, places, max_norm, norm_type)
+        found = without_padding(found, lifting.positions(places.value), weight.value.type.shape[0], padding_idx)
+    return by_frequency(found, places, lifting.value_of(weight).shape[0]) if scale_grad_by_freq else found
 
 
 def embedding_bag(
@@ -86,7 +116,7 @@ def embedding_bag(
     rows = rows_of(places, weight) if max_norm is None else limited_rows(weight, places, max_norm, norm_type)
     if scale_grad_by_freq:
         rows = by_frequency(rows, places, weight.value.type.shape[0])
-    count = ones(places.value.type.shape, dtype=rows.dtype)
+    count: Any = _ones(places, rows.dtype)
     if padding_idx is not None:
         number: Any = padding_idx if padding_idx >= 0 else weight.shape[0] + padding_idx
         count = where(places == number, 0.0, count)
@@ -112,10 +142,19 @@ def embedding_bag(
     return where(size > 0, total, 0.0)
 
 
+def _require_order(offsets: Tensor, count: Any) -> None:
+    """A check that bags begin at 0, each no earlier than the one before, and end with the rows."""
+    first, last = offsets[:1], offsets[-1:]
+    ordered = all_of(first == 0) & all_of(last <= count) & all_of(offsets[1:] >= offsets[:-1])
+    message = "embedding_bag: offsets begin with 0, do not fall and are no greater than the count of rows"
+    ops.check(ordered.value, kind="IndexError", message=message)
+
+
 def _by_offsets(rows: Tensor, count: Tensor, offsets: Tensor, mode: str, closed: bool) -> tuple[Tensor, Tensor]:
     """The bags of a vector: sums or maxima, and how many rows count in each."""
     starts: Any = offsets[:-1] if closed else offsets
     bags = starts.value.type.shape[0]
+    _require_order(offsets, rows.value.type.shape[0])
     which = searchsorted(starts, arange(rows.value.type.shape[0], dtype=offsets.dtype), side="right") - 1
     size = segment_sum(count, which, bags)
     if mode != "max":

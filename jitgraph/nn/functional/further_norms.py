@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import floats
 from jitgraph.nn.functional.normalization import batch_norm, group_norm
+from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.elementwise import square
 from jitgraph.tensor.functions.manipulation import pad
@@ -37,6 +39,10 @@ def instance_norm(
             raise JitgraphError("instance_norm with use_input_stats=False needs running_mean and running_var")
         return batch_norm(x, running_mean, running_var, weight, bias, False, eps=eps)
     axes = tuple(range(2, x.ndim))
+    count = math.prod(x.value.type.shape[2:])
+    rules.at_least(
+        f"instance_norm by its own statistics needs more than one element to a channel: {x.value.type}", count, 2
+    )
     if running_mean is not None or running_var is not None:
         _mix(running_mean, mean(x.detach(), axes), momentum)
         _mix(running_var, var(x.detach(), axes, correction=1), momentum)

@@ -11,11 +11,10 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import repeated
-from jitgraph.nn.functional.windows import Windows, batched, known, single, windows_of
+from jitgraph.nn.functional.windows import Windows, batched, known, shaped, single, windows_of
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import abs, isnan, sign, where
 from jitgraph.tensor.functions.scattering import scatter
-from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -135,7 +134,7 @@ def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
         stops = tuple(k + (count - 1) * step + 1 for k, count, step in zip(place, out, settings.stride, strict=True))
         each = wrap(ops.slice(whole, starts=(0, 0, *place), stops=(1, 1, *stops), strides=(1, 1, *settings.stride)))
         total = each if total is None else total + each
-    return reshape(total, shape)
+    return shaped(total, shape)
 
 
 def lp_pool(
@@ -178,10 +177,10 @@ def max_unpool(
     if len(out) != spatial or min(out) < 1:
         raise ShapeError(f"{name}: output_size={output_size} should be {spatial} positive numbers")
     batch = tuple(x.shape[:2])
-    values = reshape(wrap(x), (*batch, math.prod(given)))
-    places = reshape(wrap(lifting.positions(at)), (*batch, math.prod(given)))
+    values = shaped(wrap(x), (*batch, math.prod(given)))
+    places = shaped(wrap(lifting.positions(at)), (*batch, math.prod(given)))
     empty = wrap(lifting.repeated(0.0, x.dtype, (*batch, math.prod(out))))
-    return single(reshape(scatter(empty, 2, places, values), (*batch, *out)), alone)
+    return single(shaped(scatter(empty, 2, places, values), (*batch, *out)), alone)
 
 
 def adaptive_windows(size: int, out: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -10,6 +10,7 @@ from jitgraph.eager.launch import Direct
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import floats, floats_alike, repeated
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.elementwise import where
@@ -45,11 +46,24 @@ def _as_linear(*values: Any) -> Direct | None:
 _linear, _linear_without_bias = direct_call(_product, 3, _as_linear), direct_call(_product, 2, _as_linear)
 
 
-def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
+def embedding(
+    input: TensorLike,
+    weight: TensorLike,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Rows of weight[V, D] at integers of any shape, from 0 to V - 1, else IndexError.
 
-    Row ``padding_idx`` gets no gradient.
+    Row ``padding_idx`` gets no gradient. ``max_norm`` scales the rows that are used, in ``weight`` itself;
+    ``scale_grad_by_freq`` divides their gradients by how often each is used. UnsupportedOp for ``sparse``.
     """
+    if max_norm is not None or scale_grad_by_freq or sparse:
+        bags: Any = imports.module("jitgraph.nn.functional.bags")
+        bags.require_dense("embedding", sparse)
+        return bags.treated_rows(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)  # type: ignore[no-any-return]
     rows, table = lifting.value_of(input), lifting.value_of(weight)
     if not dtypes.is_integer(rows.dtype):
         raise DTypeError(f"embedding takes integers, not {rows.type}", hint="x.astype(jg.int64)")

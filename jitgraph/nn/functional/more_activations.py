@@ -35,7 +35,10 @@ def celu(input: TensorLike, alpha: float = 1.0) -> Tensor:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017); ``alpha`` is not 0."""
     if alpha == 0:
         raise JitgraphError("celu: alpha=0 divides by zero\n  hint: jg.nn.functional.relu(x)")
-    return elu(_float(input) / alpha, 1.0) * alpha if alpha > 0 else _celu_of_negative(_float(input), alpha)
+    x = _float(input)
+    if alpha < 0:
+        return _celu_of_negative(x, alpha)
+    return where(x > 0, x, elu(where(x > 0, 0.0, x) / alpha, 1.0) * alpha)
 
 
 def _celu_of_negative(x: Tensor, alpha: float) -> Tensor:
@@ -59,7 +62,8 @@ def hardsigmoid(input: TensorLike) -> Tensor:
 def hardswish(input: TensorLike) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6 (Howard et al. 2019)."""
     x = _float(input)
-    return where(x <= -3, 0.0, where(x >= 3, x, x * (x + 3) / 6))
+    bent = where((x > -3) & (x < 3), x, 0.0)  # without what overflows, whose gradient would be NaN
+    return where(x <= -3, 0.0, where(x >= 3, x, where(x == x, bent * (bent + 3) / 6, x)))
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
@@ -131,8 +135,10 @@ def glu(input: TensorLike, dim: int = -1) -> Tensor:
     """The first half of x along ``dim`` times the sigmoid of the second (Dauphin et al. 2017)."""
     x = _float(input)
     axis = axis_of(dim, x.ndim, "glu")
-    size: Any = x.value.type.shape[axis]
-    if isinstance(size, int) and size % 2:
+    size = x.value.type.shape[axis]
+    if not isinstance(size, int):
+        raise ShapeError(f"glu along the named size {size}", hint="name the other axes alone")
+    if size % 2:
         raise ShapeError(f"glu: axis {dim} of {x.value.type} has an odd size")
     half = size // 2
     first = tuple(slice(half) if i == axis else slice(None) for i in range(x.ndim))

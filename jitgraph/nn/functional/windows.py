@@ -16,7 +16,6 @@ from jitgraph.errors import ShapeError
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
 
 Sizes = tuple[int, ...]
@@ -49,7 +48,8 @@ class Windows:
     def _output(self, x: Any, axis: int) -> Any:
         size, pad, step = x.shape[axis - self.spatial], self.padding[axis], self.stride[axis]
         room = size + 2 * pad - self.span(axis)
-        rules.at_least(f"{self.name} of {x.type} padded by {pad}", size + 2 * pad, self.span(axis))
+        least = self.span(axis) - (step - 1 if self.ceil_mode else 0)
+        rules.at_least(f"{self.name} of {x.type} padded by {pad}", size + 2 * pad, least)
         if not self.ceil_mode:
             return room // step + 1
         if not isinstance(room, int):
@@ -123,7 +123,12 @@ def batched(name: str, spatial: int, input: TensorLike) -> tuple[Any, bool]:
 
 def single(result: Tensor, alone: bool) -> Tensor:
     """Without the batch axis again, where x had none."""
-    return reshape(result, result.value.type.shape[1:]) if alone else result
+    return shaped(result, result.value.type.shape[1:]) if alone else result
+
+
+def shaped(x: Tensor, shape: Sequence[Any]) -> Tensor:
+    """x in another shape, whose sizes may be named ones."""
+    return wrap(ops.reshape(x.value, shape=tuple(shape)))
 
 
 def known(name: str, x: Any, spatial: int) -> Sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,11 +106,17 @@ def unflatten(x: TensorLike, axis: int, sizes: Sequence[DimLike]) -> Tensor:
     tensor = _of_rank(x, 1, "unflatten")
     number = axis_of(axis, tensor.ndim, "unflatten")
     shape = tensor.value.type.shape
-    given = tuple(sizes)
-    if -1 not in [size for size in given if isinstance(size, int)]:
-        if isinstance(shape[number], int) and dims.product(shape_of(given)) != shape[number]:
-            raise ShapeError(f"unflatten: sizes {given} do not multiply to the {shape[number]} of axis {axis}")
-        return reshape(tensor, (*shape[:number], *given, *shape[number + 1 :]))
+    given, size = tuple(sizes), shape[number]
+    others = [each for each in given if not (isinstance(each, int) and each == -1)]
+    if len(others) == len(given) - 1 and isinstance(size, int) and all(isinstance(each, int) for each in others):
+        rest = math.prod(others)
+        if rest and size % rest == 0:
+            given = tuple(size // rest if isinstance(each, int) and each == -1 else each for each in given)
+            others = list(given)
+    if len(others) == len(given):
+        if isinstance(size, int) and dims.product(shape_of(given)) != size:
+            raise ShapeError(f"unflatten: sizes {given} do not multiply to the {size} of axis {axis}")
+        return wrap(ops.reshape(tensor.value, shape=(*shape[:number], *shape_of(given), *shape[number + 1 :])))
     if number == tensor.ndim - 1 or all(isinstance(size, int) and size for size in shape):
         return reshape(tensor, (*shape[:number], *given, *shape[number + 1 :]))
     raise ShapeError(f"unflatten: -1 in {given} cannot be told from {tensor.value.type}", hint="write the size out")

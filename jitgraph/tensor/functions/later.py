@@ -17,6 +17,8 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
         "diagonal_scatter dsplit fliplr flipud hsplit movedim narrow ravel rollaxis rot90 select_scatter "
         "slice_scatter swapdims tensor_split unflatten unfold vsplit"
     ),
+    "diagonals": "diag diag_embed diagflat diagonal",
+    "distances": "cdist dist pdist renorm",
     "nan_aware": (
         "aminmax average nanargmax nanargmin nanmax nanmean nanmin nanstd nansum nanvar ptp std_mean var_mean"
     ),
@@ -32,6 +34,7 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods
     "arrangement": "atleast_1d atleast_2d atleast_3d column_stack dstack hstack vstack",
+    "diagonals": "block_diag tril_indices triu_indices",
     "grids": "broadcast_shapes from_dlpack meshgrid",
     "ordering": "histogram_bin_edges",
     "sampled": "convolve correlate cumulative_trapezoid gradient trapezoid",

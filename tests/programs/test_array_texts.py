@@ -1,0 +1,38 @@
+"""Random array programs in NumPy, eager, traced, scripted and under vmap against calls one by one.
+
+``ARRAY_PROGRAMS=20000 python -m pytest tests/programs/test_array_texts.py`` tries more of them, ``python -m
+tests.programs.array_check SEED`` one. A program that fails is shown as a text with the fewest lines that still fail.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.programs.array_check import failure, shortest
+
+COUNT = int(os.environ.get("ARRAY_PROGRAMS", "40"))
+GROUPS = 8 if COUNT <= 40 else 80
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_random_array_programs(group: int) -> None:
+    for seed in range(group, COUNT, GROUPS):
+        found = failure(seed)
+        if found is not None:
+            pytest.fail(shortest(seed, found))
+
+
+def test_programs_hold_what_they_are_for() -> None:
+    """The sample has every family of steps, empty and 0-d values, special numbers and many dtypes."""
+    from tests.programs.array_texts import Builder
+
+    texts = [Builder(seed).build() for seed in range(200)]
+    source = "\n".join(text.source() for text in texts)
+    for word in ("where", "astype", "sort", "@", "::", "reshape", "sum", "max", "concat", "take", "exp", "cumulative"):
+        assert word in source, word
+    arrays = [array for text in texts for array in text.arguments.values()]
+    assert len({str(array.dtype) for array in arrays}) == 14
+    assert any(array.size == 0 for array in arrays) and any(array.ndim == 0 for array in arrays)
+    assert sum(len(text.lines) for text in texts) > 1000

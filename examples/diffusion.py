@@ -43,7 +43,7 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
 def main(quick: bool = False) -> float:
     points = make_moons(2000, noise=0.05, random_state=0)[0].astype(np.float32) - np.array([0.5, 0.25], np.float32)
     jg.random.seed(0)
-    model, rounds = Denoiser(), 20 if quick else 4000
+    model, rounds = Denoiser(), 300 if quick else 4000
     optimizer = jg.optim.AdamW(model.parameters(), lr=2e-3)
     schedule = jg.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=rounds)
 

@@ -15,6 +15,9 @@ WIDTH, HEADS, LAYERS, LONGEST = 64, 4, 2, 64
 
 
 class Block(jg.nn.Module):
+    keys: jg.Tensor
+    values: jg.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.norm1, self.norm2 = jg.nn.LayerNorm(WIDTH), jg.nn.LayerNorm(WIDTH)

@@ -1,8 +1,7 @@
 """A sentence encoder: weights with PyTorch's keys move from a file into another model, and sentences are compared.
 
 The encoder learns that sentences of one topic of Python's documentation belong together (a contrast of pairs in a
-batch). Its weights go through safetensors into a fresh encoder, as those of a model from elsewhere would, and another
-head is put on them.
+batch). Its weights go through safetensors into a fresh encoder, as those of a model from elsewhere would.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def test_mistakes(call: Callable[[], Any], message: str) -> None:
 
 def test_slopes_of_binary_losses_at_their_corners() -> None:
     """A logit of 0 has the slope 1 / 2 - t; a probability of 0 or 1 has a finite one, and none where it is right."""
-    logits = jg.zeros(3, dtype="float64", requires_grad=True)
+    logits = nn.Parameter(jg.zeros(3, dtype="float64"))
     F.binary_cross_entropy_with_logits(logits, jg.asarray([0.0, 0.5, 1.0]), reduction="sum").backward()
     np.testing.assert_array_equal(logits.grad.numpy(), [0.5, 0.0, -0.5])
     for dtype in ("float64", "float16"):
@@ -267,3 +267,20 @@ def test_norms_of_gradients_of_16_bits(dtype: str, size: int) -> None:
     norm = nn.utils.clip_grad_norm_([p], 1.0)
     np.testing.assert_allclose(float(norm), 300 * size**0.5, rtol=4e-3)
     np.testing.assert_allclose(float(p.grad[0]), size**-0.5, rtol=8e-3)
+
+
+def test_a_parametrised_weight_takes_a_value() -> None:
+    layer = nn.utils.weight_norm(nn.Linear(3, 2))
+    wanted = RNG.normal(size=(2, 3)).astype(np.float32)
+    layer.weight = jg.asarray(wanted)
+    np.testing.assert_allclose(layer.weight.detach().numpy(), wanted, rtol=1e-6)
+    assert set(dict(layer.named_parameters())) == {
+        "bias",
+        "parametrizations.weight.original0",
+        "parametrizations.weight.original1",
+    }
+    with pytest.raises(jg.ShapeError, match="takes no f32"):
+        layer.weight = jg.zeros((3, 3))
+    plain = nn.utils.spectral_norm(nn.Linear(3, 2))
+    with pytest.raises(jg.JitgraphError, match="no right_inverse"):
+        plain.weight = jg.asarray(wanted)

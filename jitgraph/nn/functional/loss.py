@@ -230,7 +230,8 @@ def binary_cross_entropy(
     each = -(t * q.log().clip(min=-100.0) + (1.0 - t) * (-q).log1p().clip(min=-100.0))
     bent = (0.5 * p * p - t.detach() * p) / _LEAST_VARIANCE
     each = each + where(steep, bent - bent.detach(), 0.0)  # adds 0, and the slope where it is held
-    return reduced(each if weight is None else each * weight, reduction).astype(given)
+    found: Tensor = reduced(each if weight is None else each * weight, reduction).astype(given)
+    return found
 
 
 _LEAST_VARIANCE = 1e-12  # of a probability in the gradient of binary_cross_entropy

@@ -34,7 +34,8 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     if dtypes_of & {float16, bfloat16}:  # whose squares would overflow, or lose most of their digits in a sum
         result = dtypes_of.pop() if len(dtypes_of) == 1 else float32
         given = [x.astype(float32) if x.dtype in (float16, bfloat16) else x for x in given]
-        return get_total_norm(given, norm_type, error_if_nonfinite).astype(result)
+        whole: Tensor = get_total_norm(given, norm_type, error_if_nonfinite).astype(result)
+        return whole
     if norm_type == 2:
         total = square(given[0]).sum()
         for part in given[1:]:

@@ -75,7 +75,7 @@ def main(quick: bool = False) -> float:
         transferred = Encoder()
         transferred.load_state_dict(load_file(path))
 
-    @jg.trace
+    @jg.trace(dynamic_shapes={"words": {0: "sentences"}})
     def encode(words: jg.Tensor) -> jg.Tensor:
         return transferred.eval()(words)  # type: ignore[no-any-return]
 

@@ -365,20 +365,18 @@ def batches(workers: Workers, requests: Iterator[Any], ahead: int) -> Iterator[A
     A worker whose dataset has ended is asked no more; the others go on.
     """
     pending: list[int] = []  # the worker of each request, in order
-    live = list(range(workers.count))
-    turn = 0
+    live = list(range(workers.count))  # those whose dataset has not ended, the next one to be asked first
 
     def ask() -> bool:
-        nonlocal turn
         if not live:
             return False
         try:
             request = next(requests)
         except StopIteration:
             return False
-        number = live[turn % len(live)]
-        turn += 1
+        number = live.pop(0)
         workers.ask(number, request)
+        live.append(number)
         pending.append(number)
         return True
 
@@ -389,8 +387,6 @@ def batches(workers: Workers, requests: Iterator[Any], ahead: int) -> Iterator[A
         number = pending.pop(0)
         found = workers.answer(number)
         if found is None and number in live:
-            place = live.index(number)
-            turn -= turn // len(live) + (turn % len(live) > place)
             live.remove(number)
         ask()
         if found is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional, init
+from jitgraph.nn.functional.arguments import fits, floats
 from jitgraph.nn.layers import Linear
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -90,6 +91,12 @@ class MultiheadAttention(Module):
         ``key_padding_mask`` [N, S] and ``attn_mask`` [L, S] or [N * heads, L, S] are masks; ``is_causal`` is one where
         no ``attn_mask`` is given.
         """
+        itself = query is key and key is value
+        query, key, value = (wrap(x) for x in floats(query, key, value))
+        key, value = (query, query) if itself else (key, value)
+        attn_mask, key_padding_mask = (
+            mask if mask is None else wrap(lifting.value_of(mask)) for mask in (attn_mask, key_padding_mask)
+        )
         alone = query.ndim == 2
         if query.ndim not in (2, 3) or key.ndim != query.ndim or value.ndim != query.ndim:
             raise ShapeError(
@@ -160,7 +167,7 @@ class MultiheadAttention(Module):
         padding = as_bias(key_padding_mask, q.dtype)
         if padding is None:
             return bias
-        if tuple(padding.shape) != (batch, keys):
+        if not fits(padding, (batch, keys)):
             raise ShapeError(f"key_padding_mask is [N, S] = ({batch}, {keys}), not {padding.value.type}")
         padding = reshape(padding, (batch, 1, 1, keys))
         return padding if bias is None else bias + padding

@@ -8,9 +8,10 @@ from typing import Any
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional, init
 from jitgraph.nn.functional import recurrent
+from jitgraph.nn.functional.arguments import fits, floats
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.utils.rnn import PackedSequence
-from jitgraph.tensor import Tensor, wrap
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import zeros
 from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
 from jitgraph.tensor.functions.shapes import expand_dims
@@ -86,7 +87,7 @@ class _Recurrent(Module):
         x may be a ``PackedSequence``, whose results are one. ``hx`` is the state before the first step, else zeros.
         """
         packed = x if isinstance(x, PackedSequence) else None
-        sequence: Tensor = x if packed is None else packed.padded
+        sequence = wrap(floats(x if packed is None else packed.padded)[0])
         lengths = None if packed is None else packed.lengths
         name = type(self).__name__
         alone = packed is None and sequence.ndim == 2
@@ -121,9 +122,9 @@ class _Recurrent(Module):
         if len(given) != self.parts:
             raise ShapeError(f"{type(self).__name__}: the state has {self.parts} parts, (h, c)")
         found = []
-        for part, size in zip(given, sizes, strict=True):
+        for part, size in zip((wrap(lifting.value_of(part)) for part in given), sizes, strict=True):
             whole = expand_dims(part, 1) if alone else part
-            if tuple(whole.shape) != (count, batch, size):
+            if not fits(whole, (count, batch, size)):
                 wanted = (count, size) if alone else (count, batch, size)
                 raise ShapeError(f"{type(self).__name__} takes a state {wanted}, not {part.value.type}")
             found.append(whole)
@@ -238,6 +239,7 @@ class _Cell(Module):
 
     def _stepped(self, step: recurrent.Step, x: Tensor, state: Any) -> tuple[Tensor, ...]:
         name = type(self).__name__
+        x = wrap(floats(x)[0])
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(f"{name} takes x[N, {self.input_size}] or [{self.input_size}], not {x.value.type}")
         alone = x.ndim == 1
@@ -246,10 +248,10 @@ class _Cell(Module):
         if state is None:
             held = (wrap(repeated_value(0.0, x.dtype, (batch, self.hidden_size))),) * self.parts
         else:
-            given = tuple(state) if self.parts > 1 else (state,)
+            given = tuple(wrap(lifting.value_of(part)) for part in (state if self.parts > 1 else (state,)))
             held = tuple(expand_dims(part, 0) if alone else part for part in given)
         for part in held:
-            if tuple(part.shape) != (batch, self.hidden_size):
+            if not fits(part, (batch, self.hidden_size)):
                 raise ShapeError(f"{name} takes a state ({batch}, {self.hidden_size}), not {part.value.type}")
         bias_ih, bias_hh = (self.bias_ih, self.bias_hh) if self.bias else (None, None)  # type: ignore[attr-defined]
         gates = functional.linear(rows, self.weight_ih, bias_ih)  # type: ignore[attr-defined]

@@ -195,3 +195,92 @@ def test_initial_values() -> None:
 def test_mistakes(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((jg.JitgraphError, TypeError), match=message):
         call()
+
+
+def test_slopes_of_binary_losses_at_their_corners() -> None:
+    """A logit of 0 has the slope 1 / 2 - t; a probability of 0 or 1 has a finite one, and none where it is right."""
+    logits = nn.Parameter(jg.zeros(3, dtype="float64"))
+    F.binary_cross_entropy_with_logits(logits, jg.asarray([0.0, 0.5, 1.0]), reduction="sum").backward()
+    np.testing.assert_array_equal(logits.grad.numpy(), [0.5, 0.0, -0.5])
+    for dtype in ("float64", "float16"):
+        p = jg.asarray([0.0, 1.0, 0.0, 1.0, 0.25], dtype=dtype, requires_grad=True)
+        loss = F.binary_cross_entropy(p, jg.asarray([0, 1, 1, 0, 1.0], dtype=dtype), reduction="none")
+        np.testing.assert_allclose(loss.detach().numpy(), [0, 0, 100, 100, np.log(4)], rtol=1e-3)
+        loss.sum().backward()
+        large = 1e12 if dtype == "float64" else np.inf
+        np.testing.assert_allclose(p.grad.numpy(), [0, 0, -large, large, -4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_padding_reaches_no_gradient(kind: str) -> None:
+    layer = getattr(nn, kind)(3, 2, bidirectional=True)
+    x, found = RNG.normal(size=(5, 2, 3)), []
+    for filler in (0.0, np.nan):
+        x[3:, 1] = filler
+        packed = nn.utils.rnn.pack_padded_sequence(x.astype(np.float32), [5, 3])
+        layer.zero_grad()
+        nn.utils.rnn.pad_packed_sequence(layer(packed)[0])[0].sum().backward()
+        found.append([p.grad.numpy() for p in layer.parameters()])
+    for plain, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(plain, other)
+
+
+def test_sizes_with_names() -> None:
+    """Attention with a mask, and a recurrent layer with lengths, are compiled once for all batches and lengths."""
+    layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+    walk = nn.GRU(4, 3, batch_first=True)
+
+    def attend(x: Any, hidden: Any, lengths: Any) -> Any:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        outputs, _ = nn.utils.rnn.pad_packed_sequence(walk(packed)[0], batch_first=True)
+        return layer(x, src_key_padding_mask=hidden), outputs, layer(x, is_causal=True)
+
+    both = {0: "n", 1: "t"}
+    compiled = jg.trace(attend, dynamic_shapes={"x": both, "hidden": both, "lengths": {0: "n"}})
+    for n, t in ((2, 3), (1, 1), (4, 6)):
+        lengths = np.full(n, t)
+        x, hidden = (
+            RNG.normal(size=(n, t, 4)).astype(np.float32),
+            np.arange(t) >= np.maximum(t - 1, 1) * np.ones((n, 1)),
+        )
+        given = [jg.asarray(array) for array in (x, hidden, lengths)]
+        for a, b in zip(compiled(*given), attend(*given), strict=True):
+            np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+    assert compiled.cache_info().misses == 1
+
+
+def test_arrays_are_taken_as_they_are() -> None:
+    x, mask = RNG.normal(size=(3, 2, 4)).astype(np.float32), np.array([[False, True, True]] * 2)
+    attention, layer, cell = nn.MultiheadAttention(4, 2), nn.LSTM(4, 3), nn.GRUCell(4, 3)
+    state = np.zeros((1, 2, 3), np.float32)
+    assert attention(x, x, x, key_padding_mask=mask)[0].shape == (3, 2, 4)
+    assert layer(x, (state, state))[0].shape == (3, 2, 3)
+    assert layer(x.astype(int))[0].dtype == jg.float32
+    assert cell(x[0], state[0]).shape == (2, 3)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float16", 1000), ("bfloat16", 1000)])
+def test_norms_of_gradients_of_16_bits(dtype: str, size: int) -> None:
+    """Squares of 300 overflow in float16; sums of 1000 of them are added up in float32."""
+    p = nn.Parameter(jg.zeros(size, dtype=dtype))
+    p.grad = jg.full((size,), 300.0, dtype=dtype)
+    norm = nn.utils.clip_grad_norm_([p], 1.0)
+    np.testing.assert_allclose(float(norm), 300 * size**0.5, rtol=4e-3)
+    np.testing.assert_allclose(float(p.grad[0]), size**-0.5, rtol=8e-3)
+
+
+def test_a_parametrised_weight_takes_a_value() -> None:
+    layer = nn.utils.weight_norm(nn.Linear(3, 2))
+    wanted = RNG.normal(size=(2, 3)).astype(np.float32)
+    layer.weight = jg.asarray(wanted)
+    np.testing.assert_allclose(layer.weight.detach().numpy(), wanted, rtol=1e-6)
+    assert set(dict(layer.named_parameters())) == {
+        "bias",
+        "parametrizations.weight.original0",
+        "parametrizations.weight.original1",
+    }
+    with pytest.raises(jg.ShapeError, match="takes no f32"):
+        layer.weight = jg.zeros((3, 3))
+    plain = nn.utils.spectral_norm(nn.Linear(3, 2))
+    with pytest.raises(jg.JitgraphError, match="no right_inverse"):
+        plain.weight = jg.asarray(wanted)

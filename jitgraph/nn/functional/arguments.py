@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 from jitgraph import dtypes
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
-from jitgraph.tensor import lifting, scalars
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+from jitgraph.tensor import Tensor, lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
 
 R = TypeVar("R")
@@ -46,6 +48,12 @@ def floats_alike(given: Sequence[Any]) -> bool:
     """Whether what an op is given are values of floats of one dtype."""
     kinds = {value.dtype if isinstance(value, EagerValue) else None for value in given}
     return len(kinds) == 1 and all(kind is not None and dtypes.is_float(kind) for kind in kinds)
+
+
+def fits(x: Tensor, shape: Sequence[DimLike]) -> bool:
+    """Whether a tensor has a shape; sizes with names that nothing tells apart are taken to be equal."""
+    found = x.value.type.shape
+    return len(found) == len(shape) and all(map(context.constraints().same, found, shape))
 
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:

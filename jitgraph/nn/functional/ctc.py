@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import floats
+from jitgraph.nn.functional.arguments import fits, floats
 from jitgraph.nn.functional.loss import reduced
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -49,7 +49,7 @@ def ctc_loss(
     labels = asarray(targets).astype("int64")
     labels = expand_dims(labels, 0) if alone and labels.ndim == 1 else labels
     for name, given in (("input_lengths", steps), ("target_lengths", sizes)):
-        if tuple(given.shape) != (members,):
+        if not fits(given, (members,)):
             raise ShapeError(f"ctc_loss: {name} of {given.value.type} for {members} members")
     if not 0 <= blank < x.shape[2]:
         raise JitgraphError(f"ctc_loss: blank={blank} is not one of {x.shape[2]} classes")

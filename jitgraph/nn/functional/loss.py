@@ -208,7 +208,7 @@ def binary_cross_entropy_with_logits(
     """
     x, t = map(wrap, paired("binary_cross_entropy_with_logits", input, target))
     if pos_weight is None:
-        each = x.relu() - x * t + softplus(-abs(x))
+        each = x.relu() - x * t + softplus(where(x > 0, -x, x))  # of -|x|, with a slope of 1 at 0
     else:
         each = (1.0 - t) * x + ((wrap(lifting.value_of(pos_weight)) - 1.0) * t + 1.0) * softplus(-x)
     return reduced(each if weight is None else each * weight, reduction)
@@ -217,10 +217,24 @@ def binary_cross_entropy_with_logits(
 def binary_cross_entropy(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Tensor:
-    """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms count as at least -100, as in PyTorch."""
+    """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms count as at least -100, as in PyTorch.
+
+    The gradient of p is (p - t) / max(p (1 - p), 1e-12), which is finite where p is 0 or 1.
+    """
     p, t = map(wrap, paired("binary_cross_entropy", input, target))
-    each = -(t * p.log().clip(min=-100.0) + (1.0 - t) * (-p).log1p().clip(min=-100.0))
-    return reduced(each if weight is None else each * weight, reduction)
+    given = p.dtype
+    if given in (dtypes.float16, dtypes.bfloat16):
+        p, t = p.astype(dtypes.float32), t.astype(dtypes.float32)
+    steep = p * (1.0 - p) < _LEAST_VARIANCE
+    q = where(steep, p.detach(), p)
+    each = -(t * q.log().clip(min=-100.0) + (1.0 - t) * (-q).log1p().clip(min=-100.0))
+    bent = (0.5 * p * p - t.detach() * p) / _LEAST_VARIANCE
+    each = each + where(steep, bent - bent.detach(), 0.0)  # adds 0, and the slope where it is held
+    found: Tensor = reduced(each if weight is None else each * weight, reduction).astype(given)
+    return found
+
+
+_LEAST_VARIANCE = 1e-12  # of a probability in the gradient of binary_cross_entropy
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:

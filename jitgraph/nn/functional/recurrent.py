@@ -65,8 +65,8 @@ def walk(
     ``weights``: W_ih, b_ih, and what the step takes. ``lengths`` [N]: steps of each sequence, the rest is padding.
     """
     scan: Any = imports.module("jitgraph.tracing.control.flow").scan
-    gates = linear(x, weights[0], weights[1])
     if lengths is None:
+        gates = linear(x, weights[0], weights[1])
 
         def every(held: State, given: Tensor) -> tuple[State, Tensor]:
             fresh = step(given, held, weights[2:])
@@ -77,6 +77,7 @@ def walk(
 
     steps = arange(x.value.type.shape[0], dtype=lengths.dtype)
     present = expand_dims(expand_dims(steps, 1) < lengths, 2)
+    gates = linear(where(present, x, 0.0), weights[0], weights[1])  # NaN in the padding would reach the gradients
 
     def masked(held: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
         here, inside = given

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from jitgraph.autograd import no_grad
+from jitgraph.dtypes import bfloat16, float16, float32
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.nn.functional.norms import norm as norm_of_rows
@@ -29,6 +30,12 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     given = list(tensors)
     if not given:
         return zeros(())
+    dtypes_of = {x.dtype for x in given}
+    if dtypes_of & {float16, bfloat16}:  # whose squares would overflow, or lose most of their digits in a sum
+        result = dtypes_of.pop() if len(dtypes_of) == 1 else float32
+        given = [x.astype(float32) if x.dtype in (float16, bfloat16) else x for x in given]
+        whole: Tensor = get_total_norm(given, norm_type, error_if_nonfinite).astype(result)
+        return whole
     if norm_type == 2:
         total = square(given[0]).sum()
         for part in given[1:]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.autograd import no_grad
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import init
 from jitgraph.nn.containers import ModuleList
 from jitgraph.nn.dictionaries import ModuleDict
@@ -36,6 +36,26 @@ class ParametrizationList(ModuleList):
 
     def _names(self) -> list[str]:
         return [f"original{i}" for i in range(self._parts)] if self._parts else ["original"]
+
+    def assign(self, value: Any) -> None:
+        """Set the original so that the parameter becomes ``value``, by the ``right_inverse`` of each function."""
+        found = value
+        with no_grad():
+            for module in reversed(list(self)):
+                inverse = getattr(module, "right_inverse", None)
+                if inverse is None:
+                    raise JitgraphError(
+                        f"{type(module).__name__} has no right_inverse, so its parameter takes no value\n"
+                        "  hint: define right_inverse(value), or set parametrizations.<name>.original"
+                    )
+                found = inverse(found)
+            parts = found if isinstance(found, tuple) else (found,)
+            for name, part in zip(self._names(), parts, strict=True):
+                original: Tensor = getattr(self, name)
+                given = lifting.value_of(part)
+                if given.shape != original.value.type.shape:
+                    raise ShapeError(f"a parameter with original {original.value.type} takes no {given.type}")
+                original._rebind(lifting.cast(given, original.dtype))
 
     def forward(self) -> Any:
         """The parameter."""
@@ -75,8 +95,16 @@ def _with_property(kind: type[Module], name: str) -> type[Module]:
     def get(self: Any) -> Any:
         return vars(self)["parametrizations"][name]()
 
+    def put(self: Any, value: Any) -> None:
+        vars(self)["parametrizations"][name].assign(value)
+
     plain = getattr(kind, "_parametrized_from", kind)
-    members = {name: property(get), "_parametrized_from": plain, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    members = {
+        name: property(get, put),
+        "_parametrized_from": plain,
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+    }
     return type(f"Parametrized{plain.__name__}", (kind,), members)
 
 

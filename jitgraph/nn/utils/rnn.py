@@ -13,6 +13,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
+from jitgraph.nn.functional.arguments import fits
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange, asarray
 from jitgraph.tensor.functions.elementwise import where
@@ -65,7 +66,7 @@ def pack_padded_sequence(
         raise ShapeError(f"pack_padded_sequence takes x[T, N, ...], not {x.value.type}")
     x = moveaxis(x, 0, 1) if batch_first else x
     sizes = asarray(lengths).astype("int64")
-    if tuple(sizes.shape) != (x.shape[1],):
+    if not fits(sizes, (x.value.type.shape[1],)):
         raise ShapeError(f"pack_padded_sequence: lengths {sizes.value.type} for {x.shape[1]} sequences")
     if context.current().trace is None or not isinstance(lengths, Tensor):
         known = np.asarray(lengths)

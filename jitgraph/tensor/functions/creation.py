@@ -15,7 +15,7 @@ from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError, SharingError
 from jitgraph.ir import context
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ops import rules
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting, scalars
@@ -43,7 +43,12 @@ def shape_of(shape: Any) -> tuple[DimLike, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     trace = context.current().trace
     sizes = tuple(
-        trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _index(size) for size in given
+        trace.to_dim(size)
+        if trace is not None and scalars.is_varying(size)
+        else size
+        if isinstance(size, Dim)
+        else _index(size)
+        for size in given
     )
     for size in sizes:
         if isinstance(size, int) and size < 0:

@@ -107,6 +107,12 @@ class Graph:
 
         return print_graph(self)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the nodes folded by the lines that they came from."""
+        from jitgraph.ir.graph_html import STYLE, graph_html
+
+        return f"{STYLE}<div class='jitgraph'>{graph_html(self)}</div>"
+
     def walk(self) -> Iterator[Node]:
         """Every node, those of regions included, outer before inner."""
         for node in self.nodes:

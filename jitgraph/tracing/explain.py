@@ -18,10 +18,32 @@ from jitgraph.tracing.plan import CallPlan
 _MOST = 20  # lines of one list
 
 
-def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Text:
-    """A readable report on ``f`` for these arguments (tensors, arrays or ``TensorSpec``); ``f`` is not run."""
+class Report(Text):
+    """The text of a report, and the call that it is about; ``html()`` is a page of it."""
+
+    lowered: Lowered
+
+    def html(self) -> str:
+        """One page without links to anything else: the report, the graph folded by lines, kernels, memory over time."""
+        from jitgraph.tracing.explain_html import page
+
+        return page(self.lowered, self)
+
+    def _repr_html_(self) -> str:
+        from jitgraph.tracing.explain_html import fragment
+
+        return fragment(self.lowered, self)
+
+
+def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
+    """A readable report on ``f`` for these arguments (tensors, arrays or ``TensorSpec``); ``f`` is not run.
+
+    ``html()`` of it gives a page that stands alone, with the graph, the kernels and the memory plan.
+    """
     lowered = traced(f).lower(*args, **kwargs)
-    return Text("\n".join(_report(lowered)))
+    report = Report("\n".join(_report(lowered)))
+    report.lowered = lowered
+    return report
 
 
 def _report(lowered: Lowered) -> Iterator[str]:

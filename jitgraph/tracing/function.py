@@ -94,6 +94,11 @@ class TracedFunction(_FunctionWords):
     def __repr__(self) -> str:
         return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
 
+    def _repr_html_(self) -> str:
+        with imports.importing():
+            from jitgraph.tracing.explain_html import function_html  # here: for notebooks alone
+        return function_html(self)
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None:
             return self

@@ -113,6 +113,13 @@ def lifetimes(steps: Iterable[Step]) -> dict[str, tuple[int, int]]:
     return _lifetimes(flat)
 
 
+def launches(steps: Iterable[Step]) -> dict[int, Launch]:
+    """The launches by the numbers that ``lifetimes`` counts in."""
+    flat = _Flat()
+    flat.walk(steps)
+    return flat.launches
+
+
 def _lifetimes(flat: _Flat) -> dict[str, tuple[int, int]]:
     uses: dict[str, list[Access]] = {}
     for access in flat.accesses:

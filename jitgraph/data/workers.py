@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import random as python_random
+import secrets
 import signal
 import traceback
 import weakref
@@ -29,7 +30,6 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 
 _ALIGNMENT: Final = 64
-_FINISHED: Final = "finished"
 
 
 class WorkerInfo(NamedTuple):
@@ -54,6 +54,13 @@ class SharedBatch(NamedTuple):
 
     name: str
     sizes: tuple[int, ...]
+
+
+class Ended(NamedTuple):
+    """The dataset has no more items."""
+
+
+ENDED: Final = Ended()
 
 
 class Failure(NamedTuple):
@@ -89,14 +96,14 @@ def _places(sizes: tuple[int, ...]) -> tuple[list[int], int]:
     return starts, max(end, 1)
 
 
-def sent(batch: Any) -> SharedBatch:
-    """A batch in a new block of shared memory."""
+def sent(batch: Any, name: str) -> SharedBatch:
+    """A batch in a new block of shared memory of this name."""
     stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
     _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(batch)
     parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
     sizes = tuple(part.nbytes for part in parts)
     starts, whole = _places(sizes)
-    memory = SharedMemory(create=True, size=whole)
+    memory = SharedMemory(name=name, create=True, size=whole)
     block = SharedBatch(memory.name, sizes)
     try:
         view: Any = memory.buf
@@ -140,6 +147,7 @@ def _discard(message: Any) -> None:
 def work(
     pipe: Connection,
     info: WorkerInfo,
+    prefix: str,
     start: Callable[[Any], Any],
     init: Callable[[int], Any] | None,
 ) -> None:
@@ -147,7 +155,7 @@ def work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     signal.signal(signal.SIGTERM, _stop)
     try:
-        _serve(pipe, info, start, init)
+        _serve(pipe, info, prefix, start, init)
     except _Stopped:
         return
 
@@ -176,9 +184,12 @@ def _stop(*_: Any) -> None:
         raise _Stopped
 
 
-def _serve(pipe: Connection, info: WorkerInfo, start: Callable[[Any], Any], init: Callable[[int], Any] | None) -> None:
+def _serve(
+    pipe: Connection, info: WorkerInfo, prefix: str, start: Callable[[Any], Any], init: Callable[[int], Any] | None
+) -> None:
     global _info
     parent: Any = multiprocessing.parent_process()
+    number = 0  # of the batch, by which the parent knows the name of its block
     problem: Failure | None = None
     make: Any = None
     while pipe in wait([pipe, parent.sentinel]):
@@ -200,7 +211,8 @@ def _serve(pipe: Connection, info: WorkerInfo, start: Callable[[Any], Any], init
                 continue
             batch = make(request)
             with _Sending():
-                answer = _FINISHED if isinstance(batch, str) and batch == _FINISHED else sent(batch)
+                answer = batch if batch is ENDED else sent(batch, f"{prefix}{number}")
+                number += 1
                 try:
                     pipe.send(answer)
                 except BaseException:
@@ -235,14 +247,12 @@ def _failure(error: BaseException, number: int) -> Failure:
 
 
 def reraised(failure: Failure) -> BaseException:
-    """An error of the class that was raised, whose text has the worker's traceback; JitgraphError where that fails."""
-    if failure.raised is not None:
-        error = pickle.loads(failure.raised)
-        try:
-            return type(error)(failure.text)  # type: ignore[no-any-return]
-        except Exception:
-            return JitgraphError(f"{failure.kind} {failure.text}")
-    return JitgraphError(f"{failure.kind} {failure.text}")
+    """The error that was raised, with the worker's traceback as a note; JitgraphError where it cannot be sent."""
+    if failure.raised is None:
+        return JitgraphError(f"{failure.kind} {failure.text}")
+    error: BaseException = pickle.loads(failure.raised)
+    error.add_note(failure.text)
+    return error
 
 
 class Workers:
@@ -261,13 +271,17 @@ class Workers:
         self.count, self.timeout = count, timeout
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
-        self._asked = [0] * count
-        self._finalizer = weakref.finalize(self, _end, self._pipes, self._processes, self._asked, os.getpid())
+        self._asked, self._answered = [0] * count, [0] * count
+        self._prefix = f"jg-{os.getpid()}-{secrets.token_hex(4)}-"
+        state = (self._pipes, self._processes, self._asked, self._answered)
+        self._finalizer = weakref.finalize(self, _end, *state, self._prefix, os.getpid())
         try:
             for number in range(count):
                 ours, theirs = context.Pipe()
                 info = WorkerInfo(number, count, 0, dataset)
-                process = context.Process(target=work, args=(theirs, info, start, init), daemon=True)
+                process = context.Process(
+                    target=work, args=(theirs, info, f"{self._prefix}{number}-", start, init), daemon=True
+                )
                 process.start()
                 theirs.close()
                 self._pipes.append(ours)
@@ -278,7 +292,6 @@ class Workers:
 
     def begin(self, seed: int) -> None:
         """Let every worker begin a new pass over the dataset."""
-        self.drain()
         for pipe in self._pipes:
             pipe.send((seed, None))
 
@@ -308,7 +321,8 @@ class Workers:
         self._asked[number] -= 1
         if isinstance(message, Failure):
             raise reraised(message)
-        return None if message == _FINISHED else (received(message),)
+        self._answered[number] += 1
+        return None if isinstance(message, Ended) else (received(message),)
 
     def _ended(self, number: int) -> JitgraphError:
         process = self._processes[number]
@@ -320,25 +334,19 @@ class Workers:
             "  hint: it may have run out of memory; num_workers=0 loads in this process"
         )
 
-    def drain(self) -> None:
-        """Take what was asked and not fetched, so that no block of memory is left."""
-        for number, pipe in enumerate(self._pipes):
-            while self._asked[number]:
-                ready = wait([pipe, self._processes[number].sentinel], 60)
-                if pipe not in ready and not (ready and pipe.poll()):
-                    break
-                try:
-                    _discard(pipe.recv())
-                except (EOFError, ConnectionResetError):
-                    break
-                self._asked[number] -= 1
-
     def end(self) -> None:
         """End the processes, and give back what they have sent."""
         self._finalizer()
 
 
-def _end(pipes: list[Connection], processes: list[Any], asked: list[int], owner: int) -> None:
+def _end(
+    pipes: list[Connection],
+    processes: list[Any],
+    asked: list[int],
+    answered: list[int],
+    prefix: str,
+    owner: int,
+) -> None:
     """End workers; nothing in a process that was forked from their owner."""
     if os.getpid() != owner:
         return
@@ -350,12 +358,8 @@ def _end(pipes: list[Connection], processes: list[Any], asked: list[int], owner:
         if process.is_alive():  # in native code that does not come back
             process.kill()
             process.join()
-        while asked[number] and pipe.poll():
-            try:
-                _discard(pipe.recv())
-            except (EOFError, ConnectionResetError):
-                break
-            asked[number] -= 1
+        for batch in range(answered[number], answered[number] + asked[number] + 1):
+            _discard(SharedBatch(f"{prefix}{number}-{batch}", ()))  # also of one that was killed before it told
         pipe.close()
 
 

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OTHER_PYTHONS ?= 3.12 3.13
 
-.PHONY: demo test nightly lint bench mutants wheel clean
+.PHONY: demo test nightly lint bench mutants wheel docs clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/digits.py
@@ -53,6 +53,15 @@ wheel: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --quiet --outdir dist .
 	$(BIN)/python tests/wheel.py dist
+
+# The site of docs/, in build/site: nothing is fetched when it is built, nor when it is read.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python -m tests.guide.site build/site
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

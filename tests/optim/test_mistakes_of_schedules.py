@@ -27,7 +27,7 @@ def two_owners() -> Any:
 
 def past_the_end() -> None:
     schedule = S.OneCycleLR(sgd(), max_lr=0.1, total_steps=2)
-    for _ in range(2):
+    for _ in range(3):
         schedule.step()
 
 
@@ -108,3 +108,14 @@ def test_schedules_may_be_written_by_users() -> None:
         schedule.step()
     assert p.tolist() == [1 - 1 - 0.5 - 0.25] * 2 and schedule.get_last_lr() == [0.125]
     assert optimizer.state_dict() == {"state": {}, "param_groups": [{"lr": 0.125, "initial_lr": 1.0, "params": [0]}]}
+
+
+def test_a_loop_may_step_the_one_cycle_after_each_batch() -> None:
+    """PyTorch's rates of total_steps=4, where the last of four calls goes beyond the last rate."""
+    optimizer = sgd()
+    schedule = S.OneCycleLR(optimizer, max_lr=0.1, total_steps=4)
+    rates = []
+    for _ in range(4):
+        schedule.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    np.testing.assert_allclose(rates, [0.0811745653949763, 0.028306099820869922, 4e-07, 0.02830609982086991], rtol=1e-9)

@@ -146,6 +146,13 @@ def test_gradient_of_asinh_does_not_overflow() -> None:
     same(jg.grad(lambda x: jg.asinh(x).sum())(x), [1.0, 0.5**0.5, 1 / 300, 1 / 60000], rtol=2e-3)
 
 
+def test_a_power_records_the_products_that_it_needs_and_no_others() -> None:
+    x = jg.ones(3)
+    for exponent, ops in ((1, []), (2, ["square"]), (3, ["square", "mul"])):
+        graph = jg.trace(lambda x, exponent=exponent: x**exponent).lower(x).graph
+        assert [node.op.name for node in graph.nodes] == ops
+
+
 def test_division_and_powers() -> None:
     x = edges(jg.float64)
     with np.errstate(all="ignore"):

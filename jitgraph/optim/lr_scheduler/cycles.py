@@ -155,7 +155,7 @@ class OneCycleLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The rates of this step; the momentum is set as well."""
-        if self.last_epoch >= self.total_steps:
+        if self.last_epoch > self.total_steps:  # one beyond the last rate: a loop may step after each batch
             raise JitgraphError(f"OneCycleLR has {self.total_steps} steps, and this is one more")
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:

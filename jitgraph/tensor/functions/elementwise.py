@@ -156,7 +156,9 @@ def _power(x1: TensorLike, x2: TensorLike) -> Tensor:
     dtype = lifting.common_dtype(x1, x2)
     if scalars.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
         factor = wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
-        return (factor, square(factor), factor * square(factor))[(1, 2, 3).index(x2)]
+        if x2 == 1:
+            return factor
+        return square(factor) if x2 == 2 else factor * square(factor)
     if dtypes.is_integer(dtype):
         return _integer_pow(*lifting.together(*lifting.operands(x1, x2, dtype=dtype)))
     if dtypes.is_bool(dtype):

@@ -1,0 +1,1 @@
+"""The pages of docs/guide, whose programs run."""

@@ -1,0 +1,163 @@
+"""The programs of a page of the guide: what each block prints stands in the block of text behind it.
+
+``python -m tests.guide.page docs/guide/NAME.md`` runs a page in this process and says where it differs; with
+``--write`` the page gets what was printed. These blocks count:
+
+- ``python`` runs, after those before it, as one module. ``text`` right behind it is what it prints; a block that ends
+  in an error prints its class and message. ``...`` in a text stands for anything.
+- a block with ``title="NAME"`` is written to that file of an empty folder, in which the page runs.
+- ``console``: lines that begin with ``$ `` are commands, the others what they print.
+- in a table whose last column is headed jitgraph, what stands there as code must run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import linecache
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the file that it is (or ""), its text and where that stands in the page."""
+
+    language: str
+    title: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A stretch of the page, and what should stand there."""
+
+    start: int
+    end: int
+    wanted: str
+    got: str
+
+
+def blocks(page: str) -> list[Block]:
+    return [Block(m[1], m[2] or "", m[3], m.start(3), m.end(3)) for m in BLOCK.finditer(page)]
+
+
+def table_code(page: str) -> list[str]:
+    """The code in the last column of the tables that is headed jitgraph."""
+    found, inside = [], False
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")] if line.startswith("|") else []
+        if not cells:
+            inside = False
+        elif cells[-1] == "jitgraph":
+            inside = True
+        elif inside and not cells[-1].startswith("---"):
+            found += CODE.findall(cells[-1])
+    return found
+
+
+class Runner:
+    """Runs the blocks of a page, one after another, in the current folder."""
+
+    def __init__(self, name: str) -> None:
+        self.module = types.ModuleType(name)
+        self.file = Path(f"{name}.py").resolve()
+        self.module.__file__ = str(self.file)
+        self.source = ""
+        sys.modules[name] = self.module
+        sys.path.insert(0, os.getcwd())
+
+    def python(self, text: str) -> str:
+        """What the block prints; for a block that raises, with the error's class and message behind it."""
+        offset = self.source.count("\n")
+        self.source += text + "\n"
+        self.file.write_text(self.source)
+        linecache.checkcache(str(self.file))
+        code = compile("\n" * offset + text, str(self.file), "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                exec(code, self.module.__dict__)
+            except Exception as error:
+                print(f"{type(error).__name__}: {error}")
+        return printed.getvalue()
+
+    def console(self, text: str) -> str:
+        """The commands of a block, each with what it prints."""
+        out = ""
+        for command in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
+            done = subprocess.run(command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            out += f"$ {command}\n{done.stdout}"
+        return out
+
+
+def same(wanted: str, got: str) -> bool:
+    """Whether this was printed, where ``...`` stands for anything and ends of lines have no spaces."""
+    tidy = ["\n".join(line.rstrip() for line in text.strip("\n").split("\n")) + "\n" for text in (wanted, got)]
+    return doctest.OutputChecker().check_output(tidy[0], tidy[1], doctest.ELLIPSIS | doctest.DONT_ACCEPT_BLANKLINE)
+
+
+def differences(page: str, name: str) -> Iterator[Difference]:
+    """Runs the page; where it prints something else than it says."""
+    runner = Runner(name)
+    found = blocks(page)
+    for position, block in enumerate(found):
+        if block.title:
+            Path(block.title).write_text(block.text)
+        elif block.language == "console":
+            got = runner.console(block.text)
+            if not same(block.text, got):
+                yield Difference(block.start, block.end, block.text, got)
+        elif block.language == "python":
+            got = runner.python(block.text)
+            behind = found[position + 1] if position + 1 < len(found) else None
+            if behind and behind.language == "text" and page[block.end : behind.start] == "```\n\n```text\n":
+                if not same(behind.text, got):
+                    yield Difference(behind.start, behind.end, behind.text, got)
+            elif got:
+                place = block.end + len("```\n")
+                yield Difference(place, place, "", f"\n```text\n{got}```\n")
+        elif block.language != "text":
+            raise ValueError(f"a block of {block.language} is not run")
+    for code in table_code(page):
+        got = runner.python(code + "\n")
+        if re.match(r"\w+(Error|Op): ", got):
+            place = page.index(f"`{code}`")
+            yield Difference(place, place, code, got)
+
+
+def main() -> int:
+    path = Path(sys.argv[1]).resolve()
+    page = path.read_text()
+    root = Path(__file__).resolve().parent.parent.parent
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        found = list(differences(page, path.stem.replace("-", "_")))
+        os.chdir(root)
+    if "--write" in sys.argv:
+        for difference in reversed([d for d in found if d.start != d.end or not d.wanted]):
+            page = page[: difference.start] + difference.got + page[difference.end :]
+        path.write_text(page)
+    for difference in found:
+        line = page.count("\n", 0, difference.start) + 1
+        print(f"{path.name}:{line}: the page says\n{difference.wanted}but this came\n{difference.got}")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -51,7 +51,7 @@ class _Writer:
                 return {"kind": "float", "value": value.hex()}
             case Tensor():
                 array = np.asarray(value.detach().cpu().numpy())
-                return {"kind": "tensor", "array": self._array(array), "device": value.device}
+                return {"kind": "tensor", "array": self._array(array)}
             case np.ndarray():
                 return {"kind": "array", "array": self._array(value)}
             case Mapping():
@@ -119,6 +119,20 @@ def _restore(part: Any, state: Any) -> None:
         part.set_state(state)
 
 
+def _random_states() -> dict[str, Any]:
+    return {"jitgraph": random.get_state(), "numpy": np.random.get_state(), "python": python_random.getstate()}
+
+
+def _set_random_states(states: Any) -> None:
+    """LoadError for what is none."""
+    try:
+        random.set_state(states["jitgraph"])
+        np.random.set_state(states["numpy"])
+        python_random.setstate(states["python"])
+    except (KeyError, TypeError, ValueError, IndexError, JitgraphError) as error:
+        raise LoadError(f"the checkpoint's {_RANDOM} is none: {error}") from None
+
+
 def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
     """Save the parts of a run at ``path``: whole and at once, or not at all.
 
@@ -130,8 +144,7 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
         raise JitgraphError(f"save_checkpoint: {_RANDOM!r} is taken")
     writer = _Writer()
     whole = {name: writer(_state_of(part), name) for name, part in parts.items()}
-    states = {"jitgraph": random.get_state(), "numpy": np.random.get_state(), "python": python_random.getstate()}
-    whole[_RANDOM] = writer(states, _RANDOM)
+    whole[_RANDOM] = writer(_random_states(), _RANDOM)
     sums = {name: zlib.crc32(array.tobytes()) for name, array in writer.arrays.items()}
     text = json.dumps({"jitgraph checkpoint": _VERSION, "parts": whole, "crc32": sums}, separators=(",", ":"))
     writer.arrays[_STRUCTURE] = np.frombuffer(text.encode(), np.uint8)
@@ -159,18 +172,18 @@ def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True
                 "  hint: plain values are returned by name; leave it out"
             )
     before: list[tuple[Any, Any]] = []
+    present = _random_states()
     try:
         for name, part in parts.items():
             before.append((part, _state_of(part)))
             _restore(part, found[name])
+        if restore_random:
+            _set_random_states(states)
     except BaseException:
+        _set_random_states(present)
         for part, state in reversed(before):
             _restore(part, state)
         raise
-    if restore_random and states is not None:
-        random.set_state(states["jitgraph"])
-        np.random.set_state(states["numpy"])
-        python_random.setstate(states["python"])
     return {name: value for name, value in found.items() if name not in parts}
 
 
@@ -188,4 +201,7 @@ def _contents(path: str | os.PathLike[str]) -> dict[str, Any]:
     for name, array in arrays.items():
         if zlib.crc32(array.tobytes()) != sums[name]:
             raise LoadError(f"{os.fspath(path)}: tensor {name} has changed since it was saved; save it again")
-    return {name: _read(entry, arrays) for name, entry in parts.items()}
+    try:
+        return {name: _read(entry, arrays) for name, entry in parts.items()}
+    except RecursionError:
+        raise LoadError(f"{os.fspath(path)}: {_STRUCTURE} is nested too deeply") from None

@@ -20,7 +20,7 @@ from jitgraph.data.samplers import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from jitgraph.data.workers import WorkerInfo, get_worker_info
+from jitgraph.data.worker import WorkerInfo, get_worker_info
 
 __all__ = [
     "BatchSampler",

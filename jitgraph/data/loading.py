@@ -12,6 +12,7 @@ from jitgraph import random
 from jitgraph.data.collating import collate, default_convert
 from jitgraph.data.dataset import IterableDataset, TensorDataset
 from jitgraph.data.samplers import BatchSampler, RandomSampler, SequentialSampler
+from jitgraph.data.worker import ENDED
 from jitgraph.data.workers import Workers, batches
 from jitgraph.errors import JitgraphError
 
@@ -24,7 +25,7 @@ class Fetch:
         self.collate_fn = collate_fn
 
     def __call__(self, dataset: Any) -> Callable[[Any], Any]:
-        """What gives the batch of a request: of numbers, or the next one of an iterable dataset, then "finished"."""
+        """What gives the batch of a request: of numbers, or the next one of an iterable dataset, then ENDED."""
         if isinstance(dataset, IterableDataset):
             return self._of_iterator(iter(dataset))
         return lambda places: self._of_places(dataset, places)
@@ -34,7 +35,15 @@ class Fetch:
             return (self.collate_fn or default_convert)(dataset[places])
         if isinstance(dataset, TensorDataset) and self.collate_fn is None:
             return dataset[list(places)] if len(places) else dataset[:0]
-        items = dataset.__getitems__(places) if hasattr(dataset, "__getitems__") else [dataset[i] for i in places]
+        if hasattr(dataset, "__getitems__"):
+            return (self.collate_fn or collate)(dataset.__getitems__(places))
+        items = []
+        for place in places:
+            try:
+                items.append(dataset[place])
+            except Exception as error:
+                error.add_note(f"at item {place} of the dataset")
+                raise
         return (self.collate_fn or collate)(items)
 
     def _of_iterator(self, items: Iterator[Any]) -> Callable[[Any], Any]:
@@ -42,11 +51,11 @@ class Fetch:
             if not self.batched:
                 for item in items:
                     return (self.collate_fn or default_convert)(item)
-                return "finished"
+                return ENDED
             assert self.batch_size is not None
             found = list(islice(items, self.batch_size))
             if not found or (self.drop_last and len(found) < self.batch_size):
-                return "finished"
+                return ENDED
             return (self.collate_fn or collate)(found)
 
         return next_batch
@@ -142,7 +151,7 @@ class DataLoader:
         make = fetch(self.dataset)
         for request in requests:
             batch = make(request)
-            if isinstance(batch, str) and batch == "finished":
+            if batch is ENDED:
                 return
             yield batch
 
@@ -160,19 +169,16 @@ class DataLoader:
             yield batch
 
     def _by_workers(self, fetch: Fetch, requests: Iterator[Any], seed: int) -> Iterator[Any]:
-        workers = self._workers or self._started(fetch)
-        kept = self.persistent_workers
-        self._workers = workers if kept else None
+        workers, self._workers = self._workers or self._started(fetch), None  # another iterator starts its own
         whole = False
         try:
             workers.begin(seed)
             yield from batches(workers, requests, self.prefetch_factor)
             whole = True
         finally:
-            if not kept:
-                workers.end()
-            elif not whole:
-                self._workers = None
+            if self.persistent_workers and whole and self._workers is None:
+                self._workers = workers
+            else:
                 workers.end()
 
     def _started(self, fetch: Fetch) -> Workers:

@@ -1,248 +1,32 @@
-"""Worker processes of a loader: each makes whole batches, which come back through shared memory.
+"""The worker processes of a loader, as the process sees them that reads their batches.
 
-A batch is pickled with its arrays out of band (protocol 5), and everything is copied into one block of shared memory;
-only the block's name and sizes go through the pipe, so that neither side ever waits to send. Batch k is made by worker
-k modulo their number, so that batches come in the order of the sampler.
+Only names and sizes of blocks of shared memory come through the pipes, so that neither side ever waits to send. Batch
+k is made by worker k modulo their number, so that batches come in the order of the sampler.
 """
 
 from __future__ import annotations
 
-import io
-import multiprocessing
 import os
 import pickle
-import random as python_random
-import signal
-import traceback
+import secrets
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.shared_memory import SharedMemory
-from typing import Any, Final, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from jitgraph import random
+from jitgraph.data.shared_batches import SharedBatch, discard, received
+from jitgraph.data.worker import Ended, Failure, WorkerInfo, work
 from jitgraph.errors import JitgraphError
-from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.creation import asarray
-
-_ALIGNMENT: Final = 64
-_FINISHED: Final = "finished"
-
-
-class WorkerInfo(NamedTuple):
-    """Which worker this is: its ``id`` below ``num_workers``, its ``seed``, and its copy of the dataset."""
-
-    id: int
-    num_workers: int
-    seed: int
-    dataset: Any
-
-
-_info: WorkerInfo | None = None
-
-
-def get_worker_info() -> WorkerInfo | None:
-    """In a worker process what it is; None elsewhere."""
-    return _info
-
-
-class SharedBatch(NamedTuple):
-    """A batch in shared memory: the name, and the sizes of what was pickled and of the arrays behind it."""
-
-    name: str
-    sizes: tuple[int, ...]
-
-
-class Failure(NamedTuple):
-    """What went wrong in a worker."""
-
-    kind: str
-    raised: bytes | None
-    text: str
-
-
-# --- batches through shared memory -----------------------------------------------------------------------------------
-
-
-def _tensor(array: Any) -> Tensor:
-    return asarray(array)
-
-
-class _Pickler(pickle.Pickler):
-    """Tensors go as their arrays."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, Tensor):
-            return _tensor, (np.ascontiguousarray(obj.detach().cpu().numpy()),)
-        return NotImplemented
-
-
-def _places(sizes: tuple[int, ...]) -> tuple[list[int], int]:
-    """Where each part of a block begins, and the size of the whole."""
-    starts, end = [], 0
-    for size in sizes:
-        starts.append(end)
-        end += -(-size // _ALIGNMENT) * _ALIGNMENT
-    return starts, max(end, 1)
-
-
-def sent(batch: Any) -> SharedBatch:
-    """A batch in a new block of shared memory."""
-    stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
-    _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(batch)
-    parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
-    sizes = tuple(part.nbytes for part in parts)
-    starts, whole = _places(sizes)
-    memory = SharedMemory(create=True, size=whole)
-    block = SharedBatch(memory.name, sizes)
-    try:
-        view: Any = memory.buf
-        for part, start in zip(parts, starts, strict=True):
-            view[start : start + part.nbytes] = part
-    except BaseException:
-        memory.close()
-        memory.unlink()
-        raise
-    memory.close()
-    return block
-
-
-def received(block: SharedBatch) -> Any:
-    """The batch of a block, which is given back."""
-    memory = SharedMemory(name=block.name)
-    try:
-        starts, _ = _places(block.sizes)
-        view: Any = memory.buf
-        parts = [bytearray(view[start : start + size]) for start, size in zip(starts, block.sizes, strict=True)]
-    finally:
-        memory.close()
-        memory.unlink()
-    return pickle.loads(bytes(parts[0]), buffers=parts[1:])
-
-
-def _discard(message: Any) -> None:
-    """Give a block back that nobody will read."""
-    if isinstance(message, SharedBatch):
-        try:
-            memory = SharedMemory(name=message.name)
-        except FileNotFoundError:
-            return
-        memory.close()
-        memory.unlink()
-
-
-# --- in the worker ---------------------------------------------------------------------------------------------------
-
-
-def work(
-    pipe: Connection,
-    info: WorkerInfo,
-    start: Callable[[Any], Any],
-    init: Callable[[int], Any] | None,
-) -> None:
-    """Answer each request with a batch until the pipe ends or the parent does; ``start(dataset)`` gives the maker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-    signal.signal(signal.SIGTERM, _stop)
-    try:
-        _serve(pipe, info, start, init)
-    except _Stopped:
-        return
-
-
-class _Stopped(BaseException):
-    """The parent wants no more batches."""
-
-
-class _Sending:
-    """A block within which a worker is not stopped: what it has in shared memory then is told to the parent."""
-
-    active = stopped = False
-
-    def __enter__(self) -> None:
-        _Sending.active = True
-
-    def __exit__(self, *raised: object) -> None:
-        _Sending.active = False
-        if _Sending.stopped:
-            raise _Stopped
-
-
-def _stop(*_: Any) -> None:
-    _Sending.stopped = True
-    if not _Sending.active:
-        raise _Stopped
-
-
-def _serve(pipe: Connection, info: WorkerInfo, start: Callable[[Any], Any], init: Callable[[int], Any] | None) -> None:
-    global _info
-    parent: Any = multiprocessing.parent_process()
-    problem: Failure | None = None
-    make: Any = None
-    while pipe in wait([pipe, parent.sentinel]):
-        try:
-            seed, request = pipe.recv()
-        except EOFError:
-            return
-        try:
-            if problem is None and seed is not None:
-                _info = info._replace(seed=seed + info.id)
-                _seed(_info.seed)
-                if make is None and init is not None:
-                    init(info.id)
-                make = start(info.dataset)
-            if request is None:
-                continue
-            if problem is not None:
-                pipe.send(problem)
-                continue
-            batch = make(request)
-            with _Sending():
-                answer = _FINISHED if isinstance(batch, str) and batch == _FINISHED else sent(batch)
-                try:
-                    pipe.send(answer)
-                except BaseException:
-                    _discard(answer)
-                    raise
-        except (_Stopped, BrokenPipeError, ConnectionResetError):
-            return
-        except BaseException as error:
-            failure = _failure(error, info.id)
-            problem = failure if make is None else None
-            if request is not None:
-                pipe.send(failure)
-
-
-def _seed(seed: int) -> None:
-    python_random.seed(seed)
-    np.random.seed(seed % 2**32)
-    random.seed(seed)
-
-
-def _failure(error: BaseException, number: int) -> Failure:
-    text = f"in worker {number} of the loader:\n{traceback.format_exc()}"
-    try:
-        raised = pickle.dumps(error)
-        pickle.loads(raised)
-    except Exception:
-        raised = None
-    return Failure(type(error).__name__, raised, text)
-
-
-# --- in the parent ---------------------------------------------------------------------------------------------------
 
 
 def reraised(failure: Failure) -> BaseException:
-    """An error of the class that was raised, whose text has the worker's traceback; JitgraphError where that fails."""
-    if failure.raised is not None:
-        error = pickle.loads(failure.raised)
-        try:
-            return type(error)(failure.text)  # type: ignore[no-any-return]
-        except Exception:
-            return JitgraphError(f"{failure.kind} {failure.text}")
-    return JitgraphError(f"{failure.kind} {failure.text}")
+    """The error that was raised, with the worker's traceback as a note; JitgraphError where it cannot be sent."""
+    if failure.raised is None:
+        return JitgraphError(f"{failure.kind} {failure.text}")
+    error: BaseException = pickle.loads(failure.raised)
+    error.add_note(failure.text)
+    return error
 
 
 class Workers:
@@ -261,13 +45,17 @@ class Workers:
         self.count, self.timeout = count, timeout
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
-        self._asked = [0] * count
-        self._finalizer = weakref.finalize(self, _end, self._pipes, self._processes, self._asked, os.getpid())
+        self._asked, self._answered = [0] * count, [0] * count
+        self._prefix = f"jg-{os.getpid()}-{secrets.token_hex(4)}-"
+        state = (self._pipes, self._processes, self._asked, self._answered)
+        self._finalizer = weakref.finalize(self, _end, *state, self._prefix, os.getpid())
         try:
             for number in range(count):
                 ours, theirs = context.Pipe()
                 info = WorkerInfo(number, count, 0, dataset)
-                process = context.Process(target=work, args=(theirs, info, start, init), daemon=True)
+                process = context.Process(
+                    target=work, args=(theirs, info, f"{self._prefix}{number}-", start, init), daemon=True
+                )
                 process.start()
                 theirs.close()
                 self._pipes.append(ours)
@@ -278,7 +66,6 @@ class Workers:
 
     def begin(self, seed: int) -> None:
         """Let every worker begin a new pass over the dataset."""
-        self.drain()
         for pipe in self._pipes:
             pipe.send((seed, None))
 
@@ -308,7 +95,8 @@ class Workers:
         self._asked[number] -= 1
         if isinstance(message, Failure):
             raise reraised(message)
-        return None if message == _FINISHED else (received(message),)
+        self._answered[number] += 1
+        return None if isinstance(message, Ended) else (received(message),)
 
     def _ended(self, number: int) -> JitgraphError:
         process = self._processes[number]
@@ -320,25 +108,19 @@ class Workers:
             "  hint: it may have run out of memory; num_workers=0 loads in this process"
         )
 
-    def drain(self) -> None:
-        """Take what was asked and not fetched, so that no block of memory is left."""
-        for number, pipe in enumerate(self._pipes):
-            while self._asked[number]:
-                ready = wait([pipe, self._processes[number].sentinel], 60)
-                if pipe not in ready and not (ready and pipe.poll()):
-                    break
-                try:
-                    _discard(pipe.recv())
-                except (EOFError, ConnectionResetError):
-                    break
-                self._asked[number] -= 1
-
     def end(self) -> None:
         """End the processes, and give back what they have sent."""
         self._finalizer()
 
 
-def _end(pipes: list[Connection], processes: list[Any], asked: list[int], owner: int) -> None:
+def _end(
+    pipes: list[Connection],
+    processes: list[Any],
+    asked: list[int],
+    answered: list[int],
+    prefix: str,
+    owner: int,
+) -> None:
     """End workers; nothing in a process that was forked from their owner."""
     if os.getpid() != owner:
         return
@@ -350,12 +132,8 @@ def _end(pipes: list[Connection], processes: list[Any], asked: list[int], owner:
         if process.is_alive():  # in native code that does not come back
             process.kill()
             process.join()
-        while asked[number] and pipe.poll():
-            try:
-                _discard(pipe.recv())
-            except (EOFError, ConnectionResetError):
-                break
-            asked[number] -= 1
+        for batch in range(answered[number], answered[number] + asked[number] + 1):
+            discard(SharedBatch(f"{prefix}{number}-{batch}", ()))  # also of one that was killed before it told
         pipe.close()
 
 

@@ -76,8 +76,10 @@ def test_an_error_comes_with_its_traceback() -> None:
 
     loader = DataLoader(Squares(20, trouble), 2, num_workers=2)
     found = []
-    with pytest.raises(KeyError, match=r"in worker 0 of the loader[\s\S]*no such file"):
+    with pytest.raises(KeyError, match="no such file") as raised:
         found.extend(batch["name"] for batch in loader)
+    (note,) = raised.value.__notes__[-1:]
+    assert "in worker 0 of the loader" in note and "at item 5 of the dataset" in note and "in trouble" in note
     assert found == [["item 0", "item 1"], ["item 2", "item 3"]], "what came before is there"
 
 
@@ -101,6 +103,20 @@ def test_a_loop_may_end_early() -> None:
                 break
     assert len(seen(loader)) == 100
     del loader
+
+
+def test_two_iterators_of_one_loader() -> None:
+    loader = DataLoader(Squares(7), 2, num_workers=2, persistent_workers=True)
+    pairs = [(a["name"], b["name"]) for a, b in zip(loader, loader, strict=True)]
+    assert [a for a, _ in pairs] == [b for _, b in pairs] and len(pairs) == 4
+    assert len(seen(loader)) == 4
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_batch_is_taken_for_the_end(workers: int) -> None:
+    words = ["begin", "finished", "end"]
+    assert list(DataLoader(words, None, num_workers=workers)) == words
+    assert list(DataLoader(range(4), 2, num_workers=workers, collate_fn=lambda items: "finished")) == ["finished"] * 2
 
 
 class Counted(jg.data.IterableDataset):

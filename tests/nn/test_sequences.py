@@ -284,3 +284,15 @@ def test_a_parametrised_weight_takes_a_value() -> None:
     plain = nn.utils.spectral_norm(nn.Linear(3, 2))
     with pytest.raises(jg.JitgraphError, match="no right_inverse"):
         plain.weight = jg.asarray(wanted)
+
+
+def test_a_member_of_a_list_of_many_is_guarded() -> None:
+    """``layers[i]`` in a trace is followed, so that later calls need no recording, and sees another member."""
+    layers = nn.ModuleList([nn.Sequential(*[nn.Linear(2, 2) for _ in range(20)]) for _ in range(2)])
+    first = jg.trace(lambda x: layers[0](x) + layers[-1](x))
+    x = jg.asarray(RNG.normal(size=(1, 2)).astype(np.float32))
+    for _ in range(2):
+        np.testing.assert_array_equal(first(x).detach().numpy(), (layers[0](x) + layers[1](x)).detach().numpy())
+    assert first.cache_info()[:2] == (1, 1)
+    layers[0] = nn.Identity()
+    np.testing.assert_array_equal(first(x).detach().numpy(), (x + layers[1](x)).detach().numpy())

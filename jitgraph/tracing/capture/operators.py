@@ -109,12 +109,8 @@ class Operators(Writes):
         if is_a(owner, type):
             self.special(owner, "getitem")
             self.find(owner, "__class_getitem__")
-        elif (
-            not self.special(owner, "getitem")
-            or not is_a(class_entry(type(owner), "__getitem__"), types.FunctionType)
-            or not is_followed(class_entry(type(owner), "__getitem__").__code__.co_filename)
-        ):
-            self.keep_whole(owner)
+        else:
+            self._object_whole(owner, "getitem", "__getitem__")
 
     def iteration(self, owner: Any) -> None:
         """The elements of ``owner`` are about to be taken."""

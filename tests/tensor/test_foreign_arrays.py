@@ -88,7 +88,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "made": lambda a: jg.trace(lambda x: x * a.copy())(X),
     "in a script": lambda a: jg.script(lambda x: x * a)(X),
     "state": _module_state,
-    "batch": lambda a: jg.data.dataset.collate([a, a]),
+    "batch": lambda a: jg.data.collate([a, a]),
 }
 
 

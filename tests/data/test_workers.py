@@ -18,7 +18,10 @@ import pytest
 import jitgraph as jg
 from jitgraph.data import DataLoader, get_worker_info
 
-pytestmark = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory is looked at under /dev/shm")
+pytestmark = [
+    pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory is looked at under /dev/shm"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # 3.12 warns where there are threads
+]
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +143,7 @@ def test_iterable_datasets() -> None:
     with pytest.warns(UserWarning, match=r"get_worker_info\(\)"):
         assert len(list(DataLoader(Counted(4, False), 2, num_workers=2))) == 4
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         assert len(list(DataLoader(Counted(5, True), 2, num_workers=2, drop_last=True))) == 2
     assert list(DataLoader(Counted(3, True), None, num_workers=1)) == [0, 1, 2]
 

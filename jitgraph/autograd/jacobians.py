@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.autograd import enable_grad
-from jitgraph.autograd.transforms import Linearised, every, grad, outputs_of, pullback, without_own
+from jitgraph.autograd.transforms import Linearised, PlaceOfCall, every, grad, outputs_of, pullback, without_own
 from jitgraph.autograd.variables import Argnames, Argnums, Variables
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import dims
@@ -141,12 +141,14 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     The function runs once, however many tangents are pushed. Tangents have the structures and shapes of ``primals``,
     else JitgraphError or ShapeError.
     """
+    place = PlaceOfCall("linearize", "push")
     with enable_grad():
         linear = Linearised(every(function, primals))
 
     def push(*tangents: Any) -> Any:
         if len(tangents) != len(primals):
             raise JitgraphError(f"linearize: {len(tangents)} tangents for {len(primals)} arguments")
+        place.require()
         with enable_grad():
             return linear.push(tangents)
 

@@ -15,6 +15,7 @@ from jitgraph.autograd.variables import Argnames, Argnums, Variables, variable
 from jitgraph.eager.tape import LeafRecord, Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.ir import context
 from jitgraph.tensor import Tensor, lifting, wrap
 
 
@@ -87,6 +88,26 @@ def without_own(aux: Any, variables: list[Tensor]) -> Any:
     return tree.map_leaves(lambda leaf: own_part(leaf, leaf, variables) if isinstance(leaf, Tensor) else leaf, aux)
 
 
+class PlaceOfCall:
+    """Where a function was called whose derivative is asked for later: outside of traces, or in which trace or region.
+
+    A loop, a branch, ``jg.vmap`` and ``jg.checkpoint`` record their bodies on their own, so gradients computed in a
+    body cannot pass through what was recorded outside of it.
+    """
+
+    def __init__(self, name: str, made: str) -> None:
+        self._trace = context.current().trace
+        self._name, self._made = name, made
+
+    def require(self) -> None:
+        """JitgraphError where the derivative is asked for in another trace or region."""
+        if context.current().trace is not self._trace:
+            raise JitgraphError(
+                f"jg.{self._name} was called outside of the traced function or body that uses its {self._made}, which "
+                f"cannot compute derivatives there\n  hint: call jg.{self._name} inside, where its {self._made} is used"
+            )
+
+
 def pullback(outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor]) -> list[Tensor]:
     live = [(y, ct) for y, ct in zip(outputs, cotangents, strict=True) if y.requires_grad]
     if not live:
@@ -138,6 +159,7 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     of the result, else JitgraphError or ShapeError; JitgraphError for a result that is no tensor, DTypeError for an
     argument that is no float. With ``has_aux`` the function returns ``(result, aux)``, and ``aux`` comes third.
     """
+    place = PlaceOfCall("vjp", "pullback")
     with enable_grad():
         chosen = every(function, args)
         result, aux = _with_aux(chosen.call(), has_aux)
@@ -145,6 +167,7 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     outputs, shape = outputs_of(result, "vjp")
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
+        place.require()
         given, structure = tree.flatten(cotangents)
         if structure != shape:
             raise JitgraphError(f"the cotangents have structure {structure}, the result {shape}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
+
+import numpy as np
 
 from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
@@ -107,6 +110,7 @@ def choice(
 
     Without ``replace`` none comes twice. JitgraphError where there are too few.
     """
+    a = operator.index(a) if isinstance(a, np.integer) else a
     table = None if isinstance(a, int) else tensor_of(a)
     along = 0 if table is None else axis_of(axis, table.ndim, "choice")
     n = a if table is None else table.shape[along]

@@ -406,3 +406,13 @@ def test_gradients_go_to_what_scales_and_not_to_what_decides() -> None:
     x.sum().backward()
     assert scale.grad.item() == pytest.approx(x.sum().item() / 2)
     assert not jg.random.gamma(a, (4,)).requires_grad
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_choice_takes_numpy_integers_as_numbers(dtype: type[np.integer]) -> None:
+    found = []
+    for count in (5, dtype(5)):
+        jg.random.seed(3)
+        found.append(np.asarray(jg.random.choice(count, (20,))))
+    np.testing.assert_array_equal(*found)
+    assert set(found[0].tolist()) <= set(range(5))

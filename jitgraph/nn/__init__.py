@@ -209,6 +209,7 @@ _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one 
     ),
 }
 _MODULE_OF: Final = {name: module for module, names in _LATER.items() for name in names.split()}
+_later = imports.attributes(__name__, _MODULE_OF)
 
 __all__ = [
     "CELU",
@@ -363,8 +364,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
-        found = getattr(imports.module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        globals()[name] = found
-        return found
+        return _later(name)
     hint = migration_hints.advice(name, migration_hints.NN)
     raise AttributeError(f"module 'jitgraph.nn' has no attribute {name!r}{hint}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from jitgraph.nn.functional.activation import (
     dropout,
@@ -143,14 +143,7 @@ _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when on
 }
 _FAMILY_OF: Final = {name: family for family, names in _LATER.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FAMILY_OF:
-        raise AttributeError(f"module 'jitgraph.nn.functional' has no attribute {name!r}")
-    found = getattr(imports.module(f"{__name__}.{_FAMILY_OF[name]}"), name)
-    globals()[name] = found
-    return found
-
+__getattr__ = imports.attributes(__name__, _FAMILY_OF)
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -1,6 +1,6 @@
 """What PyTorch keeps in ``nn.utils``; ``parametrize`` and what is made of it load when they are first used."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from jitgraph.nn.utils import rnn
 from jitgraph.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, get_total_norm
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from jitgraph.nn.utils import parametrize
     from jitgraph.nn.utils.parametrize import spectral_norm, weight_norm
 
-_OF_PARAMETRIZE: Final = ("spectral_norm", "weight_norm")
+__getattr__ = imports.attributes(
+    __name__, dict.fromkeys(("parametrize", "spectral_norm", "weight_norm"), "parametrize")
+)
 
 __all__ = [
     "clip_grad_norm_",
@@ -24,12 +26,3 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "parametrize" and name not in _OF_PARAMETRIZE:
-        raise AttributeError(f"module 'jitgraph.nn.utils' has no attribute {name!r}")
-    module = imports.module(f"{__name__}.parametrize")
-    found = module if name == "parametrize" else getattr(module, name)
-    globals()[name] = found
-    return found

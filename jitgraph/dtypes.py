@@ -81,8 +81,8 @@ def is_inexact(dtype: DType) -> bool:
 
 
 def part_of(dtype: DType) -> DType:
-    """The float dtype of the real and imaginary parts of a complex dtype."""
-    return float32 if dtype == complex64 else float64
+    """The dtype of the real and imaginary parts of complex numbers, and of their sizes; another dtype itself."""
+    return float32 if dtype == complex64 else float64 if dtype == complex128 else dtype
 
 
 def complex_of(dtype: DType) -> DType:

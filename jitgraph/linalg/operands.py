@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import dtypes, ops
-from jitgraph.dtypes import DType
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
@@ -25,11 +24,6 @@ def inexact(name: str, x: TensorLike) -> Any:
     if not dtypes.is_inexact(value.dtype):
         raise DTypeError(f"{name} takes a float or complex dtype, not {value.type}", hint="cast it with .astype(...)")
     return value
-
-
-def real_dtype(dtype: DType) -> DType:
-    """The dtype of the lengths of such numbers."""
-    return dtypes.part_of(dtype) if dtypes.is_complex(dtype) else dtype
 
 
 def system_of(name: str, a: TensorLike, b: TensorLike, *, vectors: bool = True) -> tuple[Any, Any, bool]:
@@ -59,6 +53,6 @@ def cutoffs_of(name: str, value: Any, rtol: TensorLike | None) -> Any:
     """For each matrix the rtol that counts, -1 for the default."""
     if isinstance(rtol, int | float) and not rtol >= 0:
         raise ShapeError(f"{name}: the relative tolerance is {rtol}, and should be at least 0")
-    part = real_dtype(value.dtype)
+    part = dtypes.part_of(value.dtype)
     number = lifting.value_of(-1.0 if rtol is None else rtol, part)
     return lifting.broadcast_to(lifting.cast(number, part), value.shape[:-2])

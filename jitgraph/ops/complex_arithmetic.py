@@ -44,6 +44,18 @@ def of_parts(
     return composite(f"complex_{name}", run, vjp=vjp, samples=of_complex(name, arity), traits=traits, doc=doc)
 
 
+def conjugate(z: Any) -> Any:
+    """The conjugate over parts, for gradient rules."""
+    a, b = parts(z)
+    return complex_(a, neg(b))
+
+
+def scaled(z: Any, factor: float) -> Any:
+    """Both parts times a number."""
+    a, b = parts(z)
+    return complex_(mul(a, full_like(factor, a)), mul(b, full_like(factor, b)))
+
+
 def _product(a: Any, b: Any, c: Any, d: Any) -> Any:
     return complex_(sub(mul(a, c), mul(b, d)), add(mul(a, d), mul(b, c)))
 

@@ -15,7 +15,7 @@ from jitgraph.ir.op import Op
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
 from jitgraph.ops.bits import bitwise_and, bitwise_or
 from jitgraph.ops.comparison import eq, ge, gt, lt, select
-from jitgraph.ops.complex_arithmetic import complex_div, complex_mul, of_parts
+from jitgraph.ops.complex_arithmetic import complex_div, complex_mul, conjugate, of_parts, scaled
 from jitgraph.ops.complex_parts import complex_, parts, zeros_of
 from jitgraph.ops.conversion import bitcast
 from jitgraph.ops.creation import full_like
@@ -107,14 +107,19 @@ def _sqrt_parts(x: Any, y: Any) -> tuple[Any, Any]:
     return select(isinf(y), inf, real), select(isinf(y), y, imag)
 
 
-def _sinh_parts(x: Any, y: Any) -> tuple[Any, Any]:
-    """sinh(x) cos(y) and cosh(x) sin(y); for large x both are exp(|x|) / 2."""
+def _hyperbolic(x: Any, y: Any) -> tuple[Any, tuple[Any, Any], Any, Any, tuple[Any, Any]]:
+    """Where |x| is large; elsewhere sinh(x) and cosh(x); cos(y) and sin(y); and exp(|x|) / 2, turned by y."""
     far = gt(abs(x), full_like(20.0, x))
-    near = select(far, zeros_of(x), x)
-    s, half = sinh(near), full_like(0.5, x)
+    s, half = sinh(select(far, zeros_of(x), x)), full_like(0.5, x)
     c = root(add(full_like(1.0, x), mul(s, s)))
     cosine, sine = cos(y), sin(y)
-    real, imag = _turned(abs(x), y, mul(half, cosine), mul(half, sine))
+    turned = _turned(abs(x), y, mul(half, cosine), mul(half, sine))
+    return far, (s, c), cosine, sine, turned
+
+
+def _sinh_parts(x: Any, y: Any) -> tuple[Any, Any]:
+    """sinh(x) cos(y) and cosh(x) sin(y)."""
+    far, (s, c), cosine, sine, (real, imag) = _hyperbolic(x, y)
     real = select(far, mul(_signed(full_like(1.0, x), x), real), mul(s, cosine))
     imag = select(far, imag, mul(c, sine))
     real = select(bitwise_and(isinf(x), isnan(sub(y, y))), x, real)
@@ -125,12 +130,7 @@ def _sinh_parts(x: Any, y: Any) -> tuple[Any, Any]:
 
 def _cosh_parts(x: Any, y: Any) -> tuple[Any, Any]:
     """cosh(x) cos(y) and sinh(x) sin(y)."""
-    far = gt(abs(x), full_like(20.0, x))
-    near = select(far, zeros_of(x), x)
-    s, half = sinh(near), full_like(0.5, x)
-    c = root(add(full_like(1.0, x), mul(s, s)))
-    cosine, sine = cos(y), sin(y)
-    real, imag = _turned(abs(x), y, mul(half, cosine), mul(half, sine))
+    far, (s, c), cosine, sine, (real, imag) = _hyperbolic(x, y)
     real = select(far, real, mul(c, cosine))
     imag = select(far, mul(_signed(full_like(1.0, x), x), imag), mul(s, sine))
     real = select(bitwise_and(isinf(x), isnan(sub(y, y))), abs(x), real)
@@ -168,27 +168,18 @@ def _rotated(function: Any) -> Any:
     return body
 
 
-complex_exp: Op = of_parts("exp", _exp, vjp=lambda ct, out, z: (complex_mul(ct, _conj(out)),), doc="e to the power x.")
+complex_exp: Op = of_parts(
+    "exp", _exp, vjp=lambda ct, out, z: (complex_mul(ct, conjugate(out)),), doc="e to the power x."
+)
 complex_log: Op = of_parts(
-    "log", _log, vjp=lambda ct, out, z: (complex_div(ct, _conj(z)),), doc="The natural logarithm, cut below 0."
+    "log", _log, vjp=lambda ct, out, z: (complex_div(ct, conjugate(z)),), doc="The natural logarithm, cut below 0."
 )
 complex_sqrt: Op = of_parts(
     "sqrt",
     lambda x, y: complex_(*_sqrt_parts(x, y)),
-    vjp=lambda ct, out, z: (complex_div(_half(ct), _conj(out)),),
+    vjp=lambda ct, out, z: (complex_div(scaled(ct, 0.5), conjugate(out)),),
     doc="The root whose real part is not negative.",
 )
-
-
-def _conj(z: Any) -> Any:
-    a, b = parts(z)
-    return complex_(a, neg(b))
-
-
-def _half(z: Any) -> Any:
-    a, b = parts(z)
-    half = full_like(0.5, a)
-    return complex_(mul(half, a), mul(half, b))
 
 
 def _cosh_of(x: Any, y: Any) -> Any:
@@ -201,7 +192,7 @@ def _sinh_of(x: Any, y: Any) -> Any:
 
 def _by_rule(name: str, body: Any, slope: Any, doc: str) -> Op:
     """A function whose derivative at z is ``slope(z, out)``."""
-    return of_parts(name, body, vjp=lambda ct, out, z: (complex_mul(ct, _conj(slope(z, out))),), doc=doc)
+    return of_parts(name, body, vjp=lambda ct, out, z: (complex_mul(ct, conjugate(slope(z, out))),), doc=doc)
 
 
 def _one_minus_square(z: Any, out: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.ir.op import Op
-from jitgraph.ops.arithmetic import abs, add, maximum, mul, neg, sub
+from jitgraph.ops.arithmetic import abs, add, maximum, mul, sub
 from jitgraph.ops.bits import bitwise_and
 from jitgraph.ops.comparison import lt, select
-from jitgraph.ops.complex_arithmetic import complex_div, complex_mul, of_parts
+from jitgraph.ops.complex_arithmetic import complex_div, complex_mul, conjugate, of_parts, scaled
 from jitgraph.ops.complex_functions import complex_exp, complex_log
 from jitgraph.ops.complex_parts import complex_, parts, zeros_of
 from jitgraph.ops.creation import full_like
@@ -18,16 +18,6 @@ from jitgraph.ops.transcendental import atan2, cos, expm1, log1p, sin
 
 _LN2: Final = float(np.log(2.0))
 _LN10: Final = float(np.log(10.0))
-
-
-def _conj(z: Any) -> Any:
-    a, b = parts(z)
-    return complex_(a, neg(b))
-
-
-def _scaled(z: Any, factor: float) -> Any:
-    a, b = parts(z)
-    return complex_(mul(a, full_like(factor, a)), mul(b, full_like(factor, b)))
 
 
 def _plus_one(z: Any) -> Any:
@@ -57,22 +47,25 @@ def _expm1(x: Any, y: Any) -> Any:
 
 
 def _log2(x: Any, y: Any) -> Any:
-    return _scaled(complex_log(complex_(x, y)), 1.0 / _LN2)
+    return scaled(complex_log(complex_(x, y)), 1.0 / _LN2)
 
 
 def _log10(x: Any, y: Any) -> Any:
-    return _scaled(complex_log(complex_(x, y)), 1.0 / _LN10)
+    return scaled(complex_log(complex_(x, y)), 1.0 / _LN10)
 
 
 complex_log1p: Op = of_parts(
-    "log1p", _log1p, vjp=lambda ct, out, z: (complex_div(ct, _conj(_plus_one(z))),), doc="log(1 + x), exact near 0."
+    "log1p", _log1p, vjp=lambda ct, out, z: (complex_div(ct, conjugate(_plus_one(z))),), doc="log(1 + x), exact near 0."
 )
 complex_expm1: Op = of_parts(
-    "expm1", _expm1, vjp=lambda ct, out, z: (complex_mul(ct, _conj(_plus_one(out))),), doc="e^x - 1, exact near 0."
+    "expm1", _expm1, vjp=lambda ct, out, z: (complex_mul(ct, conjugate(_plus_one(out))),), doc="e^x - 1, exact near 0."
 )
 complex_log2: Op = of_parts(
-    "log2", _log2, vjp=lambda ct, out, z: (_scaled(complex_div(ct, _conj(z)), 1.0 / _LN2),), doc="Base-2 logarithm."
+    "log2", _log2, vjp=lambda ct, out, z: (scaled(complex_div(ct, conjugate(z)), 1.0 / _LN2),), doc="Base-2 logarithm."
 )
 complex_log10: Op = of_parts(
-    "log10", _log10, vjp=lambda ct, out, z: (_scaled(complex_div(ct, _conj(z)), 1.0 / _LN10),), doc="Base-10 logarithm."
+    "log10",
+    _log10,
+    vjp=lambda ct, out, z: (scaled(complex_div(ct, conjugate(z)), 1.0 / _LN10),),
+    doc="Base-10 logarithm.",
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.dtypes import is_complex
+from jitgraph.dtypes import is_complex, part_of
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
@@ -36,7 +36,6 @@ from jitgraph.ops.matrices import (
     matrix_op,
     over,
     product,
-    real_dtype,
     real_part,
     require_matrices,
     require_square,
@@ -157,7 +156,7 @@ qr: Op = matrix_op(
 
 def _eigh_type(a: Type, *, checked: bool) -> tuple[TensorType, TensorType]:
     type = require_square("eigh", a)
-    return TensorType(real_dtype(type), type.shape[:-1]), type
+    return TensorType(part_of(type.dtype), type.shape[:-1]), type
 
 
 def _eigh_vjp(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
@@ -196,7 +195,7 @@ def _svd_type(a: Type, *, full_matrices: bool, checked: bool) -> tuple[TensorTyp
     shared = lesser(rows, columns)
     left, right = (rows, columns) if full_matrices else (shared, shared)
     shapes = (*batch, rows, left), (*batch, shared), (*batch, right, columns)
-    dtypes = type.dtype, real_dtype(type), type.dtype
+    dtypes = type.dtype, part_of(type.dtype), type.dtype
     u, s, vh = (TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=True))
     return u, s, vh
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph.dtypes import part_of
 from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
@@ -25,7 +26,6 @@ from jitgraph.ops.matrices import (
     lesser,
     matrix_op,
     product,
-    real_dtype,
     require_matrices,
 )
 from jitgraph.ops.numeric import Array
@@ -41,7 +41,7 @@ def _type(a: Type, b: Type, rtol: Type) -> tuple[TensorType, TensorType]:
     require_cutoffs("lstsq", left, rtol)
     size = lesser(left.shape[-2], left.shape[-1])
     solution = TensorType(left.dtype, (*batch, left.shape[-1], right.shape[-1]))
-    return solution, TensorType(real_dtype(left), (*batch, size))
+    return solution, TensorType(part_of(left.dtype), (*batch, size))
 
 
 def _lstsq(a: Array, b: Array, rtol: Array) -> tuple[Array, Array]:

@@ -27,7 +27,6 @@ from jitgraph.ops.matrices import (
     imaginary_part,
     matrix_op,
     product,
-    real_dtype,
     repeated,
     require_matrices,
     require_square,
@@ -213,7 +212,7 @@ det: Op = matrix_op(
 
 def _slogdet_type(a: Type) -> tuple[TensorType, TensorType]:
     type = _number_type("slogdet", a)
-    return type, TensorType(real_dtype(type), type.shape)
+    return type, TensorType(dtypes.part_of(type.dtype), type.shape)
 
 
 def _slogdet_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:

@@ -139,7 +139,7 @@ def _dense(x: Any, like: DType) -> Array:
     array = np.asarray(x)
     if array.dtype.kind not in "fc":
         return np.array(array, order="C")
-    real = dtypes.part_of(like) if dtypes.is_complex(like) else like
+    real = dtypes.part_of(like)
     return np.array(array, dtype=dtypes.complex_of(real) if array.dtype.kind == "c" else real, order="C")
 
 
@@ -161,11 +161,6 @@ def require_matrices(name: str, *types: Type) -> list[TensorType]:
         if type.ndim < 2:
             raise ShapeError(f"{name} takes matrices in the last two axes, not {type}", hint="x[None] adds an axis")
     return found
-
-
-def real_dtype(type: TensorType) -> DType:
-    """The dtype of lengths and singular values of such numbers."""
-    return dtypes.part_of(type.dtype) if dtypes.is_complex(type.dtype) else type.dtype
 
 
 def require_square(name: str, type: Type) -> TensorType:

@@ -179,4 +179,4 @@ class _Split:
 
 
 def _of_part(attr: Attr) -> Attr:
-    return part_of(attr) if isinstance(attr, np.dtype) and is_complex(attr) else attr
+    return part_of(attr) if isinstance(attr, np.dtype) else attr

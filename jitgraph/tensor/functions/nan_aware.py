@@ -58,10 +58,10 @@ def nanvar(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, kee
     left = where(missing, 0, wide - middle)
     count = maximum(_count(wide, axis, keepdims) - correction, 0)
     if dtypes.is_complex(wide.dtype):
-        squares, dtype = real(left) ** 2 + imag(left) ** 2, dtypes.part_of(tensor.dtype)
+        squares = real(left) ** 2 + imag(left) ** 2
     else:
-        squares, dtype = left * left, tensor.dtype
-    return astype(sum_of(squares, axis, keepdims=keepdims) / count, dtype)
+        squares = left * left
+    return astype(sum_of(squares, axis, keepdims=keepdims) / count, dtypes.part_of(tensor.dtype))
 
 
 @method

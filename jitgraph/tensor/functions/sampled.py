@@ -224,7 +224,7 @@ def cov(
         raise ShapeError(f"cov takes a matrix or a vector, not {tensor.value.type}")
     rows = reshape(tensor, (1, -1)) if tensor.ndim < 2 else tensor
     count = rows.value.type.shape[1]
-    kind = dtypes.part_of(rows.dtype) if dtypes.is_complex(rows.dtype) else rows.dtype
+    kind = dtypes.part_of(rows.dtype)
     weight = None
     for given in (fweights, aweights):
         if given is not None:

@@ -11,14 +11,13 @@ from jitgraph import ops
 from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.nn.functional.arguments import repeated
-from jitgraph.nn.functional.general_pooling import adaptive_windows
 from jitgraph.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
 from jitgraph.nn.functional.resampling import weighted
-from jitgraph.nn.functional.windows import batched, known, shaped, single
+from jitgraph.nn.functional.windows import batched, known, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
-from jitgraph.tensor.functions.shapes import expand_dims
+from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 
 _PLAIN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
@@ -36,6 +35,19 @@ def _sizes(name: str, spatial: int, x: Any, output_size: Any) -> tuple[int, ...]
     return sizes
 
 
+def _windows(size: int, out: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """For each of ``out`` windows the places in it [out, most], and which of them count; the others repeat the first.
+
+    Window i holds the places from floor(i size / out) to ceil((i + 1) size / out), as in PyTorch.
+    """
+    steps = np.arange(out)
+    starts, stops = steps * size // out, -(-(steps + 1) * size // out)
+    most = int((stops - starts).max(initial=1))
+    offsets = np.arange(most)
+    counts = offsets < (stops - starts)[:, None]
+    return np.where(counts, starts[:, None] + offsets, starts[:, None]), counts
+
+
 def adaptive_avg_pool(name: str, spatial: int, input: TensorLike, output_size: Any) -> Tensor:
     """The mean of each window."""
     x, alone = batched(name, spatial, input)
@@ -48,7 +60,7 @@ def adaptive_avg_pool(name: str, spatial: int, input: TensorLike, output_size: A
         return single(_PLAIN[spatial](wrap(x), windows), alone)
     result = wrap(x)
     for axis, (size, count) in enumerate(zip(sizes, out, strict=True)):
-        places, counted = adaptive_windows(size, count)
+        places, counted = _windows(size, count)
         result = weighted(result, axis + 2, places, counted / counted.sum(axis=1, keepdims=True))
     return single(result, alone)
 
@@ -57,7 +69,7 @@ def adaptive_max_pool(name: str, spatial: int, input: TensorLike, output_size: A
     """The greatest element of each window, and its place in the flat spatial axes where asked for."""
     x, alone = batched(name, spatial, input)
     out, sizes = _sizes(name, spatial, x, output_size), known(name, x, spatial)
-    found = [adaptive_windows(size, count)[0] for size, count in zip(sizes, out, strict=True)]
+    found = [_windows(size, count)[0] for size, count in zip(sizes, out, strict=True)]
     most = [places.shape[1] for places in found]
     flat = np.zeros((*out, *most), np.int64)
     for axis, places in enumerate(found):
@@ -69,14 +81,14 @@ def adaptive_max_pool(name: str, spatial: int, input: TensorLike, output_size: A
     spread = ops.reshape(x, shape=(*batch, math.prod(sizes)))
     with placement.beside(x):
         windows = wrap(ops.gather(spread, lifting.value_of(rows.ravel()), axis=2))
-        windows = shaped(windows, (*batch, *rows.shape))
+        windows = reshape(windows, (*batch, *rows.shape))
         best = argmax(windows, -1)
-        values = single(shaped(take_along_axis(windows, expand_dims(best, -1), -1), (*batch, *out)), alone)
+        values = single(reshape(take_along_axis(windows, expand_dims(best, -1), -1), (*batch, *out)), alone)
         if not return_indices:
             return values
         row = wrap(lifting.places(best.value.type.shape, 2, best.value)) * rows.shape[1]
         at = ops.gather(lifting.value_of(rows.ravel()), (best + row).value, axis=0)
-        return values, single(shaped(wrap(at), (*batch, *out)), alone)
+        return values, single(reshape(wrap(at), (*batch, *out)), alone)
 
 
 def adaptive_avg_pool1d(input: TensorLike, output_size: Any) -> Tensor:

@@ -50,10 +50,14 @@ def floats_alike(given: Sequence[Any]) -> bool:
     return len(kinds) == 1 and all(kind is not None and dtypes.is_float(kind) for kind in kinds)
 
 
+def same_shape(shape: Sequence[DimLike], other: Sequence[DimLike]) -> bool:
+    """Whether two shapes are one; sizes with names that nothing tells apart are taken to be equal."""
+    return len(shape) == len(other) and all(map(context.constraints().same, shape, other))
+
+
 def fits(x: Tensor, shape: Sequence[DimLike]) -> bool:
-    """Whether a tensor has a shape; sizes with names that nothing tells apart are taken to be equal."""
-    found = x.value.type.shape
-    return len(found) == len(shape) and all(map(context.constraints().same, found, shape))
+    """Whether a tensor has a shape, as ``same_shape`` says."""
+    return same_shape(x.value.type.shape, shape)
 
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:

@@ -13,10 +13,9 @@ from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.functional.resampling import Array, known_sizes
-from jitgraph.nn.functional.windows import shaped
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.manipulation import moveaxis, pad
-from jitgraph.tensor.functions.shapes import permute_dims
+from jitgraph.tensor.functions.shapes import permute_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -56,12 +55,12 @@ def unfold(input: TensorLike, kernel_size: Any, dilation: Any = 1, padding: Any 
     with placement.beside(x.value):
         picked = wrap(
             ops.gather(
-                shaped(wide, (*lead, math.prod(wide.value.type.shape[-2:]))).value,
+                reshape(wide, (*lead, math.prod(wide.value.type.shape[-2:]))).value,
                 lifting.value_of(places),
                 axis=len(lead),
             )
         )
-    return shaped(picked, (*lead[:-1], lead[-1] * places.shape[0], places.shape[1]))
+    return reshape(picked, (*lead[:-1], lead[-1] * places.shape[0], places.shape[1]))
 
 
 def fold(
@@ -80,11 +79,11 @@ def fold(
     ):
         raise ShapeError(f"fold of {x.value.type}: {places.shape[1]} windows of {places.shape[0]} elements are needed")
     lead = (*shape[:-2], shape[-2] // places.shape[0])
-    columns = shaped(x, (*lead, *places.shape))
+    columns = reshape(x, (*lead, *places.shape))
     with placement.beside(x.value):
         empty = ops.full(shape=(*lead, wide[0] * wide[1]), value=0, dtype=x.dtype)
         summed = wrap(ops.scatter_add(empty, lifting.value_of(places), columns.value, axis=len(lead)))
-    whole = shaped(summed, (*lead, *wide))
+    whole = reshape(summed, (*lead, *wide))
     found = whole[..., around[0] : around[0] + sizes[0], around[1] : around[1] + sizes[1]]
     return wrap(found.value)
 
@@ -95,10 +94,10 @@ def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
     *lead, channels, height, width = _image("pixel_shuffle", x)
     if not isinstance(channels, int) or r < 1 or channels % (r * r):
         raise ShapeError(f"pixel_shuffle: {channels} channels are no multiple of {r} * {r}")
-    split = shaped(x, (*lead, channels // (r * r), r, r, height, width))
+    split = reshape(x, (*lead, channels // (r * r), r, r, height, width))
     n = len(lead)
     turned = permute_dims(split, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
-    return shaped(turned, (*lead, channels // (r * r), height * r, width * r))
+    return reshape(turned, (*lead, channels // (r * r), height * r, width * r))
 
 
 def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
@@ -109,9 +108,9 @@ def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
     if r < 1 or sizes[0] % r or sizes[1] % r:
         raise ShapeError(f"pixel_unshuffle: {height} by {width} pixels are no multiples of {r}")
     n = len(lead)
-    split = shaped(x, (*lead, channels, sizes[0] // r, r, sizes[1] // r, r))
+    split = reshape(x, (*lead, channels, sizes[0] // r, r, sizes[1] // r, r))
     turned = permute_dims(split, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
-    return shaped(turned, (*lead, channels * r * r, sizes[0] // r, sizes[1] // r))
+    return reshape(turned, (*lead, channels * r * r, sizes[0] // r, sizes[1] // r))
 
 
 def _image(name: str, x: Tensor) -> list[Any]:
@@ -126,5 +125,5 @@ def channel_shuffle(input: TensorLike, groups: int) -> Tensor:
     n, channels, *rest = _image("channel_shuffle", x)
     if not isinstance(channels, int) or groups < 1 or channels % groups:
         raise ShapeError(f"channel_shuffle: {channels} channels in {groups} groups")
-    split = shaped(x, (n, groups, channels // groups, *rest))
-    return shaped(moveaxis(split, 1, 2), (n, channels, *rest))
+    split = reshape(x, (n, groups, channels // groups, *rest))
+    return reshape(moveaxis(split, 1, 2), (n, channels, *rest))

@@ -10,12 +10,12 @@ from jitgraph import dtypes, ops, random
 from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import repeated
-from jitgraph.nn.functional.windows import batched, known, shaped, single
+from jitgraph.nn.functional.windows import batched, known, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import concat, take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
-from jitgraph.tensor.functions.shapes import expand_dims
+from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -79,15 +79,15 @@ def _pooled(
         place = expand_dims(start, -1) + within
         shape: list[Any] = [*batch, *(1,) * (2 * spatial)]
         shape[2 + axis], shape[2 + spatial + axis] = out[axis], kernel[axis]
-        flat = flat * sizes[axis] + shaped(place, tuple(shape))
+        flat = flat * sizes[axis] + reshape(place, tuple(shape))
     count, most = math.prod(out), math.prod(kernel)
-    places = shaped(flat, (*batch, count * most))
-    found = shaped(take_along_axis(shaped(x, (*batch, math.prod(sizes))), places, 2), (*batch, count, most))
+    places = reshape(flat, (*batch, count * most))
+    found = reshape(take_along_axis(reshape(x, (*batch, math.prod(sizes))), places, 2), (*batch, count, most))
     best = argmax(found, axis=-1, keepdims=True)
-    values = shaped(take_along_axis(found, best, 3), (*batch, *out))
+    values = reshape(take_along_axis(found, best, 3), (*batch, *out))
     if not return_indices:
         return single(values, alone)
-    at = shaped(take_along_axis(shaped(places, (*batch, count, most)), best, 3), (*batch, *out))
+    at = reshape(take_along_axis(reshape(places, (*batch, count, most)), best, 3), (*batch, *out))
     return single(values, alone), single(at, alone)
 
 

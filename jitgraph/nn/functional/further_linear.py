@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.errors import ShapeError
-from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import floats
+from jitgraph.nn.functional.arguments import fits, floats, same_shape
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.einsum import einsum
 from jitgraph.tensor.lifting import TensorLike
@@ -18,19 +17,13 @@ def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: T
     given = floats(input1, input2, weight, bias)
     x1, x2, w = (wrap(x) for x in given[:3])
     b = None if given[3] is None else wrap(given[3])
-    same = context.constraints().same
     s1, s2, sw = (x.value.type.shape for x in (x1, x2, w))
-    if (
-        len(sw) != 3
-        or not s1
-        or len(s1) != len(s2)
-        or not all(same(m, n) for m, n in zip((*s1, s2[-1]), (*s2[:-1], *sw[1:]), strict=True))
-    ):
+    if len(sw) != 3 or not s1 or not s2 or not same_shape((*s1, s2[-1]), (*s2[:-1], *sw[1:])):
         raise ShapeError(
             f"bilinear takes x1[..., I], x2[..., J] and weight[O, I, J], "
             f"not {x1.value.type}, {x2.value.type} and {w.value.type}"
         )
-    if b is not None and (b.ndim != 1 or not same(b.value.type.shape[0], sw[0])):
+    if b is not None and (not fits(b, sw[:1])):
         raise ShapeError(f"bilinear takes bias[{sw[0]}], not {b.value.type}")
     product: Tensor = einsum("...i,oij,...j->...o", x1, w, x2)
     return product if b is None else product + b

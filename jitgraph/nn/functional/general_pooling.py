@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import repeated
-from jitgraph.nn.functional.windows import Windows, batched, known, shaped, single, windows_of
+from jitgraph.nn.functional.windows import Windows, batched, known, padded, single, windows_of
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import abs, isnan, sign, where
 from jitgraph.tensor.functions.scattering import scatter
+from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -40,7 +39,7 @@ def max_pool(
     places: Any = None
     inside: Any = None
     for place, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
-        at, within = _places(settings, x, place, each)
+        at, within = (None, None) if whole and not return_indices else _places(settings, x, place, each)
         if found is None:
             found, places, inside = each, at, within
             continue
@@ -49,7 +48,8 @@ def max_pool(
             better = within & (better | ~inside)
             inside = inside | within
         found = where(better, each, found)
-        places = where(better, at, places)
+        if return_indices:
+            places = where(better, at, places)
     values = single(found, alone)
     return (values, single(places, alone)) if return_indices else values
 
@@ -88,7 +88,7 @@ def avg_pool(
         raise JitgraphError(f"{name}: divisor_override=0 divides by zero")
     settings = windows_of(name, spatial, kernel, stride, padding, 1, ceil_mode)
     x, alone = batched(name, spatial, input)
-    total = _total(settings, x)
+    total = _sum(settings.slices(x, 0.0))
     if divisor_override is not None:
         return single(total / divisor_override, alone)
     if (count_include_pad or not any(settings.padding)) and not ceil_mode:
@@ -96,8 +96,7 @@ def avg_pool(
     return single(total / _counts(settings, x, count_include_pad), alone)
 
 
-def _total(settings: Windows, x: Any) -> Tensor:
-    slices = settings.slices(x, 0.0)
+def _sum(slices: Iterator[Tensor]) -> Tensor:
     total = next(slices)
     for each in slices:
         total = total + each
@@ -105,36 +104,15 @@ def _total(settings: Windows, x: Any) -> Tensor:
 
 
 def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
-    """How many places of each window count, [1, 1, *outputs]."""
-    pads = settings.padding if count_include_pad else (0,) * settings.spatial
-    inside = lifting.repeated(1.0, x.dtype, (1, 1, *x.shape[-settings.spatial :]))
-    counted = ops.pad(
-        inside,
-        lifting.constant(1.0, x.dtype),
-        low=(0, 0, *pads),
-        high=(0, 0, *pads),
-        interior=(0,) * (2 + settings.spatial),
+    """How many places of each window count, [1, 1, *outputs]: those of elements, and of padding where it counts."""
+    counted = settings.padding if count_include_pad else (0,) * settings.spatial
+    ones = lifting.repeated(
+        1.0, x.dtype, (1, 1, *(n + 2 * pad for n, pad in zip(x.shape[-settings.spatial :], counted, strict=True)))
     )
-    rest = tuple(pad - done for pad, done in zip(settings.padding, pads, strict=True))
-    out = settings.outputs(x)
-    shape = (1, 1, *out)
-    whole = ops.pad(
-        counted,
-        lifting.constant(0.0, x.dtype),
-        low=(0, 0, *rest),
-        high=(
-            0,
-            0,
-            *(left + settings.more(x, axis) for axis, left in enumerate(rest)),
-        ),
-        interior=(0,) * (2 + settings.spatial),
-    )
-    total: Any = None
-    for place in settings.places():
-        stops = tuple(k + (count - 1) * step + 1 for k, count, step in zip(place, out, settings.stride, strict=True))
-        each = wrap(ops.slice(whole, starts=(0, 0, *place), stops=(1, 1, *stops), strides=(1, 1, *settings.stride)))
-        total = each if total is None else total + each
-    return shaped(total, shape)
+    rest = tuple(pad - done for pad, done in zip(settings.padding, counted, strict=True))
+    high = tuple(left + settings.more(x, axis) for axis, left in enumerate(rest))
+    whole = padded(ones, 0.0, rest, high)
+    return _sum(settings.strided(whole, settings.outputs(x)))
 
 
 def lp_pool(
@@ -177,20 +155,7 @@ def max_unpool(
     if len(out) != spatial or min(out) < 1:
         raise ShapeError(f"{name}: output_size={output_size} should be {spatial} positive numbers")
     batch = tuple(x.shape[:2])
-    values = shaped(wrap(x), (*batch, math.prod(given)))
-    places = shaped(wrap(lifting.positions(at)), (*batch, math.prod(given)))
+    values = reshape(wrap(x), (*batch, math.prod(given)))
+    places = reshape(wrap(lifting.positions(at)), (*batch, math.prod(given)))
     empty = wrap(lifting.repeated(0.0, x.dtype, (*batch, math.prod(out))))
-    return single(shaped(scatter(empty, 2, places, values), (*batch, *out)), alone)
-
-
-def adaptive_windows(size: int, out: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """For each of ``out`` windows the places in it [out, most], and which of them count; the others repeat the first.
-
-    Window i holds the places from floor(i size / out) to ceil((i + 1) size / out), as in PyTorch.
-    """
-    steps = np.arange(out)
-    starts, stops = steps * size // out, -(-(steps + 1) * size // out)
-    most = int((stops - starts).max(initial=1))
-    offsets = np.arange(most)
-    counts = offsets < (stops - starts)[:, None]
-    return np.where(counts, starts[:, None] + offsets, starts[:, None]), counts
+    return single(reshape(scatter(empty, 2, places, values), (*batch, *out)), alone)

@@ -9,7 +9,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import softplus
-from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, same_shape
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import shape_of
@@ -42,8 +42,7 @@ def _classes(name: str, scores: Any, target: TensorLike) -> Any:
             hint="cast them with .astype(jg.int64); probabilities need the shape of the scores",
         )
     wanted = (*scores.shape[:1], *scores.shape[2:])
-    same = context.constraints().same
-    if len(labels.shape) != len(wanted) or not all(map(same, labels.shape, wanted)):
+    if not same_shape(labels.shape, wanted):
         raise ShapeError(
             f"{name} of scores {scores.type} takes labels of shape {wanted}, not {labels.type}",
             hint="scores are [N, C, ...], labels [N, ...]: one class number for each place",
@@ -165,8 +164,7 @@ def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, s
 def paired(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
     """Input and target in their common float dtype; ShapeError where their shapes differ."""
     x, y = floats(input, target)
-    same = context.constraints().same
-    if len(x.shape) != len(y.shape) or not all(map(same, x.shape, y.shape)):
+    if not same_shape(x.shape, y.shape):
         raise ShapeError(
             f"{name} takes an input and a target of one shape, not {x.type} and {y.type}",
             hint="reshape one of them; broadcasting them would compare every one with every other",

@@ -12,8 +12,8 @@ from jitgraph.autograd import no_grad
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.launch import Direct
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.ir import context, dims
-from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike
+from jitgraph.ir import dims
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike, same_shape
 from jitgraph.nn.functional.norms import norm
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
@@ -24,7 +24,7 @@ from jitgraph.tensor.lifting import TensorLike
 
 def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], name: str) -> tuple[Any, Any]:
     for what, value in (("weight", weight), ("bias", bias)):
-        if value is not None and not _same(value.shape, shape):
+        if value is not None and not same_shape(value.shape, shape):
             raise ShapeError(f"{name} takes a {what} of shape {shape}, not {value.type}")
     return (
         lifting.repeated(1.0, x.dtype, shape) if weight is None else weight,
@@ -32,14 +32,10 @@ def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], nam
     )
 
 
-def _same(shape: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return len(shape) == len(other) and all(map(context.constraints().same, shape, other))
-
-
 def _trailing(x: Any, normalized_shape: int | Sequence[int], name: str) -> tuple[Any, ...]:
     shape = shape_of(tuple(normalized_shape) if isinstance(normalized_shape, Iterable) else normalized_shape)
     last = x.shape[len(x.shape) - len(shape) :] if len(shape) <= len(x.shape) else ()
-    if not shape or not _same(last, shape):
+    if not shape or not same_shape(last, shape):
         shown = ", ".join(map(str, shape))
         raise ShapeError(f"{name} with normalized_shape={shape} takes x[..., {shown}], not {x.type}")
     return shape

@@ -10,7 +10,8 @@ from jitgraph import ops
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
 from jitgraph.nn.functional import general_pooling as general
-from jitgraph.nn.functional.arguments import floats, repeated
+from jitgraph.nn.functional.arguments import floats
+from jitgraph.nn.functional.windows import LETTERS, windows_of
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import pad as numpy_pad
 from jitgraph.tensor.lifting import TensorLike
@@ -22,21 +23,15 @@ def _pool(
     """One or two spatial axes, with or without a batch, by the op on [N, C, H, W]."""
     (given,) = floats(input)
     if len(given.shape) not in (spatial + 1, spatial + 2):
-        raise ShapeError(f"{name} takes x[N, C, {'L' if spatial == 1 else 'H, W'}], not {given.type}")
-    sizes = repeated(name, "kernel_size", kernel, spatial)
-    steps = sizes if stride is None else repeated(name, "stride", stride, spatial)
-    pads = repeated(name, "padding", padding, spatial)
-    if any(size < 1 for size in sizes) or any(step < 1 for step in steps):
-        raise ShapeError(f"{name}: kernel_size={sizes} and stride={steps} should be positive")
-    if any(not 0 <= 2 * pad <= size for pad, size in zip(pads, sizes, strict=True)):
-        raise ShapeError(f"{name}: padding={pads} should be at most half of kernel_size={sizes}")
+        raise ShapeError(f"{name} takes x[N, C, {LETTERS[spatial - 1]}], not {given.type}")
+    settings = windows_of(name, spatial, kernel, stride, padding, 1, False)
     lead, fill = (1,) * (spatial + 2 - len(given.shape)), (1,) * (2 - spatial)
     x = _reshaped(given, (*lead, *given.shape[: len(given.shape) - spatial], *fill, *given.shape[-spatial:]))
     result = op(
         x,
-        kernel=(*fill, *sizes),
-        strides=(*fill, *steps),
-        padding=(*((0, 0),) * len(fill), *((pad, pad) for pad in pads)),
+        kernel=(*fill, *settings.kernel),
+        strides=(*fill, *settings.stride),
+        padding=(*((0, 0),) * len(fill), *((pad, pad) for pad in settings.padding)),
         **attrs,
     )
     kept = result.shape[len(lead) : 2]

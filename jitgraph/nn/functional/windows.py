@@ -16,6 +16,7 @@ from jitgraph.errors import ShapeError
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
 
 Sizes = tuple[int, ...]
@@ -69,20 +70,14 @@ class Windows:
         """The places in a window, the last axis fastest."""
         return product(*map(range, self.kernel))
 
-    def padded(self, x: Any, fill: float) -> Any:
-        """x with its padding and what windows reach beyond it, filled with one number."""
-        more = tuple(self.more(x, axis) for axis in range(self.spatial))
-        if not any(self.padding) and not any(more):
-            return x
-        lead = (0,) * (len(x.shape) - self.spatial)
-        high = tuple(pad + extra for pad, extra in zip(self.padding, more, strict=True))
-        filler = lifting.constant(fill, x.dtype)
-        return ops.pad(x, filler, low=(*lead, *self.padding), high=(*lead, *high), interior=(0,) * len(x.shape))
-
     def slices(self, x: Any, fill: float) -> Iterator[Tensor]:
-        """For each place of the window the elements that stand there, [N, C, *outputs]."""
-        out, whole = self.outputs(x), self.padded(x, fill)
-        lead = (0,) * (len(x.shape) - self.spatial)
+        """For each place of the window the elements that stand there, [N, C, *outputs]; ``fill`` is the padding."""
+        high = tuple(pad + self.more(x, axis) for axis, pad in enumerate(self.padding))
+        return self.strided(padded(x, fill, self.padding, high), self.outputs(x))
+
+    def strided(self, whole: Any, out: Sequence[Any]) -> Iterator[Tensor]:
+        """For each place of the window the elements of a padded tensor that stand there in ``out`` windows."""
+        lead = len(whole.shape) - self.spatial
         for place in self.places():
             starts = tuple(k * d for k, d in zip(place, self.dilation, strict=True))
             stops = tuple(
@@ -91,11 +86,20 @@ class Windows:
             yield wrap(
                 ops.slice(
                     whole,
-                    starts=(*lead, *starts),
-                    stops=(*x.shape[: len(lead)], *stops),
-                    strides=(*(1,) * len(lead), *self.stride),
+                    starts=(*(0,) * lead, *starts),
+                    stops=(*whole.shape[:lead], *stops),
+                    strides=(*(1,) * lead, *self.stride),
                 )
             )
+
+
+def padded(x: Any, fill: float, low: Sizes, high: Sizes) -> Any:
+    """x with so many elements of ``fill`` before and behind each of its last axes."""
+    if not any(low) and not any(high):
+        return x
+    lead = (0,) * (len(x.shape) - len(low))
+    filler = lifting.constant(fill, x.dtype)
+    return ops.pad(x, filler, low=(*lead, *low), high=(*lead, *high), interior=(0,) * len(x.shape))
 
 
 def windows_of(
@@ -123,12 +127,7 @@ def batched(name: str, spatial: int, input: TensorLike) -> tuple[Any, bool]:
 
 def single(result: Tensor, alone: bool) -> Tensor:
     """Without the batch axis again, where x had none."""
-    return shaped(result, result.value.type.shape[1:]) if alone else result
-
-
-def shaped(x: Tensor, shape: Sequence[Any]) -> Tensor:
-    """x in another shape, whose sizes may be named ones."""
-    return wrap(ops.reshape(x.value, shape=tuple(shape)))
+    return reshape(result, result.value.type.shape[1:]) if alone else result
 
 
 def known(name: str, x: Any, spatial: int) -> Sizes:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, zero_count
+from jitgraph.optim.formulas import average_in, decayed, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros_like
@@ -56,13 +57,10 @@ class Adadelta(Optimizer):
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
         rho, eps = setting["rho"], setting["eps"]
-        if not setting.is_zero("weight_decay"):
-            grad = grad + setting["weight_decay"] * parameter
+        grad = decayed(parameter, grad, setting)
         square, moves, step = state["square_avg"], state["acc_delta"], state["step"]
         step += 1
-        square *= rho
-        square += (1.0 - rho) * (grad * grad)
+        average_in(square, rho, grad * grad)
         move = sqrt(moves + eps) / sqrt(square + eps) * grad
-        moves *= rho
-        moves += (1.0 - rho) * (move * move)
+        average_in(moves, rho, move * move)
         parameter -= setting["lr"] * move

@@ -9,7 +9,8 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import counted, held, shrink, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.dtype_queries import finfo
@@ -79,8 +80,7 @@ class Adafactor(Optimizer):
         elements = math.prod(parameter.shape)
         size = sqrt(sum(parameter * parameter) / elements).astype(dtypes.float64)
         rate = maximum(size, setting["eps2"]) * minimum(1.0 / sqrt(count), lr)
-        if not setting.is_zero("weight_decay"):
-            parameter *= 1.0 - lr * setting["weight_decay"]
+        shrink(parameter, lr, setting)
         square = grad * grad
         if "variance" in state:
             estimate = state["variance"]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import counted, decayed, held, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import full_like
@@ -62,8 +63,7 @@ class Adagrad(Optimizer):
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
         count = counted(state)
-        if not setting.is_zero("weight_decay"):
-            grad = grad + setting["weight_decay"] * parameter
+        grad = decayed(parameter, grad, setting)
         total = state["sum"]
         total += grad * grad
         rate = setting["lr"] / (1.0 + (count - 1.0) * setting["lr_decay"])

@@ -7,7 +7,8 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed_either_way, held, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.creation import zeros_like
@@ -68,11 +69,7 @@ class Adam(Optimizer):
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
-        if not setting.is_zero("weight_decay"):
-            if setting["decoupled_weight_decay"]:
-                parameter *= 1.0 - setting["lr"] * setting["weight_decay"]
-            else:
-                grad = grad + setting["weight_decay"] * parameter
+        grad = decayed_either_way(parameter, grad, setting)
         if setting["amsgrad"]:
             if "max_exp_avg_sq" not in state:
                 self._complete(state, parameter, setting.group)
@@ -89,10 +86,8 @@ class Adam(Optimizer):
 def _step_by_maximum(parameter: Tensor, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
     count, beta1, beta2 = counted(state), setting["beta1"], setting["beta2"]
     first, second, largest = state["exp_avg"], state["exp_avg_sq"], state["max_exp_avg_sq"]
-    first *= beta1
-    first += (1.0 - beta1) * grad
-    second *= beta2
-    second += (1.0 - beta2) * (grad * grad)
+    average_in(first, beta1, grad)
+    average_in(second, beta2, grad * grad)
     largest[...] = maximum(largest, second)
     spread = sqrt(largest) / held(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
     parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed, held, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros_like
@@ -60,10 +61,8 @@ class Adamax(Optimizer):
         """One step for one parameter."""
         beta1, beta2 = setting["beta1"], setting["beta2"]
         count = counted(state)
-        if not setting.is_zero("weight_decay"):
-            grad = grad + setting["weight_decay"] * parameter
+        grad = decayed(parameter, grad, setting)
         moment, norm = state["exp_avg"], state["exp_inf"]
-        moment *= beta1
-        moment += (1.0 - beta1) * grad
+        average_in(moment, beta1, grad)
         norm[...] = maximum(beta2 * norm, abs(grad) + setting["eps"])
         parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (moment / norm)

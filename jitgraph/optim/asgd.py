@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import counted, decayed, held, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros, zeros_like
@@ -67,8 +68,7 @@ class ASGD(Optimizer):
         eta, weight, average = state["eta"], state["mu"], state["ax"]
         now = where(state["step"] == 0, zeros_like(eta) + lr, eta)  # the rate may change until the first step
         count = counted(state)
-        if not setting.is_zero("weight_decay"):
-            grad = grad + setting["weight_decay"] * parameter
+        grad = decayed(parameter, grad, setting)
         parameter *= held(1.0 - lambd * now.astype(count.dtype), parameter)
         parameter -= held(now, parameter) * grad
         moved = average + (parameter - average) * held(weight, parameter)

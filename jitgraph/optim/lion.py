@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
+from jitgraph.optim.formulas import average_in, shrink
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -54,9 +55,7 @@ class Lion(Optimizer):
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
         lr, beta1, beta2 = (setting[name] for name in ("lr", "beta1", "beta2"))
-        if not setting.is_zero("weight_decay"):
-            parameter *= 1.0 - lr * setting["weight_decay"]
+        shrink(parameter, lr, setting)
         moment = state["exp_avg"]
         parameter -= lr * sign(beta1 * moment + (1.0 - beta1) * grad)
-        moment *= beta2
-        moment += (1.0 - beta2) * grad
+        average_in(moment, beta2, grad)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed_either_way, held, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros_like
@@ -70,19 +71,13 @@ class NAdam(Optimizer):
         """One step for one parameter."""
         lr, beta1, beta2, decay = (setting[name] for name in ("lr", "beta1", "beta2", "momentum_decay"))
         count = counted(state)
-        if not setting.is_zero("weight_decay"):
-            if setting["decoupled_weight_decay"]:
-                parameter *= 1.0 - lr * setting["weight_decay"]
-            else:
-                grad = grad + setting["weight_decay"] * parameter
+        grad = decayed_either_way(parameter, grad, setting)
         first, second, product = state["exp_avg"], state["exp_avg_sq"], state["mu_product"]
         momentum = beta1 * (1.0 - 0.5 * 0.96 ** (count * decay))
         ahead = beta1 * (1.0 - 0.5 * 0.96 ** ((count + 1.0) * decay))
         product *= held(momentum, product)
-        first *= beta1
-        first += (1.0 - beta1) * grad
-        second *= beta2
-        second += (1.0 - beta2) * (grad * grad)
+        average_in(first, beta1, grad)
+        average_in(second, beta2, grad * grad)
         spread = sqrt(second / held(1.0 - beta2**count, parameter)) + setting["eps"]
         now = product.astype(count.dtype)
         by_gradient = lr * (1.0 - momentum) / (1.0 - now)

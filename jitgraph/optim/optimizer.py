@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jitgraph import dtypes
 from jitgraph.autograd import enable_grad, no_grad
 from jitgraph.eager import placement
 from jitgraph.eager.handle import COMPUTED
@@ -21,7 +20,7 @@ from jitgraph.ir import context
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.settings import Setting, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import asarray, zeros, zeros_like
+from jitgraph.tensor.functions.creation import asarray, zeros_like
 
 
 class Optimizer:
@@ -163,19 +162,17 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
         """Call ``hook(optimizer, args, kwargs)`` before each step; returns a function that takes the hook away."""
-        self._pre_hooks = (*self._pre_hooks, hook)
-
-        def remove() -> None:
-            self._pre_hooks = tuple(h for h in self._pre_hooks if h is not hook)
-
-        return remove
+        return self._registered("_pre_hooks", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
         """Call ``hook(optimizer, args, kwargs)`` after each step; returns a function that takes the hook away."""
-        self._post_hooks = (*self._post_hooks, hook)
+        return self._registered("_post_hooks", hook)
+
+    def _registered(self, place: str, hook: Callable[..., Any]) -> Callable[[], None]:
+        setattr(self, place, (*getattr(self, place), hook))
 
         def remove() -> None:
-            self._post_hooks = tuple(h for h in self._post_hooks if h is not hook)
+            setattr(self, place, tuple(h for h in getattr(self, place) if h is not hook))
 
         return remove
 
@@ -260,24 +257,6 @@ class Optimizer:
                 raise JitgraphError(f"the saved {name} of parameter {number} has {shapes}")
             found.append((tensor, lifting.cast(value, tensor.dtype)))
         return found
-
-
-def zero_count(parameter: Tensor) -> Tensor:
-    """A count of steps: a 0-d float32, or float64 for float64 parameters, beside the parameter."""
-    dtype = dtypes.float64 if parameter.dtype == dtypes.float64 else dtypes.float32
-    return zeros((), dtype=dtype, device=parameter.device)
-
-
-def counted(state: Mapping[str, Any]) -> Tensor:
-    """Count a step; the number of it as a 0-d float64, as ``1 - beta ** step`` would cancel in float32."""
-    step = state["step"]
-    step += 1
-    return step.astype(dtypes.float64)  # type: ignore[no-any-return]
-
-
-def held(number: Any, parameter: Tensor) -> Any:
-    """A number that an update reckoned in float64, in the parameter's dtype."""
-    return number.astype(parameter.dtype) if isinstance(number, Tensor) else number
 
 
 def _follow(parameter: Tensor, state: Mapping[str, Any]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, counted, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed_either_way, held, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros_like
@@ -62,16 +63,10 @@ class RAdam(Optimizer):
         """One step for one parameter."""
         lr, beta1, beta2 = (setting[name] for name in ("lr", "beta1", "beta2"))
         count = counted(state)
-        if not setting.is_zero("weight_decay"):
-            if setting["decoupled_weight_decay"]:
-                parameter *= 1.0 - lr * setting["weight_decay"]
-            else:
-                grad = grad + setting["weight_decay"] * parameter
+        grad = decayed_either_way(parameter, grad, setting)
         first, second = state["exp_avg"], state["exp_avg_sq"]
-        first *= beta1
-        first += (1.0 - beta1) * grad
-        second *= beta2
-        second += (1.0 - beta2) * (grad * grad)
+        average_in(first, beta1, grad)
+        average_in(second, beta2, grad * grad)
         bias2 = 1.0 - beta2**count
         longest = 2.0 / (1.0 - beta2) - 1.0
         length = longest - 2.0 * count * beta2**count / bias2

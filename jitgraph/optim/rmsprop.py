@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, zero_count
+from jitgraph.optim.formulas import average_in, decayed, zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros_like
@@ -63,21 +64,18 @@ class RMSprop(Optimizer):
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
-        if not setting.is_zero("weight_decay"):
-            grad = grad + setting["weight_decay"] * parameter
+        grad = decayed(parameter, grad, setting)
         if (setting["centered"] and "grad_avg" not in state) or (
             "momentum_buffer" not in state and not setting.is_zero("momentum")
         ):
             self._complete(state, parameter, setting.group)
         alpha, square, step = setting["alpha"], state["square_avg"], state["step"]
         step += 1
-        square *= alpha
-        square += (1.0 - alpha) * (grad * grad)
+        average_in(square, alpha, grad * grad)
         variance = square
         if "grad_avg" in state:
             average = state["grad_avg"]
-            average *= alpha
-            average += (1.0 - alpha) * grad
+            average_in(average, alpha, grad)
             variance = square - average * average
         move = grad / (sqrt(variance) + setting["eps"])
         if "momentum_buffer" in state:

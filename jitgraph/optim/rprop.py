@@ -7,7 +7,8 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.optimizer import Optimizer, zero_count
+from jitgraph.optim.formulas import zero_count
+from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones_like, zeros_like

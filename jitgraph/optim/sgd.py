@@ -7,6 +7,7 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Parameter
+from jitgraph.optim.formulas import decayed
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -66,8 +67,7 @@ class SGD(Optimizer):
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter."""
-        if not setting.is_zero("weight_decay"):
-            grad = grad + setting["weight_decay"] * parameter
+        grad = decayed(parameter, grad, setting)
         if not state and not setting.is_zero("momentum"):
             self._complete(state, parameter, setting.group)
         if state:

@@ -9,6 +9,7 @@ from typing import Any
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional, init
 from jitgraph.nn.functional.arguments import repeated
+from jitgraph.nn.functional.windows import padding_by_word
 from jitgraph.nn.layers import uniform_bias
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
@@ -48,8 +49,9 @@ class _Conv(Module):
         self.stride, self.dilation = (
             repeated(name, what, size, self.spatial) for what, size in (("stride", stride), ("dilation", dilation))
         )
-        words = isinstance(padding, str)
-        self.padding: Any = padding if words else repeated(name, "padding", padding, self.spatial)
+        if isinstance(padding, str):
+            padding_by_word(name, padding, self.dilation, self.kernel_size)  # an unknown word is refused here
+        self.padding: Any = padding if isinstance(padding, str) else repeated(name, "padding", padding, self.spatial)
         self.groups, self.padding_mode = groups, padding_mode
         self.weight = Parameter(zeros((out_channels, in_channels // groups, *self.kernel_size)))
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -65,13 +67,10 @@ class _Conv(Module):
 
     def _pads(self) -> list[int]:
         """(before, after) of the last axis, then of the one before."""
-        spans = [step * (size - 1) for step, size in zip(self.dilation, self.kernel_size, strict=True)]
-        if self.padding == "same":
-            sides = [(span // 2, span - span // 2) for span in spans]
-        elif self.padding == "valid":
-            sides = [(0, 0)] * self.spatial
+        if isinstance(self.padding, str):
+            sides = padding_by_word(type(self).__name__, self.padding, self.dilation, self.kernel_size)
         else:
-            sides = [(size, size) for size in self.padding]
+            sides = tuple((size, size) for size in self.padding)
         return [size for side in reversed(sides) for size in side]
 
     def extra_repr(self) -> str:

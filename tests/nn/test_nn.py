@@ -308,6 +308,12 @@ ones = jg.ones
             jg.JitgraphError,
             "stride 1",
         ),
+        (lambda: nn.Conv1d(3, 4, 3, padding="sam"), jg.JitgraphError, "Conv1d: padding='sam' is neither 'same' nor"),
+        (
+            lambda: F.conv1d(ones((1, 1, 4)), ones((1, 1, 2)), padding="full"),
+            jg.JitgraphError,
+            "conv1d: padding='full' is neither 'same' nor",
+        ),
         (lambda: nn.BatchNorm2d(3)(ones((2, 4, 5, 5))), jg.ShapeError, r"BatchNorm2d\(3\) takes x \[N, 3, \*, \*\]"),
         (lambda: nn.BatchNorm1d(3)(ones((1, 3))), jg.ShapeError, "more than one value per channel"),
         (lambda: nn.LayerNorm(4)(ones((2, 3))), jg.ShapeError, r"normalized_shape=\(4,\) takes x\[\.\.\., 4\]"),

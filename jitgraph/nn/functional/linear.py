@@ -10,6 +10,7 @@ from jitgraph.eager.launch import Direct
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import floats, floats_alike, repeated
+from jitgraph.nn.functional.windows import padding_by_word, require_channels, single
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.direct_calls import direct_call
@@ -94,37 +95,26 @@ def _convolution(
     groups: int,
 ) -> Tensor:
     x, w, b = floats(input, weight, bias)
-    letters = ("L", "H, W", "D, H, W")[spatial - 1]
     if len(w.shape) != spatial + 2:
         raise ShapeError(f"{name} takes a weight [out, in / groups, *kernel] of {spatial + 2} axes, not {w.type}")
     alone = len(x.shape) == spatial + 1  # one image without a batch
     if alone:
         x = ops.reshape(x, shape=(1, *x.shape))
-    channels = w.shape[1] * groups
-    if len(x.shape) != spatial + 2 or not context.constraints().same(x.shape[1], channels):
-        raise ShapeError(
-            f"{name} with in_channels={channels} takes x[N, {channels}, {letters}], not {lifting.value_of(input).type}",
-            hint="channels stand on axis 1; x[:, None] adds an axis for a single one",
-        )
-    if b is not None and b.shape != w.shape[:1]:
-        raise ShapeError(f"{name} with out_channels={w.shape[0]} takes a bias [{w.shape[0]}], not {b.type}")
+    require_channels(name, input, x, w.shape[1] * groups, b, w.shape[0], spatial)
     strides = repeated(name, "stride", stride, spatial)
     steps = repeated(name, "dilation", dilation, spatial)
     pads = _padding(name, padding, strides, steps, w.shape[2:])
     operands = (x, w) if b is None else (x, w, b)
     result = ops.conv_nd(*operands, strides=strides, padding=pads, dilation=steps, groups=groups)
-    return wrap(ops.reshape(result, shape=result.shape[1:]) if alone else result)
+    return single(wrap(result), alone)
 
 
 def _padding(name: str, padding: Any, strides: Any, dilation: Any, kernel: Any) -> tuple[tuple[int, int], ...]:
-    """(before, after) for each spatial axis; "same" keeps the size and puts an odd element after, as in PyTorch."""
-    if padding == "valid":
-        return ((0, 0),) * len(kernel)
-    if padding == "same":
-        if any(step != 1 for step in strides):
-            raise JitgraphError(f"{name}: padding='same' needs stride 1, not {strides}")
-        spans = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
-        return tuple((span // 2, span - span // 2) for span in spans)
+    """(before, after) for each spatial axis, from a word, a number or a number for each."""
+    if padding == "same" and any(step != 1 for step in strides):
+        raise JitgraphError(f"{name}: padding='same' needs stride 1, not {strides}")
+    if isinstance(padding, str):
+        return padding_by_word(name, padding, dilation, kernel)
     return tuple((size, size) for size in repeated(name, "padding", padding, len(kernel)))
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.nn.functional.windows import LETTERS
+from jitgraph.nn.functional.windows import require_channels, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.lifting import TensorLike
 
@@ -38,13 +37,7 @@ def _transposed(
     channels, each = w.shape[0], w.shape[1]
     if groups < 1 or channels % groups:
         raise JitgraphError(f"{name}: groups={groups} does not divide in_channels={channels}")
-    if len(x.shape) != spatial + 2 or not context.constraints().same(x.shape[1], channels):
-        letters = LETTERS[spatial - 1]
-        raise ShapeError(
-            f"{name} with in_channels={channels} takes x[N, {channels}, {letters}], not {lifting.value_of(input).type}"
-        )
-    if b is not None and tuple(b.shape) != (each * groups,):
-        raise ShapeError(f"{name} with out_channels={each * groups} takes a bias [{each * groups}], not {b.type}")
+    require_channels(name, input, x, channels, b, each * groups, spatial)
     steps = repeated(name, "stride", stride, spatial)
     pads = repeated(name, "padding", padding, spatial)
     gaps = repeated(name, "dilation", dilation, spatial)
@@ -57,7 +50,7 @@ def _transposed(
     spans = [gap * (size - 1) for gap, size in zip(gaps, w.shape[2:], strict=True)]
     low = [span - pad for span, pad in zip(spans, pads, strict=True)]
     high = [first + extra for first, extra in zip(low, more, strict=True)]
-    spread = ops.pad(x, zero, low=_both(low, 0), high=_both(high, 0), interior=(0, 0, *(step - 1 for step in steps)))
+    spread = ops.pad(x, zero, low=_added(low), high=_added(high), interior=(0, 0, *(step - 1 for step in steps)))
     spread = _cut(spread, low, high)
     parted = ops.reshape(w, shape=(groups, channels // groups, *w.shape[1:]))
     swapped = ops.transpose(parted, permutation=(0, 2, 1, *range(3, 3 + spatial)))
@@ -65,11 +58,12 @@ def _transposed(
     flipped = ops.flip(whole, axes=tuple(range(2, 2 + spatial)))
     operands = (spread, flipped) if b is None else (spread, flipped, b)
     result = ops.conv_nd(*operands, strides=(1,) * spatial, padding=((0, 0),) * spatial, dilation=gaps, groups=groups)
-    return wrap(ops.reshape(result, shape=result.shape[1:]) if alone else result)
+    return single(wrap(result), alone)
 
 
-def _both(sizes: list[int], least: int) -> tuple[int, ...]:
-    return (0, 0, *(max(least, size) for size in sizes))
+def _added(sizes: list[int]) -> tuple[int, ...]:
+    """The padding of all axes, without what negative sizes take away."""
+    return (0, 0, *(max(0, size) for size in sizes))
 
 
 def _cut(x: Any, low: list[int], high: list[int]) -> Any:

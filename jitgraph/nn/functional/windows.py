@@ -12,7 +12,8 @@ from itertools import product
 from typing import Any
 
 from jitgraph import ops
-from jitgraph.errors import ShapeError
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -102,6 +103,18 @@ def padded(x: Any, fill: float, low: Sizes, high: Sizes) -> Any:
     return ops.pad(x, filler, low=(*lead, *low), high=(*lead, *high), interior=(0,) * len(x.shape))
 
 
+def padding_by_word(
+    name: str, word: str, dilation: Sequence[int], kernel: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """(before, after) for each spatial axis: "same" keeps the size and puts an odd element after, as in PyTorch."""
+    if word == "valid":
+        return ((0, 0),) * len(kernel)
+    if word == "same":
+        spans = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
+        return tuple((span // 2, span - span // 2) for span in spans)
+    raise JitgraphError(f"{name}: padding={word!r} is neither 'same' nor 'valid', nor a number for each axis")
+
+
 def windows_of(
     name: str, spatial: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Windows:
@@ -123,6 +136,18 @@ def batched(name: str, spatial: int, input: TensorLike) -> tuple[Any, bool]:
         raise ShapeError(f"{name} takes x[N, C, {LETTERS[spatial - 1]}], not {x.type}")
     alone = len(x.shape) == spatial + 1
     return (ops.reshape(x, shape=(1, *x.shape)) if alone else x), alone
+
+
+def require_channels(name: str, given: TensorLike, x: Any, channels: Any, bias: Any, out: Any, spatial: int) -> None:
+    """ShapeError unless x, ``given`` by the user, has the channels that a weight takes, and the bias those it gives."""
+    if len(x.shape) != spatial + 2 or not context.constraints().same(x.shape[1], channels):
+        takes = f"x[N, {channels}, {LETTERS[spatial - 1]}]"
+        raise ShapeError(
+            f"{name} with in_channels={channels} takes {takes}, not {lifting.value_of(given).type}",
+            hint="channels stand on axis 1; x[:, None] adds an axis for a single one",
+        )
+    if bias is not None and tuple(bias.shape) != (out,):
+        raise ShapeError(f"{name} with out_channels={out} takes a bias [{out}], not {bias.type}")
 
 
 def single(result: Tensor, alone: bool) -> Tensor:

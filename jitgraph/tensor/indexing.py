@@ -62,11 +62,13 @@ class _Plan:
 
 
 def of_eager(x: Any, index: Any) -> Any:
-    """``x[index]`` for ints, slices, ``...`` and None outside of traces; None where the general way has to be taken."""
+    """``x[index]`` outside of traces; None where the general way has to be taken."""
     cut = direct.items_of(index)
     for item in cut:
         if item is not Ellipsis and item.__class__ is not int and item.__class__ is not slice and item is not None:
-            return None
+            from jitgraph.tensor import direct_indexing  # here, as not every program picks elements
+
+            return direct_indexing.get(x, index)
     found = direct.view(x, lambda array: array[cut])
     if found is not None or x._value.__class__ is not EagerValue or context.current().trace is not None:
         return found
@@ -128,6 +130,11 @@ def _put(value: Any, index: Any, new: TensorLike) -> Any:
     if context.current().trace is not None and _depends_on_values(index):
         return imports.module("jitgraph.tensor.traced_indexing").put(value, index, new)
     filler = lifting.cast(lifting.value_of(new, value.dtype), value.dtype)
+    from jitgraph.tensor import direct_indexing  # here, as not every program writes elements
+
+    made = direct_indexing.put(value, index, filler)
+    if made is not None:
+        return made
     if is_mask(index) and not filler.shape:
         mask = lifting.value_of(index)
         if mask.shape == value.shape:

@@ -12,14 +12,23 @@ from typing import Any, Final
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder, decomposition
 from jitgraph.ir.graph import Attrs, Value
-from jitgraph.ir.op import Op, Trait
+from jitgraph.ir.op import Op, OpenShape, Trait
 from jitgraph.ir.types import Type
 
 _BASES: Final[dict[Op, Op]] = {}
 
 
-def compound(base: Op, what: str, body: Callable[..., Any], traits: Iterable[Trait] = ()) -> Op:
-    """``body(*values, **attrs)`` over Op calls as one op. ``what`` and ``base``, an op of the table, name its code."""
+def compound(
+    base: Op,
+    what: str,
+    body: Callable[..., Any],
+    traits: Iterable[Trait] = (),
+    open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None,
+) -> Op:
+    """``body(*values, **attrs)`` over Op calls as one op. ``what`` and ``base``, an op of the table, name its code.
+
+    ``open_shapes`` is as that of an op.
+    """
 
     def infer(*types: Type, **attrs: Any) -> tuple[Type, ...]:
         return tuple([value.type for value in decomposition(made, types, attrs, context.constraints()).outputs])
@@ -30,6 +39,7 @@ def compound(base: Op, what: str, body: Callable[..., Any], traits: Iterable[Tra
         infer=infer,
         decompose=body,
         traits=frozenset({"compound", *traits}),
+        open_shapes=open_shapes,
     )
     _BASES[made] = base
     return made

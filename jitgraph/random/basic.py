@@ -7,6 +7,7 @@ from typing import Any
 from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
+from jitgraph.random.draws import numbers, words
 from jitgraph.random.generator import Generator, current, next_key
 from jitgraph.random.parameters import at, drawn, kind_of, moved, place_of
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
@@ -63,7 +64,7 @@ def normal(
     _refuse_shape("normal", mean, std)
     sizes, kind = shape_of(shape), kind_of(dtype)
     key = at(device, next_key(sizes, kind, normal=True, generator=generator))
-    return moved(wrap(ops.normal(key, shape=sizes, dtype=kind)), mean, std)
+    return moved(wrap(numbers(ops.normal, key, sizes, kind)), mean, std)
 
 
 def randint(
@@ -82,7 +83,7 @@ def randint(
     sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
     for bound in (low, high - 1):
         scalars.require_representable(bound, kind)
-    bits = ops.random_bits(at(device, current(generator).key(dims.product(sizes))), shape=sizes)
+    bits = words(at(device, current(generator).key(dims.product(sizes))), sizes)
     wide = wrap(lifting.cast(bits, dtypes.uint64))
     scaled = (wide * (high - low)) >> 32  # Lemire 2019, without the rejection: biased by less than span / 2**32
     return (scaled.astype(dtypes.int64) + low).astype(kind)  # type: ignore[no-any-return]
@@ -107,5 +108,4 @@ def permutation(n: Any, *, generator: Generator | None = None, device: str | Non
     if isinstance(n, Tensor):
         return take(n, permutation(n.shape[0], generator=generator, device=device or place_of(n)), axis=0)
     key = at(device, current(generator).key(dims.product(shape_of(n))))
-    words = ops.random_bits(key, shape=shape_of(n))
-    return argsort(wrap(words))
+    return argsort(wrap(words(key, shape_of(n))))

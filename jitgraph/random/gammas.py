@@ -12,6 +12,7 @@ from typing import Any
 from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
 from jitgraph.ir import dims
+from jitgraph.random.draws import numbers
 from jitgraph.random.generator import Generator, step_of, stream_key
 from jitgraph.random.parameters import at, parameters_of, require
 from jitgraph.random.rejection import accepted
@@ -34,7 +35,7 @@ def _parts(name: str, concentration: Tensor, generator: Generator | None, device
     words = dims.product(shape) * (6 if dtype == dtypes.float64 else 3)
     step = wrap(at(device, step_of(words)))
     key = wrap(at(device, stream_key(generator)))
-    factor = wrap(ops.exponential(key.value, shape=shape, dtype=dtype))
+    factor = wrap(numbers(ops.exponential, key.value, shape, dtype))
     found = accepted(ops.gamma_candidate, raised, full_like(raised, -1), key + step, step)
     return found, where(small, -factor / where(usable, concentration, 1), 0)
 

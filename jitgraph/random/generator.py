@@ -6,12 +6,14 @@ is the same eager, traced, on any target. Source: Salmon et al. 2011, "Parallel 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad, streams
+from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
@@ -56,9 +58,16 @@ def step_of(words: DimLike) -> Any:
     """What is added to a key (``u64[2]``) to go past the blocks of so many words."""
     blocks = -(-words // 4)
     if isinstance(blocks, int):
+        if context.current().emitter is EAGER:
+            return _eager_step(blocks)
         return ops.constant(value=Constant(np.array([0, blocks], np.uint64)))
     size = lifting.cast(context.current().trace.size_value(blocks), dtypes.uint64)
     return ops.concat(lifting.constant(0, dtypes.uint64, (1,)), ops.reshape(size, shape=(1,)), axis=0)
+
+
+@lru_cache(maxsize=64)
+def _eager_step(blocks: int) -> EagerValue:
+    return EagerValue(np.array([0, blocks], np.uint64))
 
 
 def _state(seed: int) -> np.ndarray[Any, Any]:

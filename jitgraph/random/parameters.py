@@ -10,6 +10,7 @@ from jitgraph.errors import DTypeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
+from jitgraph.random.draws import numbers
 from jitgraph.random.generator import Generator, next_key
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.functions.creation import shape_of
@@ -39,7 +40,7 @@ def drawn(
     op: Op, shape: Sequence[DimLike], dtype: dtypes.DType, generator: Generator | None, device: str | None
 ) -> Tensor:
     """The next numbers of ``op``, an op of a key, a shape and a dtype, on this device; each element uses one number."""
-    return wrap(op(at(device, next_key(shape, dtype, generator=generator)), shape=tuple(shape), dtype=dtype))
+    return wrap(numbers(op, at(device, next_key(shape, dtype, generator=generator)), shape, dtype))
 
 
 def moved(unit: Tensor, loc: TensorLike, scale: TensorLike) -> Tensor:

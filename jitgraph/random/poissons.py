@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from jitgraph import dtypes, ops
 from jitgraph.ir import dims
+from jitgraph.random.draws import numbers
 from jitgraph.random.generator import Generator, step_of, stream_key
 from jitgraph.random.parameters import at, parameters_of, require
 from jitgraph.random.rejection import accepted
@@ -36,7 +37,7 @@ def poisson(rate: TensorLike, shape: Any = None, *, dtype: Any = None, generator
     usable = (wide >= 0) & (wide <= _MOST)
     require(usable, "poisson: every rate must lie between 0 and 2**62")
     key = wrap(at(device, stream_key(generator)))
-    unit = wrap(ops.uniform(key.value, shape=sizes, dtype=dtypes.float64))
+    unit = wrap(numbers(ops.uniform, key.value, sizes, dtypes.float64))
     begin = key + wrap(at(device, step_of(dims.product(sizes) * 2)))
     small = wide < _SMALL
     found = where(small, _searched(where(usable & small, wide, 0), unit), -1.0)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import ops
+from jitgraph import dtypes, ops
 from jitgraph.eager.value import EagerValue
 from jitgraph.ops import exact_math
+from jitgraph.random import draws
 
 # The block for counter 0 and key 0 among the known answers of Philox4x32-10 that Random123 comes with.
 ZERO_BLOCK = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
@@ -280,14 +281,14 @@ def test_categories() -> None:
     jg.random.seed(10)
     weights, n = np.array([0.1, 0.0, 0.2, 0.7], np.float32), 20_000
     logits = jg.log(jg.asarray(weights))
-    for draws in (
+    for drawn in (
         jg.random.categorical(logits, shape=(n,)),
         jg.random.multinomial(jg.asarray(weights * 3), n, True),
         jg.random.choice(4, (2, n // 2), p=weights),
     ):
-        assert draws.dtype == jg.int64
-        np.testing.assert_allclose(counted(draws, 4) / n, weights, atol=0.015)
-        assert counted(draws, 4)[1] == 0
+        assert drawn.dtype == jg.int64
+        np.testing.assert_allclose(counted(drawn, 4) / n, weights, atol=0.015)
+        assert counted(drawn, 4)[1] == 0
     columns = jg.random.categorical(jg.stack([logits, logits[::-1]], axis=1), axis=0, shape=(n, 2))
     np.testing.assert_allclose(counted(columns[:, 1], 4) / n, weights[::-1], atol=0.015)
     pairs = jg.random.multinomial(jg.broadcast_to(jg.asarray(weights), (n, 4)), 2).numpy()
@@ -416,3 +417,26 @@ def test_choice_takes_numpy_integers_as_numbers(dtype: type[np.integer]) -> None
         found.append(np.asarray(jg.random.choice(count, (20,))))
     np.testing.assert_array_equal(*found)
     assert set(found[0].tolist()) <= set(range(5))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("op", [ops.uniform, ops.normal, ops.exponential, ops.gumbel], ids=lambda op: op.name)
+def test_numbers_drawn_by_the_kernel_for_all_shapes(op: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = dtypes.canonical(dtype)
+    for shape in [(), (2,), (7, 3), (0, 4), (1, 20000)]:
+        key = EagerValue(np.array([11, 5], np.uint64))
+        expected = op(key, shape=shape, dtype=kind).array
+        for worth in (10**9, 0):  # op by op, and by the kernel
+            monkeypatch.setattr(draws, "_WORTH", worth)
+            found = draws.numbers(op, key, shape, kind)
+            assert found.record is None
+            np.testing.assert_array_equal(found.array, expected, strict=True)
+
+
+def test_words_drawn_by_the_kernel_for_all_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shape in [(), (2,), (5, 3), (0,), (20001,)]:
+        key = EagerValue(np.array([2**63 + 5, 2**64 - 3], np.uint64))
+        expected = ops.random_bits(key, shape=shape).array
+        for worth in (10**9, 0):
+            monkeypatch.setattr(draws, "_WORTH", worth)
+            np.testing.assert_array_equal(draws.words(key, shape).array, expected, strict=True)

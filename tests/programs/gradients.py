@@ -31,6 +31,7 @@ from jitgraph.passes.autodiff import backward
 
 SIZE = 5  # elements of the one input
 MOST = 200  # elements of an operand: what is larger tells no more about a gradient
+FAR = 4.0  # of operands: what grows like exp(x) is too steep for differences beyond, once a sine has it
 
 
 @cache
@@ -55,7 +56,7 @@ def _range(name: str, operand: int) -> tuple[float, float]:
     """The middle and half the width of where the samples of an op have this operand."""
     found = [s.inputs[operand] for s in smooth_samples(name) if len(s.inputs) > operand]
     given = np.concatenate([np.ravel(x) for x in found if getattr(x, "dtype", None) == float64])
-    low, high = float(given.min()), float(given.max())
+    low, high = max(float(given.min()), -FAR), min(float(given.max()), FAR)
     return (low + high) / 2, max((high - low) / 2, 0.05 * max(1.0, abs(low))) * 0.95
 
 

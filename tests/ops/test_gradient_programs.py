@@ -92,6 +92,10 @@ def test_program(seed: int) -> None:
         note(name, "programs")
 
 
+def test_a_program_with_a_fused_group() -> None:
+    test_program(next(seed for seed in range(1000) if "fused" in Program(seed).names))
+
+
 def test_every_differentiable_op_is_in_a_program() -> None:
     counts = Counter(name for seed in range(max(COUNT, 100)) for name in Program(seed).names)
     print(*(f"{counts[name]:5} {name}" for name in DIFFERENTIABLE), sep="\n")

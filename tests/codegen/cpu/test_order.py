@@ -91,7 +91,7 @@ def test_rows_of_named_width(short: str, slots: int, chain: int) -> None:
     text = order_samples.order_sample(order_samples.SHORT_ROWS, short, slots, chain, width="k")
     text = text.replace("sizes(n)", "sizes(k, n)")
     for k in (0, 1, 7, 8, 10, 16, 17, 32, 33, 63, 64, 65, 200):
-        for n in (0, 1, 7, 33, 257) if k <= 33 else (9,):
+        for n in (0, 1, 7, 33, 257) if k <= 33 else (9, 33):
             x, w = rows(short, n, k), rows(short, 1, n)[0]
             x[:, :: max(1, k // 2)] = -0.0
             each = np.array(

@@ -73,9 +73,10 @@ def test_a_small_job_after_a_pause_wakes_nobody(made: list[Launches], chunks: in
 
     def alone() -> bool:
         time.sleep(PAUSE)
-        launches.state.wake_cost = 1 << 18
+        until(lambda: launches.state.sleepers == 1)
+        launches.state.wake_cost = 1 << 17  # less than what is noted of a wake that took long
         launches(1, chunks, 0, 0)
-        return launches.state.wake_cost == 1 << 18  # a wake changes it
+        return launches.state.wake_cost == 1 << 17  # a wake changes it
 
     until(alone, 5.0)  # not at once: a thread that loses its processor in the first chunk finds it long
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from jitgraph import ops
@@ -51,7 +52,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
         raise JitgraphError("einsum takes one operand or more")
     dtype = lifting.common_dtype(*operands)
     values = lifting.together(*[lifting.cast(lifting.value_of(x, dtype), dtype) for x in operands])
-    inputs, output = _parsed(subscripts, [len(value.shape) for value in values])
+    inputs, output = _parsed(subscripts, tuple([len(value.shape) for value in values]))
     sizes = _sizes(subscripts, inputs, [value.shape for value in values])
     for label in output:
         if label not in sizes:
@@ -65,7 +66,8 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     return wrap(_arranged(terms[0], output, sizes))
 
 
-def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
+@lru_cache(maxsize=256)
+def _parsed(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[Labels, ...], Labels]:
     """The labels of each operand and of the result; axes of ``...`` are labelled by their place from the right."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -93,7 +95,7 @@ def _parsed(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels
         head, dots, tail = part.partition("...")
         return (*head, *(f"...{place}" for place in reversed(range(count if dots else 0))), *tail)
 
-    inputs = [labels(part, rank - len(part.replace("...", ""))) for part, rank in zip(parts, ranks, strict=True)]
+    inputs = tuple([labels(part, rank - len(part.replace("...", ""))) for part, rank in zip(parts, ranks, strict=True)])
     if arrow:
         output = labels(right, wide)
         if len(set(output)) != len(output):

@@ -104,11 +104,29 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
     require_representable(scalar, dtype)
     if isinstance(scalar, complex):
         return broadcast_to(ops.constant(value=Constant(np.asarray(scalar, dtype))), tuple(shape))
-    if dtypes.is_integer(dtype):
-        return ops.full(shape=tuple(shape), value=int(scalar), dtype=dtype)
-    if dtypes.is_bool(dtype):
-        return ops.full(shape=tuple(shape), value=bool(scalar), dtype=dtype)
-    return ops.full(shape=tuple(shape), value=float(scalar), dtype=dtype)
+    value = int(scalar) if dtypes.is_integer(dtype) else bool(scalar) if dtypes.is_bool(dtype) else float(scalar)
+    if context.current().emitter is EAGER and all(size.__class__ is int for size in shape):
+        try:
+            return EagerValue(_filled(tuple(shape), value, dtype))  # type: ignore[arg-type]  # sizes are ints
+        except (ValueError, MemoryError):  # more than there can be, of which the op says whose line it is
+            pass
+    return ops.full(shape=tuple(shape), value=value, dtype=dtype)
+
+
+def _filled(shape: tuple[int, ...], value: float, dtype: DType) -> np.ndarray[Any, Any]:
+    """An array of its own of one value; zeros are memory that nobody has touched, which costs least."""
+    if value == 0 and math.copysign(1.0, value) > 0:
+        return np.zeros(shape, dtype)
+    array = np.empty(shape, dtype)
+    array.fill(_element(value, value.__class__.__name__, dtype))
+    return array
+
+
+@functools.lru_cache(maxsize=512)
+def _element(value: float, kind: str, dtype: DType) -> Any:
+    """``value`` rounded to ``dtype``; the kind keeps apart what compares equal."""
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(dtype)[()]
 
 
 def places(shape: Sequence[DimLike], axis: int, beside: Any) -> Any:

@@ -23,6 +23,7 @@ from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, settled, wrap
 
+_LARGE: Final = 2**62  # numbers that NumPy need not take for int64
 _ON_CPU: Final = (np.ndarray, list, tuple)
 
 
@@ -303,6 +304,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
         for end in (start, start + (count - 1) * step):
             scalars.require_representable(end, target)
     wide = dtypes.int64 if whole else dtypes.float64
+    if trace is None and place == CPU and not (whole and builtins.max(abs(start), abs(step)) > _LARGE):
+        made = np.arange(count, dtype=wide) * step + start
+        return wrap(EagerValue(made if target == wide else _cast(made, target)))
     steps = wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
     return _placed((steps * step + start).astype(target), place)
 

@@ -58,10 +58,11 @@ def _of_matrices(left: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _as_dot(a: Any, b: Any) -> Direct | None:
-    """The op of a product with a matrix on the right, of which its kernel's shapes may be asked."""
+    """The op of a product with a matrix, or of a vector with one, of which its kernel's shapes may be asked."""
     if not (isinstance(a, EagerValue) and isinstance(b, EagerValue)):
         return None
-    known = a.shape and len(b.shape) == 2 and a.shape[-1] == b.shape[0] and a.dtype is b.dtype and a.dtype.kind != "c"
+    on_the_right = len(b.shape) == 2 or (len(b.shape) == 1 and len(a.shape) <= 2)
+    known = a.shape and on_the_right and a.shape[-1] == b.shape[0] and a.dtype is b.dtype and a.dtype.kind != "c"
     return Direct(ops.dot, _of_matrices(a.shape)) if known else None
 
 

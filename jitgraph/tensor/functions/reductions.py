@@ -250,7 +250,7 @@ def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> 
 @method
 def argmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index (int64) of the first largest element, of the first NaN where there is one; of the flat tensor for None."""
-    if keepdims is False and axis.__class__ is int:
+    if keepdims is False and (axis is None or axis.__class__ is int):
         return _places_of_maxima[axis](x)  # type: ignore[no-any-return]
     return _arg(ops.argmax, x, axis, keepdims, "argmax")
 
@@ -258,19 +258,30 @@ def argmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) ->
 @method
 def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index (int64) of the first smallest element, of the first NaN where there is one; of the flat tensor for None."""
-    if keepdims is False and axis.__class__ is int:
+    if keepdims is False and (axis is None or axis.__class__ is int):
         return _places_of_minima[axis](x)  # type: ignore[no-any-return]
     return _arg(ops.argmin, x, axis, keepdims, "argmin")
 
 
-def _places(name: str) -> DirectCalls:
-    """``argmax`` or ``argmin`` along one axis."""
+@cache
+def _of_all(op: Op) -> Op:
+    """``argmax`` or ``argmin`` of the flat tensor."""
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
 
-    def make(axis: int) -> NativeFunction:
+    return compound(op, "of_all", lambda x: op(ops.reshape(x, shape=(x.type.size,)), axis=0), ["nondifferentiable"])
+
+
+def _places(name: str) -> DirectCalls:
+    """``argmax`` or ``argmin`` along one axis, or of all elements."""
+
+    def make(axis: int | None) -> NativeFunction:
         def lower(value: EagerValue) -> Direct | None:
-            rank = len(value.shape)
-            known = dtypes.is_float(value.dtype) and -rank <= axis < rank
-            return Direct(getattr(ops, name), {"axis": axis % rank}) if known else None
+            rank, op = len(value.shape), getattr(ops, name)
+            if not dtypes.is_float(value.dtype) or 0 in value.shape:
+                return None
+            if axis is None:
+                return Direct(_of_all(op), {})
+            return Direct(op, {"axis": axis % rank}) if -rank <= axis < rank else None
 
         return direct_call(lambda x: _arg(getattr(ops, name), x, axis, False, name), 1, lower)
 

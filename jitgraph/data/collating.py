@@ -28,7 +28,7 @@ def collate(items: Sequence[Any]) -> Any:
         if any(len(item) != len(first) for item in items):
             raise JitgraphError(f"collate: items of {sorted({len(item) for item in items})} members in one batch")
         members = [collate(list(each)) for each in zip(*items, strict=True)]
-        return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
+        return _of_kind(first, members)
     if isinstance(first, str | bytes):
         return list(items)
     if is_scalar(first):
@@ -39,6 +39,11 @@ def collate(items: Sequence[Any]) -> Any:
 
 
 default_collate = collate
+
+
+def _of_kind(like: Any, members: list[Any]) -> Any:
+    """A tuple, named or not, or a list, as ``like`` is one."""
+    return type(like)(*members) if hasattr(like, "_fields") else type(like)(members)
 
 
 def _array(item: Any) -> Any:
@@ -54,6 +59,6 @@ def default_convert(data: Any) -> Any:
         return {key: default_convert(value) for key, value in data.items()}
     if isinstance(data, tuple | list):
         members = [default_convert(value) for value in data]
-        return type(data)(*members) if hasattr(data, "_fields") else type(data)(members)
+        return _of_kind(data, members)
     plain = _array(data)
     return asarray(plain) if isinstance(plain, np.ndarray | np.generic) else data

@@ -118,8 +118,10 @@ class DataLoader:
         self.drop_last = drop_last
         self.sampler: Any = sampler
         if sampler is None and not iterable:
-            kind: Any = RandomSampler if shuffle else SequentialSampler
-            self.sampler = RandomSampler(dataset, generator=self.generator) if shuffle else kind(dataset)
+            if shuffle:
+                self.sampler = RandomSampler(dataset, generator=self.generator)
+            else:
+                self.sampler = SequentialSampler(dataset)
         self.batch_sampler: Any = batch_sampler
         if batch_sampler is None and batch_size is not None and not iterable:
             self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
@@ -183,5 +185,6 @@ class DataLoader:
 
     def _started(self, fetch: Fetch) -> Workers:
         given = self.multiprocessing_context
-        context = multiprocessing.get_context(given or "fork") if given is None or isinstance(given, str) else given
+        given = "fork" if given is None else given
+        context = multiprocessing.get_context(given) if isinstance(given, str) else given
         return Workers(self.num_workers, fetch, self.dataset, self.worker_init_fn, context, self.timeout)

@@ -44,12 +44,7 @@ def shape_of(shape: Any) -> tuple[DimLike, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     trace = context.current().trace
     sizes = tuple(
-        trace.to_dim(size)
-        if trace is not None and scalars.is_varying(size)
-        else size
-        if isinstance(size, Dim)
-        else _index(size)
-        for size in given
+        [trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _size(size) for size in given]
     )
     for size in sizes:
         if isinstance(size, int) and size < 0:
@@ -57,7 +52,9 @@ def shape_of(shape: Any) -> tuple[DimLike, ...]:
     return sizes
 
 
-def _index(size: Any) -> int:
+def _size(size: Any) -> DimLike:
+    if isinstance(size, Dim):
+        return size
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise ShapeError(f"a size must be an integer, not {size!r}")
     return int(size.__index__())

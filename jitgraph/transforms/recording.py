@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import tree
-from jitgraph.eager import replay
+from jitgraph.autograd.streams import is_state
+from jitgraph.eager import placement, replay
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph, Value
@@ -19,6 +20,7 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.region import Region, operands_of
+from jitgraph.tracing.record.placing import GENERATOR
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.record.values import TracedValue
@@ -75,15 +77,17 @@ def at_once(name: str, function: Callable[[], Any]) -> Any:
     made = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
     for state in written:
         with context.using(grad_enabled=False):
-            state.handle._rebind(next(rest))
+            value = next(rest)  # that of a generator stays on the CPU, also where a GPU computes
+            state.handle._rebind(placement.moved(value, CPU) if is_state(state.handle) else value)
     return structure.unflatten(made)
 
 
 def run(graph: Graph, root: AtOnce) -> list[Any]:
     """The outputs of what a trace recorded outside of traces, op by op on the tape."""
     operands = root.operands()
-    device = root.place
-    with context.using(device=device) if device != CPU else context.using():
+    if placement.is_on_device(operands):
+        placement.common_device(root.name, [value for value in operands if value.type != GENERATOR])
+    with placement.on(root.place):
         return replay.run(expand_grads(graph), operands)
 
 

@@ -36,18 +36,8 @@ OPTIONAL = (None,) * 4  # the settings of the optimiser
 
 
 @pytest.fixture(scope="module")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Stub:
-    return Stub(tmp_path_factory.mktemp("stub"))
-
-
-@pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, stub: Stub) -> Library:
     return Library(tmp_path_factory.mktemp("library"), f'-DJG_CUDA_LIBRARY="{stub.path}"', "-O0")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.jg"
 
 
 @pytest.fixture

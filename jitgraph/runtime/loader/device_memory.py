@@ -76,7 +76,7 @@ class DevicePool:
         with self._lock:
             if self._unsettled:
                 self._settle()
-            for free in self._free.values():
+            for free in list(self._free.values()):  # freeing may run finalisers, which give blocks back
                 while free:
                     address = free.pop()
                     self._blocks.remove(address)

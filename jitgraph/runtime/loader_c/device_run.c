@@ -175,8 +175,9 @@ static bool run_there(jg_model *model, Entry *entry, const jg_tensor *outputs, R
     pthread_mutex_lock(&model->device_lock);
     bool good = enter_device(model->device, &before, error);
     if (good) {
-        good = check_places(model, entry, outputs, record, error) && hold_pinned(model->device, entry, record, error) && bring(model, entry, record, error) &&
-               launch(model, entry, record, error) && bring_back(model, entry, outputs, record, error);
+        good = check_places(model, entry, outputs, record, error) && hold_pinned(model->device, entry, record, error) &&
+               bring(model, entry, record, error) && launch(model, entry, record, error) &&
+               bring_back(model, entry, outputs, record, error);
         leave_device(model->device, before);
     }
     pthread_mutex_unlock(&model->device_lock);

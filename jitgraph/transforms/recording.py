@@ -10,14 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import tree
-from jitgraph.autograd.streams import is_state
 from jitgraph.eager import placement, replay
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.region import Region, operands_of
 from jitgraph.tracing.record.placing import GENERATOR
@@ -76,9 +74,9 @@ def at_once(name: str, function: Callable[[], Any]) -> Any:
     rest = iter(values)
     made = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
     for state in written:
+        value = placement.moved(next(rest), state.handle.device)  # numbers and generators may stay on the CPU
         with context.using(grad_enabled=False):
-            value = next(rest)  # that of a generator stays on the CPU, also where a GPU computes
-            state.handle._rebind(placement.moved(value, CPU) if is_state(state.handle) else value)
+            state.handle._rebind(value)
     return structure.unflatten(made)
 
 

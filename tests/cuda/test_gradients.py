@@ -73,6 +73,7 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "checkpoint": lambda x, w: jg.grad(lambda x: jg.checkpoint(lambda x: (x * x).sum())(x))(x),
     "vmap": lambda x, w: jg.vmap(lambda row: (row * row).sum())(w),
     "vmap-of-grad": lambda x, w: jg.vmap(jg.grad(lambda x, row: (x * row * row).sum()), in_axes=(None, 0))(x, w),
+    "grad-of-vmap": lambda x, w: jg.grad(lambda w: jg.vmap(lambda row: jg.exp(row * x).sum())(w).sum())(w),
     "vmap-that-draws": lambda x, w: jg.vmap(lambda row: row + jg.random.normal((4,)), randomness="different")(w),
 }
 
@@ -99,3 +100,18 @@ def test_what_is_mapped_lies_on_one_device(here: Machine) -> None:
         jg.vmap(lambda row: row * x)(w)
     number = jg.asarray(np.float32(2))
     np.testing.assert_array_equal(jg.vmap(lambda x: x * number)(x).cpu().numpy(), X * 2)
+
+
+def test_what_vmap_counts_stays_where_it_lies(here: Machine) -> None:
+    count, total = jg.zeros(()), jg.zeros(4, device="cuda")
+
+    def f(row: Any) -> Any:
+        nonlocal count, total
+        count += 1
+        total += 1
+        return row * count + total
+
+    found = jg.vmap(f)(jg.asarray(W, device="cuda"))
+    assert (found.device, count.device, total.device) == ("cuda:0", "cpu", "cuda:0")
+    assert (count.item(), total.tolist()) == (1, [1] * 4)
+    np.testing.assert_array_equal(found.cpu().numpy(), W + 1)

@@ -45,7 +45,8 @@ static bool hold_pinned(const Device *device, Entry *entry, const Record *record
 
 /* Where an argument lies on the device for a run: the caller's memory, or a copy of what the host has or of what is not
    aligned as kernels ask for it. */
-static bool bring_argument(const Device *device, const View *view, DeviceBlock *block, void **address, jg_error *error) {
+static bool bring_argument(const Device *device, const View *view, DeviceBlock *block, void **address,
+                           jg_error *error) {
     size_t bytes = 0;
     *address = (void *)(uintptr_t)view->data;
     if (!byte_count(view->shape, view->rank, view->dtype, &bytes)) return false;

@@ -155,7 +155,8 @@ static bool is_there(const Device *device, const void *data, size_t bytes, const
         device->cuPointerGetAttribute(&size, POINTER_BYTES, address))
         return fail(error, JG_BAD_ARGUMENT, "%s: %p is not memory of %s", where, data, device->name);
     if (ordinal != device->ordinal)
-        return fail(error, JG_BAD_ARGUMENT, "%s: it lies on cuda:%d, and the model on %s", where, ordinal, device->name);
+        return fail(error, JG_BAD_ARGUMENT, "%s: it lies on cuda:%d, and the model on %s", where, ordinal,
+                    device->name);
     if (address < start || !within(address - start, bytes, size))
         return fail(error, JG_BAD_ARGUMENT, "%s: it needs %zu bytes, more than its memory on %s has", where, bytes,
                     device->name);

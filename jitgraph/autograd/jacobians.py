@@ -9,8 +9,18 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.autograd import enable_grad
-from jitgraph.autograd.transforms import Linearised, PlaceOfCall, every, grad, outputs_of, pullback, without_own
+from jitgraph.autograd.transforms import (
+    Linearised,
+    PlaceOfCall,
+    every,
+    grad,
+    outputs_of,
+    pullback,
+    without_own,
+    zeros_beside,
+)
 from jitgraph.autograd.variables import Argnames, Argnums, Variables
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import dims
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -70,13 +80,13 @@ def _rows(output: Tensor, variables: list[Tensor]) -> list[Tensor]:
     flat = wrap(ops.reshape(output.value, shape=(output.value.type.size,)))
     count = int(flat.shape[0])
     found = [pullback([flat[i]], [None], variables) for i in range(count)]
-    return [_whole([row[i] for row in found], shape, output.dtype, v) for i, v in enumerate(variables)]
+    return [_whole([row[i] for row in found], shape, output, v) for i, v in enumerate(variables)]
 
 
-def _whole(rows: Sequence[Tensor], shape: tuple[Any, ...], dtype: Any, v: Tensor) -> Tensor:
+def _whole(rows: Sequence[Tensor], shape: tuple[Any, ...], output: Tensor, v: Tensor) -> Tensor:
     target = (*shape, *v.shape)
     if not rows:
-        return wrap(lifting.constant(0.0, dtype, target))
+        return zeros_beside(output, target)
     return reshape(stack(list(rows)), target)
 
 
@@ -96,7 +106,7 @@ def jacfwd(
                 pushed = [linear.push_flat(_direction(chosen.variables, number, i)) for i in range(count)]
                 columns.append([[leaves[k] for leaves in pushed] for k in range(len(linear.outputs))])
             rows = [
-                [_column(columns[n][k], tuple(y.shape), y.dtype, v) for n, v in enumerate(chosen.variables)]
+                [_column(columns[n][k], tuple(y.shape), y, v) for n, v in enumerate(chosen.variables)]
                 for k, y in enumerate(linear.outputs)
             ]
         made = linear.shape.unflatten([chosen.packed(row) for row in rows])
@@ -112,14 +122,14 @@ def _direction(variables: Sequence[Tensor], number: int, place: int) -> list[Ten
         array = np.zeros(tuple(int(extent) for extent in v.shape), v.dtype)
         if n == number:
             array.reshape(-1)[place] = 1
-        made.append(wrap(lifting.value_of(array)))
+        made.append(wrap(placement.brought(lifting.value_of(array), v.value)))
     return made
 
 
-def _column(columns: Sequence[Tensor], shape: tuple[Any, ...], dtype: Any, v: Tensor) -> Tensor:
+def _column(columns: Sequence[Tensor], shape: tuple[Any, ...], output: Tensor, v: Tensor) -> Tensor:
     target = (*shape, *v.shape)
     if not columns:
-        return wrap(lifting.constant(0.0, dtype, target))
+        return zeros_beside(output, target)
     return reshape(stack(list(columns), axis=len(shape)), target)
 
 

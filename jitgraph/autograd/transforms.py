@@ -5,31 +5,38 @@ Each argument that is differentiated becomes a fresh handle, so the same tensor 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
 from jitgraph.autograd.variables import Argnames, Argnums, Variables, variable
+from jitgraph.eager import placement
+from jitgraph.eager.handle import COMPUTED
 from jitgraph.eager.tape import LeafRecord, Record
-from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, wrap
 
 
 def own_part(gradient: Tensor | None, variable: Tensor, variables: list[Tensor]) -> Tensor:
     """The gradient, zeros where there is none; detached unless it depends on something besides ``variables``."""
     if gradient is None:
-        shape = variable.value.type.shape
-        return wrap(lifting.constant(0.0, variable.dtype, shape))
+        return zeros_beside(variable, variable.value.type.shape)
     value = gradient.value
-    if isinstance(value, EagerValue) and value.record is not None:
+    if isinstance(value, COMPUTED) and value.record is not None:
         own = {v.value.record for v in variables}
         if not _reaches_leaf(value.record, own):
-            return wrap(EagerValue(value.array))
+            return wrap(value.recorded(None))
     return gradient
+
+
+def zeros_beside(tensor: Tensor, shape: Sequence[DimLike]) -> Tensor:
+    """Zeros of the dtype of a tensor, where it lies."""
+    with placement.beside(tensor.value):
+        return wrap(lifting.constant(0.0, tensor.dtype, shape))
 
 
 def _reaches_leaf(start: Record, own: set[Any]) -> bool:
@@ -205,7 +212,7 @@ class Linearised:
         self._variables = variables = chosen.variables
         result, self._aux = _with_aux(chosen.call(), has_aux)
         self.outputs, self.shape = outputs_of(result, "jvp")
-        self._dummies = [variable(wrap(lifting.constant(0.0, y.dtype, y.value.type.shape))) for y in self.outputs]
+        self._dummies = [variable(zeros_beside(y, y.value.type.shape)) for y in self.outputs]
         live = [(y, u) for y, u in zip(self.outputs, self._dummies, strict=True) if y.requires_grad]
         self._pulled: list[Tensor | None] = [None] * len(variables)
         if live:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from jitgraph.errors import DeviceError, SharingError
 from jitgraph.runtime import dlpack
 from jitgraph.runtime.cuda import buffers, capsules
 from jitgraph.runtime.cuda.devices import Device, devices
+from jitgraph.runtime.loader.capsules import CUDA_MEMORY, in_rows
 
 _LEGACY: Final = 1  # how both protocols call the default stream, whose handle is 0
 _shown: Final[dict[int, tuple[Any, list[Any]]]] = {}  # by the handle's id, with the weak reference that removes it
@@ -23,7 +25,7 @@ _shown: Final[dict[int, tuple[Any, list[Any]]]] = {}  # by the handle's id, with
 
 def device_of(value: DeviceValue) -> tuple[int, int]:
     """The device as ``__dlpack_device__`` says it."""
-    return capsules.CUDA, value.buffer.device.ordinal
+    return CUDA_MEMORY, value.buffer.device.ordinal
 
 
 def exported(value: DeviceValue, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
@@ -100,15 +102,11 @@ def _by_dlpack(x: Any) -> DeviceValue:
 def _by_interface(x: Any) -> DeviceValue:
     found = x.__cuda_array_interface__
     dtype, shape = np.dtype(found["typestr"]), tuple(found["shape"])
-    steps, step = [], dtype.itemsize
-    for size in reversed(shape):
-        steps.append(step)
-        step *= size
     given = found.get("strides")
-    if given is not None and 0 not in shape and tuple(given) != tuple(reversed(steps)):
+    if given is not None and not in_rows(shape, given, dtype.itemsize):
         raise SharingError("the array's elements do not lie in row-major order", hint="x.copy(), or DLPack")
     device = _device_at(found["data"][0])
-    buffer = buffers.borrowed(device, found["data"][0], step, x)
+    buffer = buffers.borrowed(device, found["data"][0], dtype.itemsize * math.prod(shape), x)
     given_stream = found.get("stream")
     if given_stream is not None:
         buffer.stream = _handle(given_stream)

@@ -73,9 +73,12 @@ def beside(value: Any) -> AbstractContextManager[Any]:
 
     For what the package makes itself (places, counts, masks) and for indices, which may lie elsewhere.
     """
-    if value.__class__ is not DeviceValue:
-        return _ANYWHERE
-    return context.using(emitter=_emitters().emitter_of(value.device))
+    return on(value.device) if value.__class__ is DeviceValue else _ANYWHERE
+
+
+def on(device: str) -> AbstractContextManager[Any]:
+    """As ``beside`` for what lies on the device of a full name."""
+    return _ANYWHERE if device == CPU else context.using(emitter=_emitters().emitter_of(device))
 
 
 def is_number(value: Any) -> bool:

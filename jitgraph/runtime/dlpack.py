@@ -7,13 +7,16 @@ reads it. The descriptor belongs to whoever holds the capsule, so nobody else se
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from jitgraph.dtypes import bfloat16
 from jitgraph.errors import DeviceError, DTypeError, SharingError
+from jitgraph.runtime import imports
+
+if TYPE_CHECKING:
+    from jitgraph.runtime.loader.capsules import Descriptor
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -21,59 +24,11 @@ CPU_DEVICE: Final = (1, 0)
 _READABLE: Final = frozenset({1, 3, 11, 13})  # the CPU's memory; that which a GPU's driver lets the CPU read
 _DEVICES: Final = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 14: "oneapi"}
 _UINT16: Final = (1, 16, 1)
-BFLOAT16: Final = (4, 16, 1)
 _NUMPYS: Final = frozenset(  # the types that NumPy reads: integers, floats, complex numbers and bools
     (code, bits, 1)
     for code, widths in {0: (8, 16, 32, 64), 1: (8, 16, 32, 64), 2: (16, 32, 64), 5: (64, 128), 6: (8,)}.items()
     for bits in widths
 )
-
-
-class Descriptor(ctypes.Structure):
-    """``DLTensor``."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32 * 2),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-    device: ctypes.Array[ctypes.c_int32]
-    code: int
-    bits: int
-    lanes: int
-
-
-class Managed(ctypes.Structure):
-    """``DLManagedTensor``, before version 1."""
-
-    _fields_ = [("tensor", Descriptor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
-    tensor: Descriptor
-
-
-class Versioned(ctypes.Structure):
-    """``DLManagedTensorVersioned``, of version 1."""
-
-    _fields_ = [
-        ("version", ctypes.c_uint32 * 2),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", Descriptor),
-    ]
-    tensor: Descriptor
-
-
-LAYOUTS: Final = ((b"dltensor_versioned", Versioned), (b"dltensor", Managed))
-_IsValid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-_GetPointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-_SetName = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-_USED: Final = tuple(b"used_" + name for name, _ in LAYOUTS)
 
 
 def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
@@ -95,7 +50,7 @@ def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: 
     whole = array.view(np.uint16) if array.dtype == bfloat16 else array
     capsule = whole.__dlpack__(max_version=(1, 0) if versioned else None, copy=copy or not versioned)
     if whole is not array:
-        _set_type(descriptor(capsule), BFLOAT16)
+        _set_type(descriptor(capsule), _capsules().BFLOAT16)
     return capsule
 
 
@@ -109,7 +64,7 @@ def imported(x: Any, text: str, borrow: bool = False) -> Array:
     capsule = _asked(x, borrow)
     found = descriptor(capsule)
     kind = (found.code, found.bits, found.lanes)
-    if kind == BFLOAT16:
+    if kind == _capsules().BFLOAT16:
         _set_type(found, _UINT16)
         return np.from_dlpack(_Given(capsule)).view(bfloat16)
     try:
@@ -163,12 +118,7 @@ def _asked(x: Any, borrow: bool) -> Any:
 
 def descriptor(capsule: Any) -> Descriptor:
     """The descriptor in a capsule that nobody has taken yet; SharingError for what is none."""
-    is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
-    pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
-    for name, layout in LAYOUTS:
-        if is_valid(capsule, name):
-            return layout.from_address(pointer(capsule, name)).tensor
-    raise SharingError("what __dlpack__ gives is no capsule of DLPack", hint="np.asarray(x), where x has __array__")
+    return _table(capsule, takes=False).tensor  # type: ignore[no-any-return]
 
 
 def take(capsule: Any) -> Any:
@@ -176,15 +126,22 @@ def take(capsule: Any) -> Any:
 
     SharingError for what is no capsule, or was taken before.
     """
-    is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
-    pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
-    rename = _SetName(("PyCapsule_SetName", ctypes.pythonapi))
-    for (name, layout), used in zip(LAYOUTS, _USED, strict=True):
-        if is_valid(capsule, name):
-            table = layout.from_address(pointer(capsule, name))
-            rename(capsule, used)
-            return table
-    raise SharingError("what __dlpack__ gives is no capsule of DLPack", hint="another way to the same array")
+    return _table(capsule, takes=True)
+
+
+def _table(capsule: Any, *, takes: bool) -> Any:
+    found = _capsules().table_in(capsule, takes=takes)
+    if found is None:
+        raise SharingError(
+            "what __dlpack__ gives is no capsule of DLPack 1 or before, or was taken already",
+            hint="np.asarray(x), where x has __array__",
+        )
+    return found
+
+
+def _capsules() -> Any:
+    """What knows the tables in capsules; few programs ask for it."""
+    return imports.module("jitgraph.runtime.loader.capsules")
 
 
 def _set_type(descriptor: Descriptor, kind: tuple[int, int, int]) -> None:

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import tree
-from jitgraph.eager import replay
+from jitgraph.eager import placement, replay
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.region import Region, operands_of
+from jitgraph.tracing.record.placing import GENERATOR
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.record.values import TracedValue
@@ -74,16 +74,18 @@ def at_once(name: str, function: Callable[[], Any]) -> Any:
     rest = iter(values)
     made = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
     for state in written:
+        value = placement.moved(next(rest), state.handle.device)  # numbers and generators may stay on the CPU
         with context.using(grad_enabled=False):
-            state.handle._rebind(next(rest))
+            state.handle._rebind(value)
     return structure.unflatten(made)
 
 
 def run(graph: Graph, root: AtOnce) -> list[Any]:
     """The outputs of what a trace recorded outside of traces, op by op on the tape."""
     operands = root.operands()
-    device = root.place
-    with context.using(device=device) if device != CPU else context.using():
+    if placement.is_on_device(operands):
+        placement.common_device(root.name, [value for value in operands if value.type != GENERATOR])
+    with placement.on(root.place):
         return replay.run(expand_grads(graph), operands)
 
 

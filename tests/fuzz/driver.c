@@ -20,6 +20,7 @@ int cuDevicePrimaryCtxRetain(void **to, int device) { return put_handle(to) + de
 int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
 int cuCtxSetCurrent(void *context) { (void)context; return 0; }
 int cuCtxGetCurrent(void **to) { *to = NULL; return 0; }
+int cuCtxSynchronize(void) { return 0; }
 int cuModuleUnload(void *module) { (void)module; return 0; }
 int cuMemAlloc_v2(void **to, size_t size) { return allocate(to, size); }
 int cuMemFree_v2(void *address) { free(address); return 0; }

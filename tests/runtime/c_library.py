@@ -25,10 +25,12 @@ class _Error(ctypes.Structure):
     _fields_ = [("status", ctypes.c_int), ("kind", ctypes.c_char * 24), ("message", ctypes.c_char * 1000)]
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
+    """``jg_tensor``."""
+
     _fields_ = [
         ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
-        ("shape", ctypes.c_int64 * 64),
+        ("shape", ctypes.c_int64 * 64), ("on", ctypes.c_void_p),
     ]  # fmt: skip
 
 
@@ -67,12 +69,12 @@ class Model:
 
     def state(self, key: str) -> Any:
         """A copy of the state of that key."""
-        value = _Tensor()
+        value = Tensor()
         self.check(self.c.jg_state_get(self.model, key.encode(), ctypes.byref(value), ctypes.byref(self.error)))
-        return self._taken(value)
+        return self.taken(value)
 
     def set_state(self, key: str, array: Any) -> None:
-        value = _given(array)
+        value = given(array)
         self.check(self.c.jg_state_set(self.model, key.encode(), ctypes.byref(value), ctypes.byref(self.error)))
 
     def check(self, status: int) -> None:
@@ -81,17 +83,27 @@ class Model:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for these inputs; CError where the loader refuses."""
-        inputs = (_Tensor * max(1, len(arrays)))(*map(_given, arrays))
-        count = self.c.jg_output_count(self.model, None)
-        outputs = (_Tensor * max(1, count))()
+        outputs = [Tensor() for _ in range(self.c.jg_output_count(self.model, None))]
+        self.run(list(map(given, arrays)), outputs)
+        return [self.taken(output) for output in outputs]
+
+    def run(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        """As ``jg_run``, which fills in the outputs; CError where the loader refuses."""
+        results = (Tensor * max(1, len(outputs)))(*outputs)
         status = self.c.jg_run(
-            self.model, None, inputs, ctypes.c_size_t(len(arrays)), outputs, ctypes.c_size_t(count),
-            ctypes.byref(self.error),
+            self.model, None, (Tensor * max(1, len(inputs)))(*inputs), ctypes.c_size_t(len(inputs)), results,
+            ctypes.c_size_t(len(outputs)), ctypes.byref(self.error),
         )  # fmt: skip
         self.check(status)
-        return [self._taken(output) for output in outputs[:count]]
+        for output, result in zip(outputs, results, strict=False):
+            ctypes.memmove(ctypes.addressof(output), ctypes.addressof(result), ctypes.sizeof(Tensor))
 
-    def _taken(self, output: Any) -> Any:
+    def free(self, tensor: Tensor) -> None:
+        """As ``jg_tensor_free``."""
+        self.c.jg_tensor_free(ctypes.byref(tensor))
+
+    def taken(self, output: Any) -> Any:
+        """The array in an output in the host's memory, which is freed."""
         data = ctypes.string_at(output.data, output.bytes)
         self.c.jg_tensor_free(ctypes.byref(output))
         dtype = loader.dtype_named(DTYPES[output.dtype])
@@ -101,9 +113,10 @@ class Model:
         self.c.jg_close(self.model)
 
 
-def _given(array: Any) -> _Tensor:
+def given(array: Any) -> Tensor:
+    """An array as a tensor in the host's memory; None for one that is left out."""
     if array is None:  # left out
-        return _Tensor()
+        return Tensor()
     name = "bfloat16" if array.dtype == loader.dtype_named("bfloat16") else array.dtype.name
     shape: Sequence[int] = array.shape
-    return _Tensor(array.ctypes.data, array.nbytes, DTYPES.index(name), array.ndim, tuple(shape))
+    return Tensor(array.ctypes.data, array.nbytes, DTYPES.index(name), array.ndim, tuple(shape))

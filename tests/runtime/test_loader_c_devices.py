@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitgraph as jg
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
 from tests.bits import bits_of
 from tests.graphs import needs_native
-from tests.runtime.c_library import CError, Library
+from tests.runtime.c_library import DTYPES, CError, Library, Tensor, given
 from tests.runtime.cuda.machines import has_gpu, leaks
 from tests.runtime.device_files import (
     BOTH,
@@ -36,18 +38,8 @@ OPTIONAL = (None,) * 4  # the settings of the optimiser
 
 
 @pytest.fixture(scope="module")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Stub:
-    return Stub(tmp_path_factory.mktemp("stub"))
-
-
-@pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory, stub: Stub) -> Library:
     return Library(tmp_path_factory.mktemp("library"), f'-DJG_CUDA_LIBRARY="{stub.path}"', "-O0")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.jg"
 
 
 @pytest.fixture
@@ -192,3 +184,235 @@ def test_the_functions_that_loaders_call_are_those_of_the_driver(written: Path, 
     assert len(named) > 20 and set(named) <= set(FUNCTIONS)
     letters = written_loader._PARAMETERS
     assert {symbol: FUNCTIONS[symbol] for symbol in letters} == letters
+
+
+# --- the caller's memory on the device -------------------------------------------------------------------------------
+
+
+class Place:
+    """Memory of a simulated device, as a program beside the loader has it."""
+
+    def __init__(self, stub: Stub, ordinal: int = 0) -> None:
+        self.driver = ctypes.CDLL(str(stub.path))
+        self.held: list[int] = []
+        context, before = ctypes.c_void_p(), ctypes.c_void_p()
+        self.ordinal = ordinal
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), ordinal)
+        self.call("cuCtxGetCurrent", ctypes.byref(before))
+        self.context, self.before = context, before
+
+    def call(self, name: str, *arguments: Any) -> None:
+        assert getattr(self.driver, name)(*arguments) == 0, name
+
+    def put(self, array: Any, *, offset: int = 0) -> Any:
+        """A tensor there with the elements of an array, ``offset`` bytes behind an aligned address."""
+        address = ctypes.c_uint64()
+        self.call("cuCtxSetCurrent", self.context)
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(1, array.nbytes + offset)))
+        self.held.append(address.value)
+        tensor = given(array)
+        tensor.data = address.value + offset
+        if array.nbytes:
+            at = ctypes.c_size_t(tensor.data)
+            self.call(
+                "cuMemcpyHtoDAsync_v2", at, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), None
+            )
+            self.call("cuStreamSynchronize", None)
+        self.call("cuCtxSetCurrent", self.before)
+        return tensor
+
+    def read(self, tensor: Any) -> Any:
+        made = np.empty(tensor.shape[: tensor.rank], loader.dtype_named(DTYPES[tensor.dtype]))
+        self.call("cuCtxSetCurrent", self.context)
+        if made.nbytes:
+            at, size = ctypes.c_size_t(tensor.data), ctypes.c_size_t(made.nbytes)
+            self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(made.ctypes.data), at, size, None)
+            self.call("cuStreamSynchronize", None)
+        self.call("cuCtxSetCurrent", self.before)
+        return made
+
+    def close(self) -> None:
+        self.call("cuCtxSetCurrent", self.context)
+        for address in self.held:
+            self.call("cuMemFree_v2", ctypes.c_uint64(address))
+        self.call("cuCtxSetCurrent", self.before)
+        self.call("cuDevicePrimaryCtxRelease_v2", self.ordinal)
+
+
+@pytest.fixture
+def beside(stub: Stub) -> Iterator[Callable[..., Place]]:
+    """What makes such places, once there are devices, and closes them."""
+    made: list[Place] = []
+
+    def begin(ordinal: int = 0) -> Place:
+        made.append(Place(stub, ordinal))
+        return made[-1]
+
+    yield begin
+    for place in made:
+        place.close()
+
+
+def test_memory_there_is_taken_and_given(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    mlp(path, targets=BOTH)
+    fake = serve(path)
+    there, place = library.load(path, "cuda"), beside()
+    host = loader.load(path)
+    x = normal(5, 4)
+    expected = bits_of(host(x)["p"])
+    count = lambda symbol: sum(call.symbol == symbol for call in fake.calls)
+    a, result = place.put(x), place.put(np.zeros((5, 3), np.float32))
+    a.on = result.on = there.model.value
+    for _ in range(2):
+        before = count("cuMemcpyHtoDAsync_v2"), count("cuMemcpyDtoHAsync_v2"), count("cuMemcpyDtoDAsync_v2")
+        there.run([a], [result])
+        after = count("cuMemcpyHtoDAsync_v2"), count("cuMemcpyDtoHAsync_v2"), count("cuMemcpyDtoDAsync_v2")
+        assert after == before  # nothing is copied
+        assert (result.rank, tuple(result.shape[:2]), result.dtype) == (2, (5, 3), DTYPES.index("float32"))
+        assert bits_of(place.read(result)) == expected
+    own = Tensor(on=there.model.value)
+    there.run([a], [own])
+    assert own.bytes == 60 and own.data and bits_of(place.read(own)) == expected
+    first = own.data
+    other = Tensor(on=there.model.value)
+    there.run([given(x)], [other])  # from the host to the device
+    assert other.data != first and bits_of(place.read(own)) == bits_of(place.read(other)) == expected
+    back = Tensor()
+    there.run([a], [back])  # and from there to the host
+    assert bits_of(there.taken(back)) == expected
+    for tensor in (own, other):
+        there.free(tensor)
+        assert tensor.data is None
+        there.free(tensor)
+    there.close()
+
+
+def test_memory_there_may_lie_and_overlap_as_it_likes(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    turned = jg.trace(lambda x: (jg.flip(x, 0), x + 1), dynamic_shapes={"x": {0: "n"}})
+    jg.save(turned, path, example_inputs=(normal(4),), targets=BOTH)
+    serve(path)
+    there, place = library.load(path, "cuda"), beside()
+    x = normal(9)
+    expected = [bits_of(x[::-1].copy()), bits_of(x + np.float32(1))]
+    unaligned = place.put(x, offset=4)
+    first, second = place.put(np.zeros(9, np.float32), offset=4), place.put(np.zeros(9, np.float32), offset=64)
+    for tensor in (unaligned, first, second):
+        tensor.on = there.model.value
+    there.run([unaligned], [first, second])
+    assert [bits_of(place.read(tensor)) for tensor in (first, second)] == expected
+    over = place.put(x)
+    over.on = there.model.value
+    result = Tensor.from_buffer_copy(over)
+    there.run([over], [result, second])  # the output lies on the input
+    assert [bits_of(place.read(tensor)) for tensor in (result, second)] == expected
+    nothing = place.put(x[:0])
+    empty = Tensor(on=there.model.value, dtype=nothing.dtype, rank=1)
+    nothing.on = there.model.value
+    for tensor in (nothing, empty):
+        outputs = [Tensor(on=there.model.value), Tensor()]
+        there.run([tensor], outputs)
+        assert [output.shape[0] for output in outputs] == [0, 0]
+        for output in outputs:
+            there.free(output)
+    there.close()
+
+
+def test_a_training_step_takes_batches_there(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    x, y = step(path, targets=BOTH)
+    serve(path)
+    host, there, place = loader.load(path), library.load(path, "cuda"), beside()
+    a, b = place.put(x), place.put(y)
+    a.on = b.on = there.model.value
+    for _ in range(3):
+        loss = Tensor(on=there.model.value)
+        there.run([a, b, *[Tensor()] * 4], [loss])
+        assert bits_of(place.read(loss)) == bits_of(host(x, y))
+        there.free(loss)
+    for key, value in host.state.items():
+        assert bits_of(there.state(key)) == bits_of(value)
+    key = next(iter(host.state))
+    wrong = Tensor(on=there.model.value)
+    with pytest.raises(CError, match="copied by the host's memory; the value lies on cuda:0"):
+        there.check(library.c.jg_state_get(there.model, key.encode(), ctypes.byref(wrong), ctypes.byref(there.error)))
+    a.on = there.model.value
+    with pytest.raises(CError, match="copied by the host's memory"):
+        there.check(library.c.jg_state_set(there.model, key.encode(), ctypes.byref(a), ctypes.byref(there.error)))
+    there.close()
+
+
+def test_memory_that_does_not_fit_is_refused(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    mlp(path, targets=BOTH)
+    fake = serve(path)
+    there, elsewhere, host = (library.load(path, name) for name in ("cuda", "cuda:1", None))
+    place, second = beside(), beside(1)
+    x = normal(5, 4)
+    here, room = place.put(x), place.put(np.zeros((5, 3), np.float32))
+    far = second.put(x)
+    launches = sum(call.symbol == "cuLaunchKernel" for call in fake.calls)
+
+    def changed(tensor: Any, **fields: Any) -> Any:
+        made = Tensor.from_buffer_copy(tensor)
+        made.on = there.model.value
+        for name, value in fields.items():
+            setattr(made, name, value)
+        return made
+
+    shape = (ctypes.c_int64 * 64)(6, 4)
+    short = (ctypes.c_int64 * 64)(5, 5)
+    on_far = elsewhere.model.value
+    for model, given_there, taken, message in (
+        (there, changed(far), changed(room), r"input 0 \(x\): it lies on cuda:1, and the model on cuda:0"),
+        (there, changed(far, on=on_far), changed(room), "input 0 .*: it lies on cuda:1, and the model on cuda:0"),
+        (host, changed(here), Tensor(), "it lies on cuda:0, and the model on cpu"),
+        (host, given(x), changed(room), "output 0 .*: it lies on cuda:0, and the model on cpu"),
+        (there, given(x), changed(room, on=on_far), "output 0 .*: it lies on cuda:1, and the model on cuda:0"),
+        (there, changed(given(x)), changed(room), "is not memory of cuda:0"),
+        (there, changed(here, shape=shape), changed(Tensor()), "it needs 96 bytes, more than its memory on cuda:0 has"),
+        (there, changed(here, shape=short), changed(room), "expected x: float32"),
+        (there, changed(here, dtype=DTYPES.index("float64")), changed(room), "expected x: float32"),
+        (there, changed(here, data=here.data + 2), changed(room), "not aligned to its element"),
+        (there, changed(here, data=None), changed(room), "the argument .* is missing"),
+        (there, changed(here), changed(room, bytes=59), "needs 60 bytes, but has room for 59"),
+        (there, changed(here), changed(room, bytes=1000, data=room.data + 32), "it needs 60 bytes, more than"),
+        (there, changed(here), changed(given(np.zeros((5, 3), np.float32))), "output 0 .*is not memory of cuda:0"),
+    ):
+        with pytest.raises(CError, match=message):
+            model.run([given_there], [taken])
+    assert sum(call.symbol == "cuLaunchKernel" for call in fake.calls) == launches
+    there.run([changed(here)], [result := changed(room)])
+    assert bits_of(place.read(result)) == bits_of(loader.load(path)(x)["p"])
+    for model in (there, elsewhere, host):
+        model.close()
+
+
+def test_the_host_does_not_look_at_bools_there(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    jg.save(jg.trace(jg.logical_not), path, example_inputs=(np.zeros(3, bool),), targets=BOTH)
+    serve(path)
+    there, place = library.load(path, "cuda"), beside()
+    x = np.array([2, 0, 1], np.uint8).view(bool)  # the first of which the host would refuse
+    with pytest.raises(CError, match="a bool that is neither 0 nor 1"):
+        there(x)
+    a, output = place.put(x), Tensor()
+    a.on = there.model.value
+    there.run([a], [output])
+    assert there.taken(output)[1:].tolist() == [True, False]
+    there.close()
+
+
+def test_a_failure_leaves_nothing_of_the_callers_behind(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    counting_rows(path, targets=BOTH)
+    fake = serve(path)
+    there, place = library.load(path, "cuda"), beside()
+    good, bad = place.put(np.array([1])), place.put(np.array([1, 7]))
+    good.on = bad.on = there.model.value
+    held = fake.live_bytes()
+    outputs = [Tensor(on=there.model.value), Tensor(on=there.model.value)]
+    with pytest.raises(CError, match="index 7 is out of range"):
+        there.run([bad], outputs)
+    assert [output.data for output in outputs] == [None, None]
+    there.run([good], outputs)
+    assert place.read(outputs[1]) == 1  # the count was not changed by the failure
+    for output in outputs:
+        there.free(output)
+    assert fake.live_bytes() >= held
+    there.close()

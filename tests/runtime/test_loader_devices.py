@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +15,15 @@ from tests.graphs import needs_native
 from tests.runtime.cuda.machines import leaks
 from tests.runtime.device_files import (
     BOTH,
-    Stub,
     counting_rows,
     mlp,
     newton,
     normal,
-    serving,
     set_capability,
     step,
 )
 
 pytestmark = [needs_native, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")]
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Stub:
-    return Stub(tmp_path_factory.mktemp("stub"))
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.jg"
-
-
-@pytest.fixture
-def serve(stub: Stub, written_loader: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    monkeypatch.setattr(written_loader, "CUDA_LIBRARY", str(stub.path))
-    with serving(stub) as begin:
-        yield begin
-        gc.collect()
 
 
 def test_results_have_the_bits_of_the_cpu_at_any_size(path: Path, serve: Any, written_loader: Any) -> None:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jitgraph.simulator.faults import AlignmentError, BoundsError
+from jitgraph.simulator.faults import AlignmentError, BoundsError, RaceError
 from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench, i32
 from tests.simulator.texts import KernelText
@@ -220,6 +220,23 @@ def test_copies_of_threads_that_wait_for_nobody(seed: int | None) -> None:
     given, found = bench.put(x), bench.put(np.zeros_like(x))
     bench.run("k", (3,), (64,), given, found, seed=seed)
     np.testing.assert_array_equal(bench.get(found, x), x)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_another_thread_copied_needs_a_barrier(seed: int | None) -> None:
+    """Also in a kernel without any, where each thread waits for its own copies."""
+    read = re.compile(r"load i32, ptr addrspace\(3\) %v(\d+)")
+    text = read.sub("load i32, ptr addrspace(3) @s", alone())
+    x = np.arange(64, dtype=np.int32)
+    for checked, barrier in ((True, ""), (False, BARRIER)):
+        bench = Bench(text.replace("  %value", f"{barrier}  %value"))
+        given, found = bench.put(x), bench.put(np.ones_like(x))
+        if checked:
+            with pytest.raises(RaceError, match=r"cp\.async.* the same memory.*nothing orders them within the block"):
+                bench.run("k", (1,), (64,), given, found, seed=seed, races=True)
+        else:
+            bench.run("k", (1,), (64,), given, found, seed=seed, races=True)
+            assert not bench.get(found, x).any()
 
 
 def test_a_copy_that_nobody_waits_for_does_not_arrive() -> None:

@@ -430,7 +430,7 @@ class ByInterface:
 ByInterface.__cuda_array_interface__ = None  # type: ignore[attr-defined]  # the class has it, too
 
 
-@pytest.mark.parametrize("dtype", ALL, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", [*ALL, jg.complex64, jg.complex128], ids=lambda dtype: dtype.name)
 def test_dlpack_out_and_in(here: Machine, dtype: Any) -> None:
     x = jg.asarray(np.arange(6).reshape(2, 3).astype(dtype), device="cuda:1")
     assert x.__dlpack_device__() == (2, 1)

@@ -49,7 +49,7 @@ from jitgraph.runtime.loader.specs import StateSpec, ValueSpec, default_of
 if TYPE_CHECKING:
     from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
     from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
-    from jitgraph.runtime.loader.device_memory import DeviceArray
+    from jitgraph.runtime.loader.device_arrays import DeviceArray
     from jitgraph.runtime.loader.device_model import DeviceModel, load
     from jitgraph.runtime.loader.model import Model, verify_state
     from jitgraph.runtime.loader.weights import read_safetensors
@@ -133,7 +133,7 @@ _OF_FILES: Final = {  # name -> part; a process that reads no file of a model do
     "MAX_GRAPH_BYTES": "artifact",
     "Artifact": "artifact",
     "Model": "model",
-    "DeviceArray": "device_memory",
+    "DeviceArray": "device_arrays",
     "DeviceModel": "device_model",
     "load": "device_model",
     "verify_state": "model",

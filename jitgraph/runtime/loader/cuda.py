@@ -26,11 +26,11 @@ _NON_BLOCKING: Final = 1
 _PARAMETERS: Final = {  # p: pointer or handle, i: int, u: unsigned, z: size or address on a device, s: text
     "cuInit": "u", "cuGetErrorName": "ip", "cuGetErrorString": "ip", "cuDeviceGetCount": "p", "cuDeviceGet": "pi",
     "cuDeviceGetName": "pii", "cuDeviceGetAttribute": "pii", "cuDevicePrimaryCtxRetain": "pi",
-    "cuDevicePrimaryCtxRelease_v2": "i", "cuCtxSetCurrent": "p", "cuCtxGetCurrent": "p", "cuModuleLoadDataEx": "ppupp",
-    "cuModuleUnload": "p", "cuModuleGetFunction": "pps", "cuMemAlloc_v2": "pz", "cuMemFree_v2": "z",
-    "cuMemHostAlloc": "pzu", "cuMemFreeHost": "p", "cuMemcpyHtoDAsync_v2": "zpzp", "cuMemcpyDtoHAsync_v2": "pzzp",
-    "cuMemcpyDtoDAsync_v2": "zzzp", "cuPointerGetAttribute": "piz", "cuStreamCreate": "pu", "cuStreamDestroy_v2": "p",
-    "cuStreamSynchronize": "p",
+    "cuDevicePrimaryCtxRelease_v2": "i", "cuCtxSetCurrent": "p", "cuCtxGetCurrent": "p", "cuCtxSynchronize": "",
+    "cuModuleLoadDataEx": "ppupp", "cuModuleUnload": "p", "cuModuleGetFunction": "pps", "cuMemAlloc_v2": "pz",
+    "cuMemFree_v2": "z", "cuMemHostAlloc": "pzu", "cuMemFreeHost": "p", "cuMemcpyHtoDAsync_v2": "zpzp",
+    "cuMemcpyDtoHAsync_v2": "pzzp", "cuMemcpyDtoDAsync_v2": "zzzp", "cuPointerGetAttribute": "piz",
+    "cuStreamCreate": "pu", "cuStreamDestroy_v2": "p", "cuStreamSynchronize": "p",
 }  # fmt: skip
 _C_TYPES: Final = {
     "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "s": ctypes.c_char_p
@@ -219,6 +219,10 @@ class CudaDevice:
         asked = f"the device of the address {address:#x}"
         self.driver.call("cuPointerGetAttribute", ctypes.addressof(found), _ORDINAL_OF_POINTER, address, asked=asked)
         return found.value
+
+    def wait_for_all(self) -> None:
+        """Wait for all work of the device's context, whichever library asked for it."""
+        self.driver.call("cuCtxSynchronize", asked=f"waiting for all work of {self.name}")
 
     def settle(self, stream: int) -> None:
         """Wait for all work of another stream, by its handle."""

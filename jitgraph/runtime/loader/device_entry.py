@@ -11,15 +11,10 @@ from jitgraph.runtime.loader.arguments import as_array
 from jitgraph.runtime.loader.artifact import Artifact
 from jitgraph.runtime.loader.calls import CallState, ShapePlan, parsed_sizes
 from jitgraph.runtime.loader.cuda import CudaDevice
+from jitgraph.runtime.loader.device_arrays import DEVICE_ALIGNMENT, DeviceArray, c_addresses, host_copy
+from jitgraph.runtime.loader.device_borrowing import borrowed
 from jitgraph.runtime.loader.device_code import DeviceCode
-from jitgraph.runtime.loader.device_memory import (
-    DEVICE_ALIGNMENT,
-    DeviceArray,
-    DevicePool,
-    borrowed,
-    c_addresses,
-    host_copy,
-)
+from jitgraph.runtime.loader.device_memory import DevicePool
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry, check_error
 from jitgraph.runtime.loader.errors import LoadError
@@ -99,7 +94,7 @@ class DeviceEntry:
         spec, dtype = self._specs[index]
         where = f"{self.entry.signature.name}, argument {index} ({spec.name})"
         found = value if isinstance(value, DeviceArray) else borrowed(value, self.device, spec, dtype, where)
-        if found is None or found.device is not self.device or found.dtype != dtype:
+        if found is None or found.device.ordinal != self.device.ordinal or found.dtype != dtype:
             return host_copy(as_array(value, spec, dtype, where), self.pool)
         if found.address % DEVICE_ALIGNMENT:
             block = self.pool.take(found.nbytes)

@@ -11,8 +11,9 @@ from typing import Any
 
 from jitgraph.runtime.loader.artifact import Artifact
 from jitgraph.runtime.loader.cuda import CudaDevice
+from jitgraph.runtime.loader.device_arrays import DeviceArray, host_copy
 from jitgraph.runtime.loader.device_entry import DeviceEntry
-from jitgraph.runtime.loader.device_memory import DeviceArray, DevicePool, host_copy
+from jitgraph.runtime.loader.device_memory import DevicePool
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
@@ -20,7 +21,10 @@ from jitgraph.runtime.loader.model import Model, level_asked_for, verify_state
 
 
 class DeviceResources:
-    """What a model has on a device. Its calls take turns on one stream."""
+    """What a model has on a device. Its calls take turns on one stream.
+
+    The context and the memory of results that others hold outlive it.
+    """
 
     def __init__(self, name: str) -> None:
         """LoadError where there is no such device."""
@@ -36,8 +40,8 @@ class DeviceResources:
         with self.device.current():
             for entry in self.entries.values():
                 entry.close()
-            self.pool.close()
-        self.device.release()
+        self.entries.clear()
+        self.pool.close()
 
 
 class Fetched(Sequence[Any]):
@@ -118,8 +122,9 @@ def load(
     numbers) of the dtypes and sizes that ``inputs`` lists, else ArgumentError, and gives arrays.
 
     ``device`` is "cpu", or a GPU such as "cuda:0" for a file with code for it: then the state lies there, arguments
-    may be arrays of other libraries there (``__cuda_array_interface__``), and with ``results="device"`` so are the
-    results. LoadError where there is no driver, no such device, or no code that it runs.
+    may be arrays of other libraries there (DLPack, ``__cuda_array_interface__``), and with ``results="device"`` so are
+    the results, which others take by the same protocols. LoadError where there is no driver, no such device, or no code
+    that it runs.
     """
     try:
         artifact = Artifact(path)

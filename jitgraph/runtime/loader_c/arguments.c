@@ -76,7 +76,7 @@ static bool check_view(const Entry *entry, size_t number, const View *view, jg_e
     bool fits = view->dtype == spec->dtype && view->rank == spec->rank &&
                 byte_count(view->shape, view->rank, view->dtype, &bytes) && (view->data || bytes == 0) &&
                 (uintptr_t)view->data % DTYPES[spec->dtype].size == 0 &&
-                (view->dtype != JG_BOOL || number >= entry->input_count || are_bools(view->data, bytes));
+                (view->dtype != JG_BOOL || view->there || number >= entry->input_count || are_bools(view->data, bytes));
     return fits || report_view(entry, number, view, error);
 }
 
@@ -104,11 +104,14 @@ static bool bind(const jg_model *model, const Entry *entry, const jg_tensor *inp
         View *view = &record->views[i];
         if (i >= entry->input_count) {
             const Tensor *tensor = &model->tensors[spec->tensor];
-            *view = (View){tensor->data, tensor->dtype, tensor->rank, tensor->shape};
+            *view = (View){tensor->data, tensor->dtype, tensor->rank, tensor->shape, NULL};
         } else if (!inputs[i].data && spec->shown.has_default) {
-            *view = (View){spec->fill, spec->shown.dtype, 0, NULL};
+            *view = (View){spec->fill, spec->shown.dtype, 0, NULL, NULL};
         } else {
-            *view = (View){inputs[i].data, inputs[i].dtype, inputs[i].rank, inputs[i].shape};
+            char where[WHERE_SIZE];
+            const jg_tensor *given = &inputs[i];
+            *view = (View){given->data, given->dtype, given->rank, given->shape, place_of(given->on)};
+            if (view->there && !is_reached(model, given->on, parameter_text(entry, i, where), error)) return false;
         }
         if (!check_view(entry, i, view, error)) return false;
     }

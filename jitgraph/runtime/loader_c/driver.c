@@ -19,6 +19,7 @@
 
 enum { CUDA_OUT_OF_MEMORY = 2, CUDA_NO_DEVICE = 100, MAJOR_CAPABILITY = 75, MINOR_CAPABILITY = 76, NON_BLOCKING = 1 };
 enum { ERROR_LOG = 5, ERROR_LOG_BYTES = 6, DEVICE_NAME = 64 };
+enum { POINTER_ORDINAL = 9, POINTER_START = 11, POINTER_BYTES = 12 };
 
 /* Each gives a CUresult, 0 for success. */
 #define DRIVER_FUNCTIONS(X) \
@@ -42,6 +43,8 @@ enum { ERROR_LOG = 5, ERROR_LOG_BYTES = 6, DEVICE_NAME = 64 };
     X(cuMemFreeHost, void *) \
     X(cuMemcpyHtoDAsync_v2, uint64_t, const void *, size_t, void *) \
     X(cuMemcpyDtoHAsync_v2, void *, uint64_t, size_t, void *) \
+    X(cuMemcpyDtoDAsync_v2, uint64_t, uint64_t, size_t, void *) \
+    X(cuPointerGetAttribute, void *, int, uint64_t) \
     X(cuStreamCreate, void **, unsigned) \
     X(cuStreamDestroy_v2, void *) \
     X(cuStreamSynchronize, void *)
@@ -115,6 +118,16 @@ static void free_block(const Device *device, DeviceBlock *block) {
     block->address = 0;
 }
 
+/* Frees memory that a caller was given. */
+static void free_there(const Device *device, void *data) {
+    DeviceBlock block = {.address = (uintptr_t)data};
+    void *before;
+    jg_error unused;
+    if (!data || !enter_device(device, &before, &unused)) return;
+    free_block(device, &block);
+    leave_device(device, before);
+}
+
 static bool upload(const Device *device, const DeviceBlock *block, const void *data, size_t bytes, jg_error *error) {
     int code = bytes ? device->cuMemcpyHtoDAsync_v2(block->address, data, bytes, device->stream) : 0;
     return !code || refused(device, code, "a copy to it", error);
@@ -123,6 +136,31 @@ static bool upload(const Device *device, const DeviceBlock *block, const void *d
 static bool download(const Device *device, void *data, const DeviceBlock *block, size_t bytes, jg_error *error) {
     int code = bytes ? device->cuMemcpyDtoHAsync_v2(data, block->address, bytes, device->stream) : 0;
     return !code || refused(device, code, "a copy from it", error);
+}
+
+/* Copies within the device. */
+static bool copy_there(const Device *device, uint64_t to, uint64_t from, size_t bytes, jg_error *error) {
+    int code = bytes ? device->cuMemcpyDtoDAsync_v2(to, from, bytes, device->stream) : 0;
+    return !code || refused(device, code, "a copy on it", error);
+}
+
+/* Whether a caller's address is that of so many bytes of the device, by the driver; where says whose it is. */
+static bool is_there(const Device *device, const void *data, size_t bytes, const char *where, jg_error *error) {
+    uint64_t address = (uintptr_t)data, start = 0;
+    int ordinal = 0;
+    size_t size = 0;
+    if (!bytes) return true;
+    if (device->cuPointerGetAttribute(&ordinal, POINTER_ORDINAL, address) ||
+        device->cuPointerGetAttribute(&start, POINTER_START, address) ||
+        device->cuPointerGetAttribute(&size, POINTER_BYTES, address))
+        return fail(error, JG_BAD_ARGUMENT, "%s: %p is not memory of %s", where, data, device->name);
+    if (ordinal != device->ordinal)
+        return fail(error, JG_BAD_ARGUMENT, "%s: it lies on cuda:%d, and the model on %s", where, ordinal,
+                    device->name);
+    if (address < start || !within(address - start, bytes, size))
+        return fail(error, JG_BAD_ARGUMENT, "%s: it needs %zu bytes, more than its memory on %s has", where, bytes,
+                    device->name);
+    return true;
 }
 
 static bool wait_for(const Device *device, jg_error *error) {

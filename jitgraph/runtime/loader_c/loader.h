@@ -65,15 +65,24 @@ typedef struct jg_error {
     char message[1000]; /* in words; of a failed check with the place in the program, where it is known */
 } jg_error;
 
+typedef struct jg_model jg_model;
+
 /* A dense, row-major tensor. As an input: data (aligned to its element), dtype, rank and shape; bytes is not read.
    As an output: data with bytes of room, or data NULL, and the library allocates it (jg_tensor_free gives it back);
-   the other fields are set by the call. */
+   the other fields but on are set by the call.
+
+   on says where data lies, for outputs as well: NULL for the host's memory, else a model, on whose device it is. A run
+   takes and gives memory of its own device alone, of whichever model. Work that writes to inputs, or still uses
+   outputs with room of their own, has to be done before the run, whose stream waits for no other; results are computed
+   when the run returns. The library never reads such memory from the host, so bools there are not looked at: they have
+   to be 0 or 1. What it allocates there has to be freed before that model is closed. */
 typedef struct jg_tensor {
     void *data;
     size_t bytes;
     jg_dtype dtype;
     int32_t rank;
     int64_t shape[JG_MAX_RANK];
+    jg_model *on;
 } jg_tensor;
 
 /* What an entry takes or gives at one place. A size is a number, or a text over named sizes such as "2*batch + 1". */
@@ -86,15 +95,13 @@ typedef struct jg_spec {
     bool has_default; /* the input may be left out: data NULL */
 } jg_spec;
 
-typedef struct jg_model jg_model;
-
 /* The model in the file, checked as a whole; NULL on failure. JITGRAPH_TARGET_CPU picks a level of the file below this
    machine's best. error may be NULL, here and below; any other pointer that is NULL where it is needed is an argument
    that does not fit. */
 jg_model *jg_load(const char *path, jg_error *error);
 
 /* The same for a device: "cpu" (or NULL), or a GPU such as "cuda:0" for a file with code for it, through libcuda.so.1.
-   The state then lies there; tensors that are given and taken lie in the host's memory, and runs take turns. */
+   The state then lies there, and runs take turns; tensors that are given and taken lie where their on says. */
 jg_model *jg_load_on(const char *path, const char *device, jg_error *error);
 void jg_close(jg_model *model);
 
@@ -117,13 +124,14 @@ jg_status jg_run(jg_model *model, const char *entry, const jg_tensor *inputs, si
                  size_t output_count, jg_error *error);
 
 /* The tensors that the model brings along, by key: weights, optimiser and random state. get copies into value as jg_run
-   does into an output; set copies from value, whose dtype and shape must be those of the state. */
+   does into an output; set copies from value, whose dtype and shape must be those of the state. Both copy by the host's
+   memory alone. */
 size_t jg_state_count(const jg_model *model);
 const char *jg_state_key(const jg_model *model, size_t index);
 jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error);
 jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error);
 
-/* Frees data that the library allocated and sets it to NULL. */
+/* Frees data that the library allocated, where on says, and sets it to NULL. */
 void jg_tensor_free(jg_tensor *tensor);
 size_t jg_tensor_bytes(const jg_tensor *tensor); /* by dtype and shape; 0 where that leaves 63 bits */
 const char *jg_dtype_name(jg_dtype dtype); /* "float32"; NULL for no dtype */

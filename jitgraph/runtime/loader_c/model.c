@@ -42,6 +42,17 @@ struct jg_model {
     void *before; /* the context that was the calling thread's while the model is loaded to a device */
 };
 
+/* The GPU on which a caller's tensor lies; NULL: the host's memory. */
+static const Device *place_of(const jg_model *on) { return on ? on->device : NULL; }
+
+/* Whether a run of the model takes and gives memory there; where says whose it is. */
+static bool is_reached(const jg_model *model, const jg_model *on, const char *where, jg_error *error) {
+    const Device *there = place_of(on);
+    if (!there || (model->device && model->device->ordinal == there->ordinal)) return true;
+    return fail(error, JG_BAD_ARGUMENT, "%s: it lies on %s, and the model on %s", where, there->name,
+                model->device ? model->device->name : "cpu");
+}
+
 /* How many processors' time the process may use: those it may run on, or less where a quota says so. */
 static double processor_time(void) {
     cpu_set_t allowed;

@@ -17,12 +17,14 @@ typedef struct View { /* an argument or a state tensor */
     jg_dtype dtype;
     int32_t rank;
     const int64_t *shape;
+    const Device *there; /* of an argument: the GPU on which data lies, else NULL */
 } View;
 
 typedef struct Result {
     int64_t shape[JG_MAX_RANK];
     size_t bytes;
     void *memory;
+    const Device *there; /* the GPU to whose memory the caller wants it, else NULL */
     bool fresh; /* allocated for the running call; false between calls */
 } Result;
 

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "loader.h"
@@ -51,12 +52,20 @@ static bool prepare(Record *record, jg_error *error) {
     return true;
 }
 
+/* The start of a message about an output that the caller gets. */
+static const char *shown_text(const Entry *entry, size_t shown, char text[WHERE_SIZE]) {
+    snprintf(text, WHERE_SIZE, "%.40s, output %zu (%.60s)", entry->title, shown,
+             entry->outputs[entry->shown[shown]].shown.name);
+    return text;
+}
+
 /* Memory for an output that the caller gets: the caller's where that is usable, else fresh. */
 static bool place_shown(const Entry *entry, size_t shown, const jg_tensor *given, Result *result, bool usable,
                         jg_error *error) {
+    char where[WHERE_SIZE];
     if (given->data && given->bytes < result->bytes)
-        return fail(error, JG_BAD_ARGUMENT, "%.40s, output %zu (%.60s) needs %zu bytes, but has room for %zu",
-                    entry->title, shown, entry->outputs[entry->shown[shown]].shown.name, result->bytes, given->bytes);
+        return fail(error, JG_BAD_ARGUMENT, "%s needs %zu bytes, but has room for %zu", shown_text(entry, shown, where),
+                    result->bytes, given->bytes);
     result->memory = given->data;
     if (given->data && usable) return true;
     if (!(result->memory = aligned_memory(result->bytes))) return out_of_memory(error, result->bytes);
@@ -102,6 +111,8 @@ static bool place(jg_model *model, const Entry *entry, const jg_tensor *outputs,
             if (!(result->memory = spare_memory(&model->tensors[state->tensor], error))) return false;
         } else {
             const jg_tensor *given = &outputs[shown];
+            char where[WHERE_SIZE];
+            if (!is_reached(model, given->on, shown_text(entry, shown, where), error)) return false;
             if (!place_shown(entry, shown++, given, result, usable(entry, record, i, given->data), error)) return false;
         }
         record->buffers[entry->parameter_count + i] = result->memory;

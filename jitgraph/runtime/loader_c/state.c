@@ -26,7 +26,10 @@ __attribute__((noinline)) static Tensor *state_named(const jg_model *model, cons
     if (missing) return NULL;
     Tensor *found = find(&model->tensor_index, key);
     if (!found) fail(error, JG_BAD_ARGUMENT, "no state '%.60s'", key);
-    return found;
+    if (!found || !place_of(value->on)) return found;
+    fail(error, JG_BAD_ARGUMENT, "the state '%.60s' is copied by the host's memory; the value lies on %s", key,
+         place_of(value->on)->name);
+    return NULL;
 }
 
 /* Copies a state on the model's GPU to the host, or from there. */
@@ -159,7 +162,9 @@ const char *jg_state_key(const jg_model *model, size_t index) {
 
 void jg_tensor_free(jg_tensor *tensor) {
     if (!tensor) return;
-    free(tensor->data);
+    const Device *there = place_of(tensor->on);
+    if (there) free_there(there, tensor->data);
+    else free(tensor->data);
     tensor->data = NULL;
 }
 

@@ -13,7 +13,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tracing.plan import Handle, Input
 
-_GENERATOR: Final = TensorType(dtypes.uint64, (2,))
+GENERATOR: Final = TensorType(dtypes.uint64, (2,))
 """The state of a generator of random numbers, which stays on the CPU whichever device draws from it."""
 
 
@@ -35,7 +35,7 @@ def require_one_place(place: str, graph: Graph, inputs: Sequence[Input], handles
         handle = handles[given.at] if given.kind == "handle" else None
         found = CPU if handle is None else handle.device
         is_number = isinstance(value.type, TensorType) and not value.type.shape
-        is_state = handle is not None and value.type == _GENERATOR
+        is_state = handle is not None and value.type == GENERATOR
         if found == place or (found == CPU and (is_number or is_state)):
             continue
         text = handle.text if handle is not None else value.hint or "an array"

@@ -1,0 +1,113 @@
+"""Arrays on a device, which other libraries take without a copy."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.runtime.loader.arguments import address_of
+from jitgraph.runtime.loader.capsules import CUDA_MEMORY, device_capsule
+from jitgraph.runtime.loader.cuda import CudaDevice
+from jitgraph.runtime.loader.device_memory import DeviceBlock, DevicePool
+from jitgraph.runtime.loader.dtypes import Array
+
+DEVICE_ALIGNMENT: Final = 16  # of the addresses that kernels are given
+_HOST: Final = (1, 0)  # as __dlpack_device__ says the CPU
+
+
+class DeviceArray:
+    """A dense array on a device: a result, which others take by DLPack or ``__cuda_array_interface__``, not copied."""
+
+    def __init__(
+        self, device: CudaDevice, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Any
+    ) -> None:
+        """``owner`` keeps the memory."""
+        self.device = device
+        self.address = address
+        self.shape = shape
+        self.dtype = dtype
+        self.owner = owner
+
+    @property
+    def nbytes(self) -> int:
+        """Its bytes."""
+        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3; the work that computes the elements is done. AttributeError for bfloat16, which it lacks."""
+        if self.dtype.kind == "V":
+            raise AttributeError("__cuda_array_interface__ has no bfloat16; __dlpack__() has")
+        self._show()
+        return {
+            "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "strides": None,
+            "version": 3, "stream": None,
+        }  # fmt: skip
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA_MEMORY, self.device.ordinal
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """A capsule of the memory, or of a copy on the CPU where ``dl_device`` is (1, 0).
+
+        The elements are computed, so any ``stream`` may use them at once, and others may write to them: no result is
+        part of the model. The memory is kept until the taker's deleter has run. BufferError for what cannot be done.
+        """
+        if stream is not None and (type(stream) is not int or stream < -1 or stream == 0):
+            raise BufferError(f"stream={stream!r} names no stream of CUDA; None, -1, 1, 2 or a driver's handle")
+        wanted = self.__dlpack_device__() if dl_device is None else tuple(map(int, dl_device))
+        if wanted == _HOST:
+            if copy is False:
+                raise BufferError(f"copy=False: the array is on {self.device.name}, not on the CPU; leave copy out")
+            return self.numpy().__dlpack__()
+        if wanted != self.__dlpack_device__():
+            raise BufferError(f"dl_device={dl_device!r} for an array on {self.device.name}; numpy() is on the CPU")
+        lent = self._copied() if copy else self
+        lent._show()
+        return device_capsule(lent, lent.address, self.dtype, self.shape, self.device.ordinal, read_only=False)
+
+    def _show(self) -> None:
+        if isinstance(self.owner, DeviceBlock):
+            self.owner.pool.show(self.owner)
+
+    def _copied(self) -> DeviceArray:
+        with self.device.current():
+            block: DeviceBlock = self.owner.pool.take(self.nbytes)
+            if self.nbytes:
+                self.device.copy(block.address, self.address, self.nbytes)
+                self.device.wait()
+        return DeviceArray(self.device, block.address, self.shape, self.dtype, block)
+
+    def numpy(self) -> Array:
+        """A copy in the host's memory."""
+        made: Array = np.empty(self.shape, self.dtype)
+        with self.device.current():
+            self.device.download(address_of(made), self.address, made.nbytes)
+            self.device.wait()
+        return made
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """As ``numpy()``; ValueError where no copy may be made."""
+        if copy is False:
+            raise ValueError(f"an array on {self.device.name} cannot be read without a copy")
+        made = self.numpy()
+        return made if dtype is None else made.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)} on {self.device.name}>"
+
+
+def host_copy(array: Array, pool: DevicePool) -> DeviceArray:
+    """A copy of a dense array of the host's on the device, asked for on its stream; the array must stay until then."""
+    block = pool.take(array.nbytes)
+    pool.device.upload(block.address, address_of(array), array.nbytes)
+    return DeviceArray(pool.device, block.address, array.shape, array.dtype, (block, array))
+
+
+def c_addresses(addresses: list[int]) -> Any:
+    """Addresses as native code takes them."""
+    return (ctypes.c_void_p * max(1, len(addresses)))(*addresses)

@@ -17,7 +17,7 @@ from jitgraph.codegen.cuda.pipeline import Pipeline
 from jitgraph.codegen.cuda.results import TileResults
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
-from jitgraph.codegen.cuda.warp import special_register
+from jitgraph.codegen.cuda.warp import PROCESSORS, special_register
 from jitgraph.codegen.cuda.words import Words, word
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
@@ -54,8 +54,12 @@ class Tiles:
 
     @property
     def together(self) -> int:
-        """Blocks that a processor is to have room for, so that one multiplies while another stages."""
-        return 2
+        """Blocks that a processor is to have room for: two of many, so that one multiplies while another stages.
+
+        A block alone leaves its threads all registers, which the steps that are written out need.
+        """
+        blocks = dims.product(self.counts)
+        return 1 if isinstance(blocks, int) and blocks <= PROCESSORS else 2
 
 
 _SIDES: Final = ((128, 8), (64, 4))

@@ -18,7 +18,7 @@ from jitgraph.codegen.cuda.pipeline import Pipeline
 from jitgraph.codegen.cuda.results import TileResults
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
-from jitgraph.codegen.cuda.warp import WARP, special_register
+from jitgraph.codegen.cuda.warp import PROCESSORS, WARP, special_register
 from jitgraph.codegen.cuda.words import Words
 from jitgraph.codegen.kernels.kernel import Contract, Let, Operand, Var
 from jitgraph.codegen.llvm import loops
@@ -64,9 +64,6 @@ SHAPES: Final = ((128, 128, 2, 4), (64, 64, 2, 2), (16, 128, 1, 4), (128, 16, 4,
 
 _MOST_WORDS: Final = 96
 """Of a thread's sums, and elements of a panel that it computes, where it has 128 registers for everything."""
-
-_PROCESSORS: Final = 108
-"""Of a GPU; a tile more or less for each of them takes as long as the others do."""
 
 _UNKNOWN: Final = 512
 """What an extent of which nothing is known is taken for."""
@@ -150,7 +147,8 @@ def tiles_of(contract: Contract, batch: DimLike) -> WarpTiles:
         for extent, side in ((batch, 1), (m, rows), (n, columns)):
             known = extent if isinstance(extent, int) else (1 if side == 1 else _UNKNOWN)
             blocks *= -(-known // side)
-        cost = -(-blocks // _PROCESSORS) * (rows * columns + _READING * (rows + columns))
+        # a tile more or less for each processor takes as long as the others do
+        cost = -(-blocks // PROCESSORS) * (rows * columns + _READING * (rows + columns))
         if (best is None or cost < best[0]) and fits(contract, shape):
             pieces = [
                 factor.piece(contract.k, side) for factor, side in zip(_factors(contract), shape[:2], strict=True)

@@ -12,6 +12,9 @@ from jitgraph.dtypes import int64
 WARP: Final = 32
 """Threads that run together."""
 
+PROCESSORS: Final = 108
+"""Of a GPU for which tiles are chosen: an A100 has so many."""
+
 _EVERY_LANE: Final = "i32 -1"
 
 

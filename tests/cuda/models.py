@@ -58,6 +58,9 @@ def cnn(*, large: bool) -> Training:
     return Training(model, lambda p: jg.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True), arrays)
 
 
+ENCODER_RATE = 1e-3
+
+
 class Encoder(nn.Module):
     """Words and places embedded, one layer of attention and two linear ones, and a head for each word."""
 
@@ -91,7 +94,7 @@ def encoder(*, large: bool, compute: Any = jg.float32) -> Training:
     batch, length, width, heads, words = (4, 32, 64, 4, 65) if large else (2, 6, 16, 2, 11)
     model = Encoder(words, length, width, heads, compute)
     arrays = labels(words, batch, length), labels(words, batch * length)
-    return Training(model, lambda p: jg.optim.AdamW(p, lr=1e-3, weight_decay=0.01), arrays)
+    return Training(model, lambda p: jg.optim.AdamW(p, lr=ENCODER_RATE, weight_decay=0.01), arrays)
 
 
 class Lstm(nn.Module):

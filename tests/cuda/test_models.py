@@ -16,7 +16,7 @@ from jitgraph.ir.target import Target
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.modules import LoadedModule, Modules
 from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
-from tests.cuda.models import MODELS, trained
+from tests.cuda.models import ENCODER_RATE, MODELS, trained
 from tests.cuda.places import Machine, machine
 from tests.graphs import needs_native
 from tests.runtime.cuda import machines
@@ -30,6 +30,10 @@ EAGER = tuple(MODELS) if ALL else ("digits", "lstm_scan")
 
 FREE_BOUNDS = {"digits": 3e-5, "cnn": 1e-4, "encoder": 1e-3, "encoder_bfloat16": 5e-3, "lstm": 1e-4}
 """What losses and parameters may differ by after the steps, relative to the largest of their tensor, in any order."""
+
+TURNED = {"encoder_bfloat16": 1e-3}
+"""The share of parameters that may differ by more: where a gradient is so near 0 that rounding to bfloat16 turns its
+sign, Adam's steps, of the learning rate each, go the other way."""
 
 SHORT_SUMS = {"cnn", "lstm"}
 """Models of these sizes whose sums a thread adds in order either way, so that their bits are the same."""
@@ -97,7 +101,13 @@ def test_steps_whose_sums_go_in_any_order_are_near(here: Machine, name: str, mon
 
     monkeypatch.setattr(device_program, "target_of", in_any_order)
     found = trained(name, "cuda", traced=True, steps=STEPS, large=True)
+    beyond = 0
     for want, got in zip(expected, found, strict=True):
-        np.testing.assert_allclose(got, want, rtol=0, atol=FREE_BOUNDS[name] * max(1e-3, float(np.abs(want).max())))
+        bound = FREE_BOUNDS[name] * max(1e-3, float(np.abs(want).max()))
+        beyond += int(np.sum(np.abs(got - want) > bound))
+        np.testing.assert_allclose(
+            got, want, rtol=0, atol=bound + (2 * STEPS * ENCODER_RATE if name in TURNED else 0.0)
+        )
+    assert beyond <= TURNED.get(name, 0.0) * sum(want.size for want in expected)
     differs = any((want != got).any() for want, got in zip(expected, found, strict=True))
     assert differs == (name not in SHORT_SUMS)

@@ -26,9 +26,12 @@ def _ndtri(p: Any) -> Any:
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {  # the exact one, and ranges of arguments
+    "betainc": (lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [(0.1, 300), (0.1, 300), (0.3, 0.7)]),
     "betaln": (lambda a, b: mp.log(mp.beta(a, b)), [(0.1, 30), (0.1, 30)]),
     "entr": (lambda x: -x * mp.log(x), [(1e-9, 50)]),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [(-26, 300)]),
+    "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [(0.05, 200), (0.05, 200)]),
+    "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [(0.05, 200), (0.05, 200)]),
     "i0": (lambda x: mp.besseli(0, x), [(-80, 80)]),
     "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), [(-300, 300)]),
     "i1": (lambda x: mp.besseli(1, x), [(-80, 80)]),

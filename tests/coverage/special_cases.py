@@ -31,6 +31,24 @@ CASES = [
     case("special.multigammaln", lambda m, x: m.special.multigammaln(x, 3), None, uniform(M, 1.5, 6)),
     case("special.polygamma", lambda m, x: m.special.polygamma(2, x), None, positive(M)),
     case("special.zeta", lambda m, x, y: m.special.zeta(x, y), None, uniform(M, 1.2, 9), positive(M), gradient=False),
+    *(
+        case(
+            f"special.{name}",
+            lambda m, a, x, name=name: getattr(m.special, name)(a, x),
+            None,
+            uniform(M, 0.2, 90),
+            uniform(M, 0.1, 90),
+            gradient=False,
+        )
+        for name in ("gammainc", "gammaincc")
+    ),
+    case(
+        "special.gammainc in x",
+        lambda m, x: m.special.gammainc(m.asarray(np.full(M, 2.5)), x),
+        lambda t, x: t.special.gammainc(t.full(M, 2.5, dtype=t.float64), x),
+        uniform(M, 0.1, 9),
+        second=False,
+    ),
     case("special.softmax", lambda m, x: m.special.softmax(x, 1), None, M),
     case("special.log_softmax", lambda m, x: m.special.log_softmax(x, 1), None, M),
     case("special.logsumexp", lambda m, x: m.special.logsumexp(x, 1), None, M),

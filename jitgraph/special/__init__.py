@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jitgraph import ops
 from jitgraph.dtypes import float32, is_float
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, elementwise, wrap
 from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, where
 from jitgraph.tensor.functions.elementwise import sigmoid as expit
@@ -28,7 +31,13 @@ from jitgraph.tensor.functions.special_functions import (
 )
 from jitgraph.tensor.lifting import TensorLike, cast, value_of
 
+if TYPE_CHECKING:
+    from jitgraph.special.incomplete_beta import betainc as betainc
+    from jitgraph.special.incomplete_gamma import gammainc as gammainc
+    from jitgraph.special.incomplete_gamma import gammaincc as gammaincc
+
 __all__ = [
+    "betainc",
     "betaln",
     "digamma",
     "entr",
@@ -39,6 +48,8 @@ __all__ = [
     "exp2",
     "expit",
     "expm1",
+    "gammainc",
+    "gammaincc",
     "i0",
     "i0e",
     "i1",
@@ -62,6 +73,12 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+
+__getattr__ = imports.attributes(
+    "jitgraph.special",
+    {"betainc": "incomplete_beta", "gammainc": "incomplete_gamma", "gammaincc": "incomplete_gamma"},
+)
 
 
 def erfc(x: TensorLike) -> Tensor:

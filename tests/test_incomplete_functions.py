@@ -1,0 +1,140 @@
+"""The incomplete gamma and beta functions: against mpmath, at limits, with gradients, traced, mapped and saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+import jitgraph as jg
+from tests.cuda.places import machine
+from tests.graphs import needs_native
+
+NAN, INF = np.nan, np.inf
+RNG = np.random.default_rng(5)
+ORDERS = np.concatenate([RNG.uniform(1e-3, 60, 60), 10 ** RNG.uniform(-6, 4, 60), RNG.uniform(40, 2000, 40)])
+FACTORS = np.clip(1 + RNG.normal(0, 0.3, 160), 0.01, None)
+POINTS = np.where(RNG.random(160) < 0.6, ORDERS * FACTORS, 10 ** RNG.uniform(-4, 3, 160))
+
+
+def require_near(found: np.ndarray[Any, Any], exact: list[Any], ulps: float, deep: float) -> None:
+    """Within so many ulps of the exact numbers, and ``deep`` of those below 1e-3, whose exponents round."""
+    for value, wanted in zip(found, exact, strict=True):
+        if wanted > 1e-290:
+            error = float(abs(mp.mpf(float(value)) - wanted) / wanted) * 2**52
+            assert error <= (ulps if wanted > 1e-3 else deep), (value, wanted, error)
+
+
+def test_gamma_against_many_digits() -> None:
+    with mp.workdps(40):
+        pairs = [(mp.mpf(a), mp.mpf(x)) for a, x in zip(ORDERS.tolist(), POINTS.tolist(), strict=True)]
+        lower = [mp.gammainc(a, 0, x, regularized=True) for a, x in pairs]
+        upper = [mp.gammainc(a, x, mp.inf, regularized=True) for a, x in pairs]
+    require_near(jg.special.gammainc(ORDERS, POINTS).numpy(), lower, 40, 3000)
+    require_near(jg.special.gammaincc(ORDERS, POINTS).numpy(), upper, 40, 3000)
+
+
+def test_beta_against_many_digits() -> None:
+    first, second = 10 ** RNG.uniform(-3, 3.5, (2, 150))
+    near = np.clip(first / (first + second) * (1 + RNG.normal(0, 0.3, 150)), 1e-6, 1 - 1e-6)
+    points = np.where(RNG.random(150) < 0.6, near, RNG.random(150))
+    with mp.workdps(40):
+        triples = zip(first.tolist(), second.tolist(), points.tolist(), strict=True)
+        exact = [mp.betainc(mp.mpf(a), mp.mpf(b), 0, mp.mpf(x), regularized=True) for a, b, x in triples]
+    require_near(jg.special.betainc(first, second, points).numpy(), exact, 1000, 3000)
+
+
+def test_limits_are_those_of_scipy() -> None:
+    a, x = map(np.ravel, np.meshgrid([0, 0.5, 1, 3, INF, NAN, -1, 1e300], [0, 0.7, 60, INF, NAN, -1]))
+    for name in ("gammainc", "gammaincc"):
+        found = getattr(jg.special, name)(a, x).numpy()
+        np.testing.assert_allclose(found, getattr(scipy.special, name)(a, x), rtol=1e-12, atol=0, err_msg=name)
+    values = [0, 0.5, 1, 2, INF, NAN, -1]
+    a, b, x = map(np.ravel, np.meshgrid(values, values, [0, 0.3, 1, NAN, -0.1, 1.1]))
+    found, wanted = jg.special.betainc(a, b, x).numpy(), scipy.special.betainc(a, b, x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=0)
+
+
+def test_an_element_does_not_depend_on_the_others() -> None:
+    """Steps that others need change nothing."""
+    few = np.array([0.5, 3.0, 20.0])
+    slow = np.array([48.0])
+    for name in ("gammainc", "gammaincc"):
+        function = getattr(jg.special, name)
+        alone = np.concatenate([function(few, few + 1.5).numpy(), function(slow, slow + 2).numpy()])
+        both = np.concatenate([few, slow])
+        together = function(both, np.concatenate([few + 1.5, slow + 2])).numpy()
+        np.testing.assert_array_equal(alone, together)
+    one = jg.special.betainc(6.0, 0.0015, np.float64(0.97)).item()
+    several = jg.special.betainc(np.array([6.0, 3e6]), np.array([0.0015, 3e6]), np.array([0.97, 0.5])).numpy()
+    assert several[0] == one and abs(several[1] - 0.5) < 1e-9
+
+
+def test_what_needs_too_many_steps_is_nan() -> None:
+    assert np.isnan(jg.special.betainc(np.float64(1e12), np.float64(1e12), np.float64(0.5)).item())
+
+
+SLOPES = {
+    "gammainc": (lambda x: jg.special.gammainc(2.5, x), lambda x: scipy.special.gammainc(2.5, x), (0.3, 6.0)),
+    "gammaincc": (lambda x: jg.special.gammaincc(70.0, x), lambda x: scipy.special.gammaincc(70.0, x), (60.0, 80.0)),
+    "betainc": (lambda x: jg.special.betainc(2.5, 0.7, x), lambda x: scipy.special.betainc(2.5, 0.7, x), (0.1, 0.9)),
+    "betainc of large": (
+        lambda x: jg.special.betainc(40.0, 60.0, x), lambda x: scipy.special.betainc(40.0, 60.0, x), (0.3, 0.5)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_gradients_of_both_orders(name: str) -> None:
+    function, reference, (low, high) = SLOPES[name]
+    x = np.linspace(low, high, 7)
+    step = 1e-3 * (high - low)
+    first = lambda x: jg.grad(lambda x: function(x).sum())(x)
+    second = lambda x: jg.grad(lambda x: first(x).sum())(x)
+    shifts = (-2, -1, 1, 2)
+    for found, base in ((first, reference), (second, lambda x: first(jg.asarray(x)).numpy())):
+        left, near, right, far = (base(x + shift * step) for shift in shifts)
+        wanted = (8 * (right - near) - (far - left)) / (12 * step)
+        for run in (found, jg.trace(found)):
+            np.testing.assert_allclose(run(jg.asarray(x)).numpy(), wanted, rtol=1e-7, atol=1e-9 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_gradient_with_respect_to_the_order_is_refused(traced: bool) -> None:
+    calls = [
+        lambda a: jg.special.gammainc(a, jg.asarray([1.0])).sum(),
+        lambda a: jg.special.betainc(a, 2.0, jg.asarray([0.5])).sum(),
+    ]
+    for call in calls:
+        slope = jg.trace(jg.grad(call)) if traced else jg.grad(call)
+        with pytest.raises(ValueError, match="its last argument alone"):
+            slope(jg.asarray([2.0]))
+
+
+def test_float32_is_rounded_once_and_traces_and_maps_agree(tmp_path: Path) -> None:
+    a, x = ORDERS[:40].astype(np.float32), POINTS[:40].astype(np.float32)
+    wanted = scipy.special.gammaincc(a.astype(np.float64), x.astype(np.float64))
+    found = jg.special.gammaincc(a, x)
+    assert found.dtype == jg.float32
+    np.testing.assert_allclose(found.numpy(), wanted.astype(np.float32), rtol=1.5e-7, atol=1e-37)
+    traced = jg.trace(lambda a, x: jg.special.gammaincc(a, x))
+    np.testing.assert_array_equal(traced(a, x).numpy(), found.numpy())
+    mapped = jg.vmap(lambda a, x: jg.special.gammaincc(a, x))(jg.asarray(a), jg.asarray(x))
+    np.testing.assert_allclose(mapped.numpy(), found.numpy(), rtol=2e-7)
+    assert jg.special.gammainc(2, 3).dtype == jg.float32
+    assert jg.special.gammainc(jg.ones((0, 3)), jg.ones((1, 3))).shape == (0, 3)
+    jg.save(traced, tmp_path / "q.jg", example_inputs=(a, x))
+    np.testing.assert_array_equal(jg.load(tmp_path / "q.jg")(a, x).numpy(), found.numpy())
+
+
+@needs_native
+def test_on_a_gpu() -> None:
+    with machine(must_end_clean=False):
+        a, x = ORDERS[:30], POINTS[:30]
+        there = jg.special.gammainc(jg.asarray(a).to("cuda"), jg.asarray(x).to("cuda"))
+        assert there.device.startswith("cuda")
+        np.testing.assert_allclose(there.cpu().numpy(), jg.special.gammainc(a, x).numpy(), rtol=1e-13, atol=0)

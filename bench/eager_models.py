@@ -6,6 +6,7 @@ ways is passed in.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -27,7 +28,7 @@ class Library:
         if name == "torch":
             import torch
 
-            torch.set_num_threads(1)
+            torch.set_num_threads(int(os.environ.get("JITGRAPH_NUM_THREADS", "1")))
             self.nn: Any = torch.nn
             self.functional: Any = torch.nn.functional
             self.optim: Any = torch.optim

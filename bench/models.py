@@ -79,7 +79,6 @@ def candidates(name: str, *, short: bool) -> dict[str, Run]:
     if find_spec("torch") is not None:
         import torch
 
-        torch.set_num_threads(int(os.environ["JITGRAPH_NUM_THREADS"]))
         found["torch"] = Training(name, "torch", state, short=short).step()
         if not short and (shutil.which("c++") or shutil.which("g++")):
             found["torch.compile"] = Training(name, "torch", state, short=short).step(torch.compile)
@@ -101,16 +100,31 @@ def require_same_losses(steps: dict[str, Run]) -> dict[str, float]:
     return seconds
 
 
+def _busy(step: Run) -> float:
+    """Processors that a step keeps at work: its processor time by the clock's."""
+    clock, processor = time.perf_counter(), time.process_time()
+    for _ in range(3):
+        step()
+    return (time.process_time() - processor) / (time.perf_counter() - clock)
+
+
 def measure(name: str, *, short: bool) -> None:
     """Print what a model's steps take in this process."""
     threads = os.environ["JITGRAPH_NUM_THREADS"]
     steps = candidates(name, short=short)
     first = require_same_losses(steps)
+    busy = {which: _busy(step) for which, step in steps.items()}
+    if find_spec("torch") is not None:
+        import torch
+
+        assert torch.get_num_threads() == int(threads), f"PyTorch has {torch.get_num_threads()} threads, not {threads}"
     times = interleaved(steps, rounds=SHORT_ROUNDS if short else ROUNDS)
     for which, values in times.items():
         low, median, high = 1e3 * np.percentile(values, [25, 50, 75])
         beside = f", {ratio(values, times['torch'])} times torch" if "torch" in times and which != "torch" else ""
-        found = f"{median:8.1f} ms ({low:.1f} to {high:.1f}), first {first[which]:.2f} s{beside}"
+        found = (
+            f"{median:8.1f} ms ({low:.1f} to {high:.1f}), {busy[which]:.2f} busy, first {first[which]:.2f} s{beside}"
+        )
         print(f"{name:8} {threads} threads {which:14} {found}", flush=True)
 
 

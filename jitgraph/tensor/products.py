@@ -7,7 +7,7 @@ from typing import Any
 from jitgraph.dtypes import float32
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
-from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor import lifting
 from jitgraph.tensor.einsum import einsum
 from jitgraph.tensor.functions.complex_numbers import conj
 from jitgraph.tensor.functions.linear_algebra import matmul
@@ -64,7 +64,7 @@ def _added(x: TensorLike, product: Tensor, beta: Any, alpha: Any) -> Tensor:
 
     Under autocast it is one of the products, as in PyTorch's list: x goes in by the product's dtype.
     """
-    if context.current().autocast == product.dtype and not scalars.is_scalar(x):
+    if context.current().autocast == product.dtype:
         value = lifting.value_of(x)
         x = wrap(lifting.cast(value, product.dtype)) if value.dtype == float32 else x
     scaled = product if isinstance(alpha, int) and alpha == 1 else alpha * product

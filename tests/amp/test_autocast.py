@@ -30,6 +30,7 @@ LOW: dict[str, Callable[[Any, Any], Any]] = {  # of (float32, bfloat16) operands
     "addmm": lambda x, h: jg.addmm(x, x, h),
     "addmm without its first": lambda x, h: jg.addmm(x, h, x, beta=0),
     "baddbmm": lambda x, h: jg.baddbmm(x[None], x[None], h[None], alpha=2.0),
+    "addmm of a number": lambda x, h: jg.addmm(1.0, x, h),
     "addmv": lambda x, h: jg.addmv(x[0], x, h[0]),
     "LSTM": lambda x, h: RECURRENT["LSTM"](x)[0],
     "state of an LSTM": lambda x, h: RECURRENT["LSTM"](x, (x[:1], x[:1]))[1][1],

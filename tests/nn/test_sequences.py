@@ -292,8 +292,10 @@ def test_an_orthogonal_weight_stays_so_while_it_is_trained(sizes: tuple[int, int
     np.testing.assert_allclose(product, np.eye(few), atol=1e-5)
     if sizes != (1, 1):  # where there is nothing to turn
         assert losses[-1] < losses[0] and np.abs(weight - begin).max() > 1e-3
-    layer.weight = jg.asarray(begin)
-    np.testing.assert_allclose(layer.weight.detach().numpy(), begin, atol=1e-5)
+    columns = np.linalg.qr(RNG.normal(size=(max(sizes), few)))[0].astype(np.float32)
+    wanted = columns if sizes[1] > sizes[0] else columns.T
+    layer.weight = jg.asarray(wanted)
+    np.testing.assert_allclose(layer.weight.detach().numpy(), wanted, atol=1e-5)
 
 
 def test_mistakes_with_orthogonal_weights() -> None:

@@ -36,6 +36,7 @@ LOW: dict[str, Callable[[Any, Any], Any]] = {  # of (float32, bfloat16) operands
     "state of an LSTM": lambda x, h: RECURRENT["LSTM"](x, (x[:1], x[:1]))[1][1],
     "GRU": lambda x, h: RECURRENT["GRU"](x)[1],
     "GRUCell": lambda x, h: RECURRENT["GRUCell"](x, x),
+    "GRUCell without a state": lambda x, h: RECURRENT["GRUCell"](x),
     "conv2d": lambda x, h: F.conv2d(IMAGE, KERNEL, KERNEL[:, 0, 0, 0]),
     "attention": lambda x, h: F.scaled_dot_product_attention(x[None], h[None], x[None]),
     "relu": lambda x, h: F.relu(h),

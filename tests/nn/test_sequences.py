@@ -273,7 +273,7 @@ def test_norms_of_gradients_of_16_bits(dtype: str, size: int) -> None:
 @pytest.mark.parametrize("sizes", [(4, 4), (3, 5), (5, 3), (1, 1)])
 def test_an_orthogonal_weight_stays_so_while_it_is_trained(sizes: tuple[int, int], options: dict[str, Any]) -> None:
     layer = nn.utils.parametrizations.orthogonal(nn.Linear(*sizes, bias=False), **options)
-    optimizer = jg.optim.SGD(layer.parameters(), lr=0.5)
+    optimizer = jg.optim.SGD(layer.parameters(), lr=0.5, weight_decay=0.01)
     x = jg.asarray(RNG.normal(size=(6, sizes[0])).astype(np.float32))
     begin = layer.weight.detach().numpy()
 
@@ -306,6 +306,9 @@ def test_mistakes_with_orthogonal_weights() -> None:
         orthogonal(nn.Linear(3, 3), "bias")
     with pytest.raises(jg.JitgraphError, match="use_trivialization=True"):
         orthogonal(nn.Linear(3, 3), use_trivialization=False)
+    for dtype in (jg.float16, jg.bfloat16):
+        with pytest.raises(jg.DTypeError, match="no QR decomposition"):
+            orthogonal(nn.Linear(3, 4, dtype=dtype))
 
 
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention"])

@@ -32,11 +32,11 @@ def reflected(x: Tensor) -> Tensor:
     """The first columns of the product of reflections along the columns of x, each times its sign on the diagonal."""
     below = tril(x, -1)
     found = linalg.householder_product(below, 2.0 / (1.0 + (below * below).sum(axis=-2)))
-    return found * expand_dims(linalg.diagonal(x).detach(), -2)
+    return found * expand_dims(sign(linalg.diagonal(x).detach()), -2)
 
 
 def reflections(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The x of which ``_reflected`` makes Q, where matrix = Q R and the diagonal of R is positive."""
+    """The x of which ``reflected`` makes Q, where matrix = Q R and the diagonal of R is positive."""
     raw, scales = np.linalg.qr(matrix, mode="raw")
     found = np.swapaxes(raw, -1, -2).copy()
     places = np.arange(matrix.shape[-1])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jitgraph.autograd import no_grad
-from jitgraph.errors import JitgraphError
+from jitgraph.dtypes import float32, float64
+from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.nn import init
 from jitgraph.nn.functional.norms import norm
 from jitgraph.nn.module import Module, Parameter
@@ -159,11 +160,14 @@ def orthogonal(
     ``orthogonal_map`` makes them of free numbers: "matrix_exp", "cayley" or "householder" (Lezcano-Casado and
     Martinez-Rubio 2019, Mhammedi et al. 2017); by default the first for square matrices, else the last. The map is
     taken relative to the present value, orthogonalised (Lezcano-Casado 2019), or without ``use_trivialization`` to the
-    identity. JitgraphError for an unknown map and for a parameter of fewer than 2 axes.
+    identity. JitgraphError for an unknown map and a parameter of fewer than 2 axes, DTypeError for one of 16 bits.
     """
     weight = vars(module).get(name)
     if not isinstance(weight, Parameter) or weight.ndim < 2:
         raise JitgraphError(f"orthogonal: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
+    if weight.dtype not in (float32, float64):
+        hint = "orthogonal(module.float()); jg.amp.autocast runs its products in 16 bits"
+        raise DTypeError(f"orthogonal: {name!r} is {weight.dtype}, which has no QR decomposition", hint=hint)
     chosen = orthogonal_map or ("matrix_exp" if weight.shape[-1] == weight.shape[-2] else "householder")
     if chosen not in orthogonal_maps.MAPS:
         raise JitgraphError(

@@ -17,6 +17,7 @@ NAMES = (
     "amp",
     "data",
     "eager",
+    "models",
     "functions",
     "calls",
     "warm_calls",

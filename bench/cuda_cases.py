@@ -179,10 +179,10 @@ def _attention(heads: int, length: int, width: int, dtype: str) -> Case:
 
 def _training(name: str) -> Work:
     """A step of one of the models of ``eager_models``, compiled, beside PyTorch's."""
-    make = getattr(eager_models, f"_{name}")
+    make = eager_models.MODELS[name]
 
     def step(library: str, wrap: Callable[[Any], Any]) -> Run:
-        lib = eager_models._Library(library)
+        lib = eager_models.Library(library)
         place = "cuda" if library == "jitgraph" else torch_place()
         model, arrays = make(lib)
         model = model.to(place)

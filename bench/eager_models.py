@@ -6,7 +6,9 @@ ways is passed in.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +20,7 @@ Run = Callable[[], object]
 Model = tuple[Any, list[np.ndarray]]
 
 
-class _Library:
+class Library:
     """What a model needs of a library."""
 
     def __init__(self, name: str) -> None:
@@ -26,7 +28,7 @@ class _Library:
         if name == "torch":
             import torch
 
-            torch.set_num_threads(1)
+            torch.set_num_threads(int(os.environ.get("JITGRAPH_NUM_THREADS", "1")))
             self.nn: Any = torch.nn
             self.functional: Any = torch.nn.functional
             self.optim: Any = torch.optim
@@ -51,21 +53,23 @@ class _Library:
         return jg.asarray(array)
 
 
-def _draw(*shape: int) -> np.ndarray:
+def draw(*shape: int) -> np.ndarray:
+    """Normal float32 numbers, the same each time."""
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def _labels(classes: int, *shape: int) -> np.ndarray:
+def labels(classes: int, *shape: int) -> np.ndarray:
+    """Integers below ``classes``, the same each time."""
     return np.random.default_rng(classes).integers(0, classes, shape)
 
 
-def _mlp(lib: _Library) -> Model:
+def _mlp(lib: Library) -> Model:
     nn = lib.nn
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
-    return model, [_draw(32, 64), _labels(10, 32)]
+    return model, [draw(32, 64), labels(10, 32)]
 
 
-def _cnn(lib: _Library) -> Model:
+def _cnn(lib: Library) -> Model:
     nn = lib.nn
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
@@ -77,10 +81,11 @@ def _cnn(lib: _Library) -> Model:
         nn.Flatten(),
         nn.Linear(16 * 4 * 4, 10),
     )
-    return model, [_draw(16, 1, 16, 16), _labels(10, 16)]
+    return model, [draw(16, 1, 16, 16), labels(10, 16)]
 
 
-def _gpt(lib: _Library, width: int = 48, heads: int = 4, layers: int = 4, vocabulary: int = 65) -> Model:
+def gpt(lib: Library, width: int = 48, heads: int = 4, layers: int = 4, vocabulary: int = 65) -> Model:
+    """A decoder of 64 places, norms first, its query, key and value by one product; eight sequences of words."""
     nn, places = lib.nn, 64
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
@@ -114,10 +119,10 @@ def _gpt(lib: _Library, width: int = 48, heads: int = 4, layers: int = 4, vocabu
             x = self.words(words) + self.places(lib.arange(words.shape[1]))
             return self.head(self.last(self.blocks(x))).reshape(-1, vocabulary)
 
-    return Gpt(), [_labels(vocabulary, 8, places), _labels(vocabulary, 8 * places)]
+    return Gpt(), [labels(vocabulary, 8, places), labels(vocabulary, 8 * places)]
 
 
-def _lstm(lib: _Library, width: int = 32, steps: int = 16) -> Model:
+def _lstm(lib: Library, width: int = 32, steps: int = 16) -> Model:
     nn = lib.nn
 
     class Lstm(nn.Module):  # type: ignore[misc, name-defined]
@@ -136,10 +141,10 @@ def _lstm(lib: _Library, width: int = 32, steps: int = 16) -> Model:
                 hidden = lib.sigmoid(o) * lib.tanh(cell)
             return self.head(hidden)
 
-    return Lstm(), [_draw(16, steps, width), _labels(10, 16)]
+    return Lstm(), [draw(16, steps, width), labels(10, 16)]
 
 
-def _step(make: Callable[[_Library], Model], lib: _Library) -> Callable[..., Any]:
+def _step(make: Callable[[Library], Model], lib: Library) -> Callable[..., Any]:
     model, _ = make(lib)
     optimizer = lib.optim.Adam(model.parameters(), lr=1e-3)
 
@@ -153,22 +158,18 @@ def _step(make: Callable[[_Library], Model], lib: _Library) -> Callable[..., Any
     return step
 
 
-def _candidates(make: Callable[[_Library], Model]) -> dict[str, Run]:
-    ours = _Library("jitgraph")
+def _candidates(make: Callable[[Library], Model]) -> dict[str, Run]:
+    ours = Library("jitgraph")
     operands = [ours.tensor(array) for array in make(ours)[1]]
     eager, compiled = _step(make, ours), jg.trace(_step(make, ours))
     found: dict[str, Run] = {"jitgraph": lambda: eager(*operands), "compiled": lambda: compiled(*operands)}
     if find_spec("torch") is not None:
-        lib = _Library("torch")
+        lib = Library("torch")
         theirs = [lib.tensor(array) for array in make(lib)[1]]
         step = _step(make, lib)
         found["torch"] = lambda: step(*theirs)
     return found
 
 
-STEPS: dict[str, Callable[[], dict[str, Run]]] = {
-    "mlp": lambda: _candidates(_mlp),
-    "cnn": lambda: _candidates(_cnn),
-    "gpt": lambda: _candidates(_gpt),
-    "lstm": lambda: _candidates(_lstm),
-}
+MODELS: dict[str, Callable[[Library], Model]] = {"mlp": _mlp, "cnn": _cnn, "gpt": gpt, "lstm": _lstm}
+STEPS: dict[str, Callable[[], dict[str, Run]]] = {name: partial(_candidates, make) for name, make in MODELS.items()}

@@ -53,3 +53,21 @@ def test_an_unknown_name_is_told(name: str) -> None:
     done = subprocess.run([sys.executable, "-m", "bench", name], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "no measurement" in done.stdout
+
+
+def test_models_are_timed_only_where_their_first_losses_agree() -> None:
+    code = (
+        "import os\n"
+        "os.environ['JITGRAPH_NUM_THREADS'] = '1'\n"
+        "import numpy as np\n"
+        "from bench.models import candidates, require_same_losses\n"
+        "assert list(require_same_losses(candidates('lstm', short=True)))[:2] == ['eager', 'compiled']\n"
+        "for other in (1.001, float('nan')):\n"
+        "    try:\n"
+        "        require_same_losses({'one': lambda: np.float32(1.0), 'other': lambda: np.float32(other)})\n"
+        "    except AssertionError as error:\n"
+        "        assert 'first losses differ' in str(error) and 'other' in str(error)\n"
+        "    else:\n"
+        "        raise SystemExit(f'{other} agrees with 1')\n"
+    )
+    in_child(code)

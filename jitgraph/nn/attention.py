@@ -51,6 +51,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
@@ -74,6 +76,7 @@ class MultiheadAttention(Module):
             self.bias_k, self.bias_v = (Parameter(zeros((1, 1, embed_dim))) for _ in range(2))
             init.xavier_normal_(self.bias_k)
             init.xavier_normal_(self.bias_v)
+        self.to(device=device, dtype=dtype)
 
     def forward(
         self,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from jitgraph.dtypes import float64
 from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.ir import context
 from jitgraph.nn import functional, init
 from jitgraph.nn.functional import recurrent
 from jitgraph.nn.functional.arguments import fits, floats
@@ -18,10 +20,25 @@ from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import repeated as repeated_value
 
 
-def _weight(module: Module, name: str, shape: tuple[int, ...], bound: float) -> None:
-    parameter = Parameter(zeros(shape))
-    init.uniform_(parameter, -bound, bound)
-    setattr(module, name, parameter)
+def _set_weights(module: Any, end: str, input_size: int, out: int, *, bias: bool, projected: bool = False) -> None:
+    """The parameters of one unit, uniform between +-1 / sqrt(hidden_size); ``end`` stands behind each name."""
+    rows = module.gates * module.hidden_size
+    shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, input_size), "weight_hh": (rows, out)}
+    if bias:
+        shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+    if projected:
+        shapes["weight_hr"] = (out, module.hidden_size)
+    bound = 1.0 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0.0
+    for name, shape in shapes.items():
+        parameter = Parameter(zeros(shape))
+        init.uniform_(parameter, -bound, bound)
+        setattr(module, f"{name}{end}", parameter)
+
+
+def _as_product(x: Tensor) -> Tensor:
+    """x as autocast would give it to a product: recurrent layers and cells stand in PyTorch's list of those."""
+    low = context.current().autocast
+    return x if low is None or x.dtype == float64 else wrap(lifting.cast(x.value, low))
 
 
 class _Recurrent(Module):
@@ -45,6 +62,8 @@ class _Recurrent(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         name = type(self).__name__
@@ -57,18 +76,12 @@ class _Recurrent(Module):
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
         self.proj_size = proj_size
-        bound, out = 1.0 / math.sqrt(hidden_size), proj_size or hidden_size
+        out = proj_size or hidden_size
         for layer in range(num_layers):
             width = input_size if layer == 0 else out * self._directions()
             for end in self._endings(layer):
-                rows = self.gates * hidden_size
-                _weight(self, f"weight_ih{end}", (rows, width), bound)
-                _weight(self, f"weight_hh{end}", (rows, out), bound)
-                if bias:
-                    _weight(self, f"bias_ih{end}", (rows,), bound)
-                    _weight(self, f"bias_hh{end}", (rows,), bound)
-                if proj_size:
-                    _weight(self, f"weight_hr{end}", (proj_size, hidden_size), bound)
+                _set_weights(self, end, width, out, bias=bias, projected=proj_size > 0)
+        self.to(device=device, dtype=dtype)
 
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
@@ -87,7 +100,7 @@ class _Recurrent(Module):
         x may be a ``PackedSequence``, whose results are one. ``hx`` is the state before the first step, else zeros.
         """
         packed = x if isinstance(x, PackedSequence) else None
-        sequence = wrap(floats(x if packed is None else packed.padded)[0])
+        sequence = _as_product(wrap(floats(x if packed is None else packed.padded)[0]))
         lengths = None if packed is None else packed.lengths
         name = type(self).__name__
         alone = packed is None and sequence.ndim == 2
@@ -122,7 +135,7 @@ class _Recurrent(Module):
         if len(given) != self.parts:
             raise ShapeError(f"{type(self).__name__}: the state has {self.parts} parts, (h, c)")
         found = []
-        for part, size in zip((wrap(lifting.value_of(part)) for part in given), sizes, strict=True):
+        for part, size in zip((_as_product(wrap(lifting.value_of(part))) for part in given), sizes, strict=True):
             whole = expand_dims(part, 1) if alone else part
             if not fits(whole, (count, batch, size)):
                 wanted = (count, size) if alone else (count, batch, size)
@@ -177,8 +190,11 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        given = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*given, device=device, dtype=dtype)
         self.nonlinearity = _known(nonlinearity)
 
     def step_of(self) -> recurrent.Step:
@@ -217,8 +233,11 @@ class GRU(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        given = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*given, device=device, dtype=dtype)
 
 
 class _Cell(Module):
@@ -227,19 +246,17 @@ class _Cell(Module):
     gates: int
     parts = 1
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        bound, rows = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0.0, self.gates * hidden_size
-        _weight(self, "weight_ih", (rows, input_size), bound)
-        _weight(self, "weight_hh", (rows, hidden_size), bound)
-        if bias:
-            _weight(self, "bias_ih", (rows,), bound)
-            _weight(self, "bias_hh", (rows,), bound)
+        _set_weights(self, "", input_size, hidden_size, bias=bias)
+        self.to(device=device, dtype=dtype)
 
     def _stepped(self, step: recurrent.Step, x: Tensor, state: Any) -> tuple[Tensor, ...]:
         name = type(self).__name__
-        x = wrap(floats(x)[0])
+        x = _as_product(wrap(floats(x)[0]))
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(f"{name} takes x[N, {self.input_size}] or [{self.input_size}], not {x.value.type}")
         alone = x.ndim == 1
@@ -248,7 +265,7 @@ class _Cell(Module):
         if state is None:
             held = (wrap(repeated_value(0.0, x.dtype, (batch, self.hidden_size))),) * self.parts
         else:
-            given = tuple(wrap(lifting.value_of(part)) for part in (state if self.parts > 1 else (state,)))
+            given = tuple(_as_product(wrap(lifting.value_of(p))) for p in (state if self.parts > 1 else (state,)))
             held = tuple(expand_dims(part, 0) if alone else part for part in given)
         for part in held:
             if not fits(part, (batch, self.hidden_size)):
@@ -267,8 +284,16 @@ class RNNCell(_Cell):
 
     gates = 1
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh") -> None:
-        super().__init__(input_size, hidden_size, bias)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = _known(nonlinearity)
 
     def extra_repr(self) -> str:

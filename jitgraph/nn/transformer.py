@@ -30,6 +30,18 @@ def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
     return functional.relu if given == "relu" else functional.gelu
 
 
+def _attended(
+    attention: Module, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
+) -> Tensor:
+    found, _ = attention(x, memory, memory, padding, False, mask, is_causal=is_causal)
+    return found  # type: ignore[no-any-return]
+
+
+def _fed(layer: Any, x: Tensor) -> Tensor:
+    """The two linear layers of a layer."""
+    return layer.linear2(layer.dropout(layer.activation(layer.linear1(x))))  # type: ignore[no-any-return]
+
+
 class TransformerEncoderLayer(Module):
     """Self-attention and two linear layers, each with a residual sum and a norm, before it or with ``norm_first``."""
 
@@ -44,6 +56,8 @@ class TransformerEncoderLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
@@ -55,6 +69,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
         self.activation = _activation(activation)
+        self.to(device=device, dtype=dtype)
 
     def forward(
         self,
@@ -64,19 +79,13 @@ class TransformerEncoderLayer(Module):
         is_causal: bool = False,
     ) -> Tensor:
         """x of the shape of ``src``."""
-        settings = (src_mask, src_key_padding_mask, is_causal)
+        masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
-            src = src + self._attended(self.norm1(src), *settings)
-            return src + self._fed(self.norm2(src))
-        src = self.norm1(src + self._attended(src, *settings))
-        return self.norm2(src + self._fed(src))  # type: ignore[no-any-return]
-
-    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
-        found, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)
-        return self.dropout1(found)  # type: ignore[no-any-return]
-
-    def _fed(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))  # type: ignore[no-any-return]
+            x = self.norm1(src)
+            src = src + self.dropout1(_attended(self.self_attn, x, x, *masks))
+            return src + self.dropout2(_fed(self, self.norm2(src)))  # type: ignore[no-any-return]
+        src = self.norm1(src + self.dropout1(_attended(self.self_attn, src, src, *masks)))
+        return self.norm2(src + self.dropout2(_fed(self, src)))  # type: ignore[no-any-return]
 
 
 class TransformerDecoderLayer(Module):
@@ -93,6 +102,8 @@ class TransformerDecoderLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
@@ -104,6 +115,7 @@ class TransformerDecoderLayer(Module):
         self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(3))
         self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
         self.activation = _activation(activation)
+        self.to(device=device, dtype=dtype)
 
     def forward(
         self,
@@ -119,27 +131,14 @@ class TransformerDecoderLayer(Module):
         """x of the shape of ``tgt``."""
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
-        x = tgt
         if self.norm_first:
-            x = x + self._attended(self.norm1(x), *own)
-            x = x + self._looked_up(self.norm2(x), *other)
-            return x + self._fed(self.norm3(x))
-        x = self.norm1(x + self._attended(x, *own))
-        x = self.norm2(x + self._looked_up(x, *other))
-        return self.norm3(x + self._fed(x))  # type: ignore[no-any-return]
-
-    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
-        found, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)
-        return self.dropout1(found)  # type: ignore[no-any-return]
-
-    def _looked_up(
-        self, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        found, _ = self.multihead_attn(x, memory, memory, padding, False, mask, is_causal=is_causal)
-        return self.dropout2(found)  # type: ignore[no-any-return]
-
-    def _fed(self, x: Tensor) -> Tensor:
-        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))  # type: ignore[no-any-return]
+            x = self.norm1(tgt)
+            tgt = tgt + self.dropout1(_attended(self.self_attn, x, x, *own))
+            tgt = tgt + self.dropout2(_attended(self.multihead_attn, self.norm2(tgt), *other))
+            return tgt + self.dropout3(_fed(self, self.norm3(tgt)))  # type: ignore[no-any-return]
+        tgt = self.norm1(tgt + self.dropout1(_attended(self.self_attn, tgt, tgt, *own)))
+        tgt = self.norm2(tgt + self.dropout2(_attended(self.multihead_attn, tgt, *other)))
+        return self.norm3(tgt + self.dropout3(_fed(self, tgt)))  # type: ignore[no-any-return]
 
 
 def _copies(layer: Module, count: int) -> ModuleList:
@@ -216,6 +215,8 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         settings: tuple[Any, ...] = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
@@ -231,6 +232,7 @@ class Transformer(Module):
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
+        self.to(device=device, dtype=dtype)
 
     def forward(
         self,

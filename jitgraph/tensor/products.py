@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitgraph.dtypes import float32
 from jitgraph.errors import ShapeError
+from jitgraph.ir import context
 from jitgraph.tensor import lifting
 from jitgraph.tensor.einsum import einsum
 from jitgraph.tensor.functions.complex_numbers import conj
@@ -58,7 +60,13 @@ def _same_batch(name: str, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _added(x: TensorLike, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta x + alpha product; an x whose beta is 0 is not looked at, as in PyTorch: NaN in it does not spread."""
+    """beta x + alpha product; an x whose beta is 0 is not looked at, as in PyTorch: NaN in it does not spread.
+
+    Under autocast it is one of the products, as in PyTorch's list: x goes in by the product's dtype.
+    """
+    if context.current().autocast == product.dtype:
+        value = lifting.value_of(x)
+        x = wrap(lifting.cast(value, product.dtype)) if value.dtype == float32 else x
     scaled = product if isinstance(alpha, int) and alpha == 1 else alpha * product
     if isinstance(beta, int | float) and beta == 0:
         dtype = lifting.common_dtype(x, scaled)

@@ -21,10 +21,22 @@ IMAGE = RANDOM.normal(size=(1, 2, 5, 5)).astype(np.float32)
 KERNEL = RANDOM.normal(size=(3, 2, 3, 3)).astype(np.float32)
 LABELS = np.array([0, 1, 2, 3])
 
+RECURRENT: dict[str, jg.nn.Module] = {name: getattr(jg.nn, name)(4, 4) for name in ("LSTM", "GRU", "GRUCell")}
+
 LOW: dict[str, Callable[[Any, Any], Any]] = {  # of (float32, bfloat16) operands, as PyTorch's lists have them
     "matmul": lambda x, h: x @ h,
     "einsum": lambda x, h: jg.einsum("ij,jk->ik", x, x),
     "linear": lambda x, h: F.linear(x, h, x[0]),
+    "addmm": lambda x, h: jg.addmm(x, x, h),
+    "addmm without its first": lambda x, h: jg.addmm(x, h, x, beta=0),
+    "baddbmm": lambda x, h: jg.baddbmm(x[None], x[None], h[None], alpha=2.0),
+    "addmm of a number": lambda x, h: jg.addmm(1.0, x, h),
+    "addmv": lambda x, h: jg.addmv(x[0], x, h[0]),
+    "LSTM": lambda x, h: RECURRENT["LSTM"](x)[0],
+    "state of an LSTM": lambda x, h: RECURRENT["LSTM"](x, (x[:1], x[:1]))[1][1],
+    "GRU": lambda x, h: RECURRENT["GRU"](x)[1],
+    "GRUCell": lambda x, h: RECURRENT["GRUCell"](x, x),
+    "GRUCell without a state": lambda x, h: RECURRENT["GRUCell"](x),
     "conv2d": lambda x, h: F.conv2d(IMAGE, KERNEL, KERNEL[:, 0, 0, 0]),
     "attention": lambda x, h: F.scaled_dot_product_attention(x[None], h[None], x[None]),
     "relu": lambda x, h: F.relu(h),
@@ -67,7 +79,30 @@ def test_ops_run_in_the_dtypes_of_the_lists_eager_and_traced() -> None:
         wanted = jg.bfloat16 if name in LOW else jg.float32
         assert one.dtype == two.dtype == three.dtype == wanted, name
         for other in (two, three):
-            np.testing.assert_array_equal(one.numpy(), other.numpy(), err_msg=name)
+            np.testing.assert_array_equal(one.detach().numpy(), other.detach().numpy(), err_msg=name)
+
+
+def test_recurrent_layers_are_trained_in_16_bits_and_keep_float64() -> None:
+    layer, x = jg.nn.LSTM(4, 3, batch_first=True), RANDOM.normal(size=(2, 5, 4)).astype(np.float32)
+
+    def losses(x: Any) -> Any:
+        with jg.amp.autocast("cpu"):
+            packed = jg.nn.utils.rnn.pack_padded_sequence(x, np.array([5, 2]), batch_first=True)
+            outputs, _ = jg.nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True)
+        assert outputs.dtype == jg.bfloat16
+        outputs.astype(jg.float32).sum().backward()
+        return outputs
+
+    for step in (losses, jg.trace(losses)):
+        layer.zero_grad()
+        found = step(jg.asarray(x))
+        low = [p.grad.numpy() for p in layer.parameters()]
+        layer.zero_grad()
+        plain = layer(jg.asarray(x[:1]))[0]
+        np.testing.assert_allclose(found[0].detach().astype(jg.float32).numpy(), plain[0].detach().numpy(), atol=0.02)
+        assert all(g.dtype == np.float32 and np.abs(g).max() > 0 for g in low)
+    with jg.amp.autocast("cpu"):
+        assert jg.nn.LSTM(4, 3, dtype=jg.float64)(jg.asarray(x, dtype=jg.float64))[0].dtype == jg.float64
 
 
 def test_a_product_is_that_of_rounded_operands() -> None:

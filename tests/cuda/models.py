@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import jitgraph as jg
+from tests.cuda.networks import Attending, LanguageModel, residual
 
 nn, functional = jg.nn, jg.nn.functional
 Array = np.ndarray[Any, Any]
@@ -131,6 +133,28 @@ def lstm(*, large: bool, scans: bool = False) -> Training:
     return Training(Lstm(width, scans=scans), lambda p: jg.optim.Adam(p, lr=1e-2), arrays)
 
 
+NETWORK_KINDS = ("gpt", "classifier", "resnet", "words")
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "sgd": lambda p: jg.optim.SGD(p, lr=0.05, momentum=0.9),
+    "adam": lambda p: jg.optim.Adam(p, lr=1e-2),
+}
+
+
+def network(kind: str, optimizer: str, *, large: bool) -> Training:
+    """A GPT, a classifier of sequences, a residual network or a language model by LSTM, with either optimizer."""
+    batch, length, width, words = (4, 16, 32, 65) if large else (2, 5, 8, 11)
+    if kind == "resnet":
+        batch, side = (8, 32) if large else (3, 12)
+        return Training(residual(width // 2), OPTIMIZERS[optimizer], (floats(batch, 3, side, side), labels(5, batch)))
+    given = labels(words, batch, length)
+    if kind == "classifier":
+        model: nn.Module = Attending(words, length, width, 5, causal=False)
+        return Training(model, OPTIMIZERS[optimizer], (given, labels(5, batch)))
+    model = LanguageModel(words, width) if kind == "words" else Attending(words, length, width, words, causal=True)
+    return Training(model, OPTIMIZERS[optimizer], (given, labels(words, batch * length)))
+
+
 MODELS: dict[str, Callable[..., Training]] = {
     "digits": digits,
     "cnn": cnn,
@@ -138,6 +162,7 @@ MODELS: dict[str, Callable[..., Training]] = {
     "encoder_bfloat16": lambda *, large: encoder(large=large, compute=jg.bfloat16),
     "lstm": lstm,
     "lstm_scan": lambda *, large: lstm(large=large, scans=True),
+    **{f"{kind}_{optimizer}": partial(network, kind, optimizer) for kind in NETWORK_KINDS for optimizer in OPTIMIZERS},
 }
 
 

@@ -8,8 +8,14 @@ from tests.models.case import LayerCase, normal
 
 
 def normed(lib: Any, name: str, layer: Any, **options: Any) -> Any:
-    where = lib.nn.utils if lib.__name__ == "jitgraph" else lib.nn.utils.parametrizations
-    return getattr(where, name)(layer, **options)
+    return getattr(lib.nn.utils.parametrizations, name)(layer, **options)
+
+
+def orthogonal(words: str, sizes: tuple[int, int], **options: Any) -> LayerCase:
+    inputs = (normal(5, sizes[0]),)
+    return LayerCase(
+        f"orthogonal, {words}", lambda lib: normed(lib, "orthogonal", lib.nn.Linear(*sizes), **options), inputs
+    )
 
 
 def twice(lib: Any, module: Any, x: Any) -> Any:
@@ -40,4 +46,11 @@ CASES = [
         mode="eval",
         tolerance=1e-8,
     ),
+    orthogonal("square", (4, 4)),
+    orthogonal("tall", (3, 5)),
+    orthogonal("wide", (5, 3)),
+    orthogonal("wide by the exponential", (5, 3), orthogonal_map="matrix_exp"),
+    orthogonal("tall by Cayley's map", (3, 5), orthogonal_map="cayley"),
+    orthogonal("square by reflections alone", (4, 4), orthogonal_map="householder", use_trivialization=False),
+    orthogonal("wide by reflections alone", (5, 3), use_trivialization=False),
 ]

@@ -269,6 +269,58 @@ def test_norms_of_gradients_of_16_bits(dtype: str, size: int) -> None:
     np.testing.assert_allclose(float(p.grad[0]), size**-0.5, rtol=8e-3)
 
 
+@pytest.mark.parametrize("options", [{}, {"orthogonal_map": "cayley"}, {"orthogonal_map": "householder"}])
+@pytest.mark.parametrize("sizes", [(4, 4), (3, 5), (5, 3), (1, 1)])
+def test_an_orthogonal_weight_stays_so_while_it_is_trained(sizes: tuple[int, int], options: dict[str, Any]) -> None:
+    layer = nn.utils.parametrizations.orthogonal(nn.Linear(*sizes, bias=False), **options)
+    optimizer = jg.optim.SGD(layer.parameters(), lr=0.5, weight_decay=0.01)
+    x = jg.asarray(RNG.normal(size=(6, sizes[0])).astype(np.float32))
+    begin = layer.weight.detach().numpy()
+
+    @jg.trace
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = ((layer(x) - 1.0) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    losses = [step(x).item() for _ in range(5)]
+    weight = layer.weight.detach().numpy()
+    few = min(sizes)
+    product = weight @ weight.T if sizes[1] == few else weight.T @ weight
+    np.testing.assert_allclose(product, np.eye(few), atol=1e-5)
+    if sizes != (1, 1):  # where there is nothing to turn
+        assert losses[-1] < losses[0] and np.abs(weight - begin).max() > 1e-3
+    columns = np.linalg.qr(RNG.normal(size=(max(sizes), few)))[0].astype(np.float32)
+    wanted = columns if sizes[1] > sizes[0] else columns.T
+    layer.weight = jg.asarray(wanted)
+    np.testing.assert_allclose(layer.weight.detach().numpy(), wanted, atol=1e-5)
+
+
+def test_mistakes_with_orthogonal_weights() -> None:
+    orthogonal = nn.utils.parametrizations.orthogonal
+    with pytest.raises(jg.JitgraphError, match="none of matrix_exp, cayley, householder"):
+        orthogonal(nn.Linear(3, 3), orthogonal_map="qr")
+    with pytest.raises(jg.JitgraphError, match="no parameter 'bias' of 2 axes"):
+        orthogonal(nn.Linear(3, 3), "bias")
+    with pytest.raises(jg.JitgraphError, match="use_trivialization=True"):
+        orthogonal(nn.Linear(3, 3), use_trivialization=False)
+    for dtype in (jg.float16, jg.bfloat16):
+        with pytest.raises(jg.DTypeError, match="no QR decomposition"):
+            orthogonal(nn.Linear(3, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention"])
+def test_layers_take_device_and_dtype(name: str) -> None:
+    layer = getattr(nn, name)(4, 2, device="cpu", dtype=jg.float64)
+    assert {p.dtype for p in layer.parameters()} == {jg.float64}
+    stack = nn.Transformer(4, 2, 1, 1, 8, dtype=jg.float64)
+    assert {p.dtype for p in stack.parameters()} == {jg.float64}
+    with pytest.raises(jg.JitgraphError):
+        getattr(nn, name)(4, 2, device="nowhere")
+
+
 def test_a_parametrised_weight_takes_a_value() -> None:
     layer = nn.utils.weight_norm(nn.Linear(3, 2))
     wanted = RNG.normal(size=(2, 3)).astype(np.float32)

@@ -8,11 +8,13 @@ from jitgraph.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
-    from jitgraph.nn.utils import parametrize
-    from jitgraph.nn.utils.parametrize import spectral_norm, weight_norm
+    from jitgraph.nn.utils import parametrizations, parametrize
+    from jitgraph.nn.utils.parametrizations import spectral_norm, weight_norm
 
 __getattr__ = imports.attributes(
-    __name__, dict.fromkeys(("parametrize", "spectral_norm", "weight_norm"), "parametrize")
+    __name__,
+    {"parametrize": "parametrize"}
+    | dict.fromkeys(("parametrizations", "spectral_norm", "weight_norm"), "parametrizations"),
 )
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "clip_grad_value_",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
     "parametrize",
     "rnn",
     "spectral_norm",

@@ -1,4 +1,4 @@
-"""Parameters computed from others whenever a module is called: parametrize, weight_norm and spectral_norm.
+"""Parameters computed from others whenever a module is called.
 
 A parametrised module is of a class of its own, on which the name is a property; what is learned stands in
 ``module.parametrizations.<name>.original``, as in PyTorch.
@@ -10,15 +10,10 @@ from typing import Any
 
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.nn import init
 from jitgraph.nn.containers import ModuleList
 from jitgraph.nn.dictionaries import ModuleDict
-from jitgraph.nn.functional.norms import norm
 from jitgraph.nn.module import Module, Parameter
-from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.linear_algebra import matmul
-from jitgraph.tensor.functions.manipulation import moveaxis
-from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.tensor import Tensor, lifting
 
 
 class ParametrizationList(ModuleList):
@@ -131,93 +126,3 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         delattr(module, "parametrizations")
     setattr(module, tensor_name, Parameter(value))
     return module
-
-
-class _WeightNorm(Module):
-    """magnitude * direction / |direction|, the norm over all axes but ``dim``."""
-
-    def __init__(self, dim: int | None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def _norm(self, x: Tensor) -> Tensor:
-        if self.dim is None:
-            return reshape(norm(reshape(x, (-1,)), 2.0, 0, keepdims=False), ())
-        axis = self.dim % x.ndim
-        rows = reshape(moveaxis(x, axis, 0), (x.shape[axis], -1))
-        shape = tuple(x.shape[axis] if i == axis else 1 for i in range(x.ndim))
-        return reshape(norm(rows, 2.0, 1, keepdims=False), shape)
-
-    def forward(self, magnitude: Tensor, direction: Tensor) -> Tensor:
-        """The weight."""
-        return direction * (magnitude / self._norm(direction))
-
-    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Its norm and itself."""
-        return self._norm(weight), weight
-
-
-def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Learn the norm and the direction of a parameter apart (Salimans and Kingma 2016); returns the module.
-
-    Norms are over all axes but ``dim``, or one over all of them for None.
-    """
-    return register_parametrization(module, name, _WeightNorm(dim))
-
-
-class _SpectralNorm(Module):
-    """A weight divided by its largest singular value, which is followed by power iteration while training."""
-
-    _u: Tensor
-    _v: Tensor
-
-    def __init__(self, weight: Tensor, n_power_iterations: int, dim: int, eps: float) -> None:
-        super().__init__()
-        self.n_power_iterations, self.dim, self.eps = n_power_iterations, dim, eps
-        matrix = self._matrix(weight.detach())
-        self.register_buffer("_u", self._unit(_random_like(matrix[:, 0])))
-        self.register_buffer("_v", self._unit(_random_like(matrix[0])))
-        self._follow(matrix, 15)
-
-    def _matrix(self, weight: Tensor) -> Tensor:
-        axis = self.dim % weight.ndim
-        return reshape(moveaxis(weight, axis, 0), (weight.shape[axis], -1))
-
-    def _unit(self, x: Tensor) -> Tensor:
-        unit: Tensor = x / norm(x, 2.0, 0, keepdims=False).clip(min=self.eps)
-        return unit
-
-    def _follow(self, matrix: Tensor, times: int) -> None:
-        with no_grad():
-            u, v = self._u, self._v
-            for _ in range(times):
-                u = self._unit(matmul(matrix, v))
-                v = self._unit(matmul(moveaxis(matrix, 0, 1), u))
-            self._u._rebind(u.value)
-            self._v._rebind(v.value)
-
-    def forward(self, weight: Tensor) -> Tensor:
-        """The normalised weight."""
-        matrix = self._matrix(weight)
-        if self.training:
-            self._follow(matrix.detach(), self.n_power_iterations)
-        u, v = self._u.detach(), self._v.detach()
-        return weight / matmul(u, matmul(matrix, v))
-
-
-def _random_like(x: Tensor) -> Tensor:
-    made = wrap(lifting.constant(0.0, x.dtype, x.value.type.shape))
-    return init.normal_(made)
-
-
-def spectral_norm(
-    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int = 0
-) -> Module:
-    """Divide a parameter by its largest singular value (Miyato et al. 2018); returns the module.
-
-    The value is estimated by ``n_power_iterations`` of the power method at each call while training.
-    """
-    weight = vars(module).get(name)
-    if not isinstance(weight, Parameter) or weight.ndim < 2:
-        raise JitgraphError(f"spectral_norm: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
-    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))

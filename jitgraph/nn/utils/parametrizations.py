@@ -1,0 +1,176 @@
+"""Parametrizations that are used often: weight_norm, spectral_norm and orthogonal. Names and keys as PyTorch."""
+
+from __future__ import annotations
+
+from jitgraph.autograd import no_grad
+from jitgraph.dtypes import float32, float64
+from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.nn import init
+from jitgraph.nn.functional.norms import norm
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.nn.utils import orthogonal_maps
+from jitgraph.nn.utils.parametrize import register_parametrization
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.creation import asarray, zeros
+from jitgraph.tensor.functions.linear_algebra import matmul
+from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.shapes import reshape
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+class _WeightNorm(Module):
+    """magnitude * direction / |direction|, the norm over all axes but ``dim``."""
+
+    def __init__(self, dim: int | None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def _norm(self, x: Tensor) -> Tensor:
+        if self.dim is None:
+            return reshape(norm(reshape(x, (-1,)), 2.0, 0, keepdims=False), ())
+        axis = self.dim % x.ndim
+        rows = reshape(moveaxis(x, axis, 0), (x.shape[axis], -1))
+        shape = tuple(x.shape[axis] if i == axis else 1 for i in range(x.ndim))
+        return reshape(norm(rows, 2.0, 1, keepdims=False), shape)
+
+    def forward(self, magnitude: Tensor, direction: Tensor) -> Tensor:
+        """The weight."""
+        return direction * (magnitude / self._norm(direction))
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Its norm and itself."""
+        return self._norm(weight), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Learn the norm and the direction of a parameter apart (Salimans and Kingma 2016); returns the module.
+
+    Norms are over all axes but ``dim``, or one over all of them for None.
+    """
+    return register_parametrization(module, name, _WeightNorm(dim))
+
+
+class _SpectralNorm(Module):
+    """A weight divided by its largest singular value, which is followed by power iteration while training."""
+
+    _u: Tensor
+    _v: Tensor
+
+    def __init__(self, weight: Tensor, n_power_iterations: int, dim: int, eps: float) -> None:
+        super().__init__()
+        self.n_power_iterations, self.dim, self.eps = n_power_iterations, dim, eps
+        matrix = self._matrix(weight.detach())
+        self.register_buffer("_u", self._unit(_random_like(matrix[:, 0])))
+        self.register_buffer("_v", self._unit(_random_like(matrix[0])))
+        self._follow(matrix, 15)
+
+    def _matrix(self, weight: Tensor) -> Tensor:
+        axis = self.dim % weight.ndim
+        return reshape(moveaxis(weight, axis, 0), (weight.shape[axis], -1))
+
+    def _unit(self, x: Tensor) -> Tensor:
+        unit: Tensor = x / norm(x, 2.0, 0, keepdims=False).clip(min=self.eps)
+        return unit
+
+    def _follow(self, matrix: Tensor, times: int) -> None:
+        with no_grad():
+            u, v = self._u, self._v
+            for _ in range(times):
+                u = self._unit(matmul(matrix, v))
+                v = self._unit(matmul(moveaxis(matrix, 0, 1), u))
+            self._u._rebind(u.value)
+            self._v._rebind(v.value)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The normalised weight."""
+        matrix = self._matrix(weight)
+        if self.training:
+            self._follow(matrix.detach(), self.n_power_iterations)
+        u, v = self._u.detach(), self._v.detach()
+        return weight / matmul(u, matmul(matrix, v))
+
+
+def _random_like(x: Tensor) -> Tensor:
+    made = wrap(lifting.constant(0.0, x.dtype, x.value.type.shape))
+    return init.normal_(made)
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int = 0
+) -> Module:
+    """Divide a parameter by its largest singular value (Miyato et al. 2018); returns the module.
+
+    The value is estimated by ``n_power_iterations`` of the power method at each call while training.
+    """
+    weight = vars(module).get(name)
+    if not isinstance(weight, Parameter) or weight.ndim < 2:
+        raise JitgraphError(f"spectral_norm: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
+    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
+
+
+class _Orthogonal(Module):
+    """Q [..., n, k] of X of the same shape; below its diagonal X is free, and what else it holds is constant."""
+
+    base: Tensor
+
+    def __init__(self, orthogonal_map: str, use_trivialization: bool) -> None:
+        super().__init__()
+        self.orthogonal_map, self.use_trivialization = orthogonal_map, use_trivialization
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The orthonormal columns, or rows where there are fewer of them."""
+        is_wide = weight.shape[-2] < weight.shape[-1]
+        tall = orthogonal_maps.turned(weight) if is_wide else weight
+        found = orthogonal_maps.made(tall, self.orthogonal_map)
+        if self.use_trivialization:
+            found = matmul(self.base, found)
+        return orthogonal_maps.turned(found) if is_wide else found
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        """The X whose Q is ``value``, where its columns are orthonormal; else Q is made of their QR decomposition.
+
+        JitgraphError without a base for maps other than Householder's, which have no inverse in closed form.
+        """
+        rows, columns = value.shape[-2:]
+        is_wide = rows < columns
+        with no_grad():
+            tall = orthogonal_maps.turned(value) if is_wide else value
+            if self.use_trivialization:
+                self.base = orthogonal_maps.whole(tall)
+                return zeros(value.shape, dtype=value.dtype, device=value.device) - orthogonal_maps.identity(value)
+            if self.orthogonal_map != "householder":
+                raise JitgraphError(
+                    f"orthogonal: the map {self.orthogonal_map!r} without use_trivialization takes no value\n"
+                    "  hint: use_trivialization=True, or orthogonal_map='householder'"
+                )
+            found = asarray(
+                orthogonal_maps.reflections(tall.detach().cpu().numpy()), dtype=value.dtype, device=value.device
+            )
+        return orthogonal_maps.turned(found) if is_wide else found
+
+
+def orthogonal(
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Module:
+    """Keep the columns of a parameter [..., n, k] orthonormal, its rows where k is larger; returns the module.
+
+    ``orthogonal_map`` makes them of free numbers: "matrix_exp", "cayley" or "householder" (Lezcano-Casado and
+    Martinez-Rubio 2019, Mhammedi et al. 2017); by default the first for square matrices, else the last. The map is
+    taken relative to the present value, orthogonalised (Lezcano-Casado 2019), or without ``use_trivialization`` to the
+    identity. JitgraphError for an unknown map and a parameter of fewer than 2 axes, DTypeError for one of 16 bits.
+    """
+    weight = vars(module).get(name)
+    if not isinstance(weight, Parameter) or weight.ndim < 2:
+        raise JitgraphError(f"orthogonal: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
+    if weight.dtype not in (float32, float64):
+        hint = "orthogonal(module.float()); jg.amp.autocast runs its products in 16 bits"
+        raise DTypeError(f"orthogonal: {name!r} is {weight.dtype}, which has no QR decomposition", hint=hint)
+    chosen = orthogonal_map or ("matrix_exp" if weight.shape[-1] == weight.shape[-2] else "householder")
+    if chosen not in orthogonal_maps.MAPS:
+        raise JitgraphError(
+            f"orthogonal: orthogonal_map={orthogonal_map!r} is none of {', '.join(orthogonal_maps.MAPS)}"
+        )
+    return register_parametrization(module, name, _Orthogonal(chosen, use_trivialization))

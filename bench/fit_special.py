@@ -1,8 +1,9 @@
 """Chebyshev coefficients of the special functions of ``jitgraph/ops/special_tables.py``, by mpmath.
 
-``python bench/fit_special.py`` prints the tables, ``python bench/fit_special.py temme`` those of the incomplete gamma
-functions. Each function is expanded on a finite range of a variable t in [-1, 1]: coefficients c[k] with f = sum of
-c[k] T_k(t), those below 2^-60 of the greatest left out.
+``python bench/fit_special.py`` prints the tables, ``python bench/fit_special.py bessel`` those of the Bessel functions
+J, Y and K, ``python bench/fit_special.py temme`` those of the incomplete gamma functions. Each function is expanded on
+a finite range of a variable t in [-1, 1]: coefficients c[k] with f = sum of c[k] T_k(t), those below 2^-60 of the
+greatest left out.
 """
 
 from __future__ import annotations
@@ -53,6 +54,78 @@ TABLES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def factored(order: int) -> Callable[[Any], Any]:
+    """J_order(x) over its zeros below 8 (and over x, for order 1), t = x^2 / 32 - 1."""
+    first, second = mp.besseljzero(order, 1), mp.besseljzero(order, 2)
+
+    def f(t: Any) -> Any:
+        x = mp.sqrt(32 * (1 + t))
+        return mp.besselj(order, x) / x**order / ((x * x - first**2) * (x * x - second**2))
+
+    return f
+
+
+def regular(order: int) -> Callable[[Any], Any]:
+    """What is left of Y_order(x) without its logarithm and pole, over x for order 1; t = x^2 / 32 - 1."""
+
+    def f(t: Any) -> Any:
+        x = mp.sqrt(32 * (1 + t))
+        pole = 2 / (mp.pi * x) if order else 0
+        return (mp.bessely(order, x) - 2 / mp.pi * mp.log(x) * mp.besselj(order, x) + pole) / x**order
+
+    return f
+
+
+def wave(order: int, quadrature: bool) -> Callable[[Any], Any]:
+    """Hankel's P, or Q times x / 8, for x = 8 .. infinity, t = 2 (8 / x)^2 - 1."""
+
+    def f(t: Any) -> Any:
+        x = 8 / mp.sqrt((1 + t) / 2)
+        angle = x - (2 * order + 1) * mp.pi / 4
+        size, j, y = mp.sqrt(mp.pi * x / 2), mp.besselj(order, x), mp.bessely(order, x)
+        if quadrature:
+            return size * (y * mp.cos(angle) - j * mp.sin(angle)) * x / 8
+        return size * (j * mp.cos(angle) + y * mp.sin(angle))
+
+    return f
+
+
+def second_kind(order: int) -> Callable[[Any], Any]:
+    """What is left of K_order(x) without its logarithm and pole, over x for order 1; t = x^2 / 2 - 1."""
+
+    def f(t: Any) -> Any:
+        x = mp.sqrt(2 * (1 + t))
+        sign, pole = (-1, 1 / x) if order else (1, 0)
+        return (mp.besselk(order, x) + sign * mp.log(x / 2) * mp.besseli(order, x) - pole) / x**order
+
+    return f
+
+
+def first_kind(order: int) -> Callable[[Any], Any]:
+    """I_order(x), over x for order 1; t = x^2 / 2 - 1."""
+    return lambda t: (lambda x: mp.besseli(order, x) / x**order)(mp.sqrt(2 * (1 + t)))
+
+
+def decaying(order: int) -> Callable[[Any], Any]:
+    """sqrt(x) exp(x) K_order(x) for x = 2 .. infinity, t = 4 / x - 1."""
+    return lambda t: (lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(order, x))(4 / (1 + t))
+
+
+BESSEL: dict[str, Callable[[Any], Any]] = {
+    name: f
+    for order in (0, 1)
+    for name, f in {
+        f"J{order}_NEAR": factored(order),
+        f"Y{order}_NEAR": regular(order),
+        f"P{order}_FAR": wave(order, quadrature=False),
+        f"Q{order}_FAR": wave(order, quadrature=True),
+        f"K{order}_NEAR": second_kind(order),
+        f"I{order}_LOW": first_kind(order),
+        f"K{order}_FAR": decaying(order),
+    }.items()
+}
+
+
 def temme(orders: int = 9, powers: int = 16) -> list[list[float]]:
     """Taylor coefficients in eta of c_k(eta), k below ``orders``, in Q = erfc / 2 + ... sum of c_k / a^k (Temme 1979).
 
@@ -88,13 +161,27 @@ def write_temme() -> None:
     print(")")
 
 
-if __name__ == "__main__" and sys.argv[1:] == ["temme"]:
-    write_temme()
-elif __name__ == "__main__":
-    print('"""Chebyshev coefficients of special functions; ``bench/fit_special.py`` wrote them and says of what."""\n')
+def write(tables: dict[str, Callable[[Any], Any]], subject: str, command: str) -> None:
+    print(f'"""Chebyshev coefficients of {subject}; ``{command}`` wrote them and says of what."""\n')
     print("from __future__ import annotations\n\nfrom typing import Final\n")
-    for name, f in TABLES.items():
+    for name, f in tables.items():
         print(f"{name}: Final = (")
         for c in expansion(f):
             print(f"    {c!r},")
         print(")")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["temme"]:
+        write_temme()
+    elif sys.argv[1:] == ["bessel"]:
+        write(BESSEL, "Bessel functions", "bench/fit_special.py bessel")
+        for order in (0, 1):
+            exact = [mp.besseljzero(order, k) for k in (1, 2)]
+            pairs = [(float(z), float(z - mp.mpf(float(z)))) for z in exact]
+            print(f"J{order}_ZEROS: Final = (  # below 8, each as the sum of two numbers")
+            for pair in pairs:
+                print(f"    {pair!r},")
+            print(")")
+    else:
+        write(TABLES, "special functions", "bench/fit_special.py")

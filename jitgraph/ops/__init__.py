@@ -37,6 +37,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "sorting": "sort",
     "philox": "random_bits",
     "bessel_functions": "i0 i0e i1 i1e",
+    "bessel_second_kind": "j0 j1 k0 k0e k1 k1e y0 y1",
     "combining_scatters": "scatter_extreme scatter_product",
     "control": "call cond fused grad scan while_",
     "custom_rules": "custom_gradient recompute",

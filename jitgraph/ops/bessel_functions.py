@@ -60,7 +60,7 @@ def _grown(scaled: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return body
 
 
-def _bessel(name: str, body: Callable[[Any], Any], vjp: Callable[..., tuple[Any]], doc: str) -> Op:
+def bessel(name: str, body: Callable[[Any], Any], vjp: Callable[..., tuple[Any]], doc: str) -> Op:
     def wide(x: Any) -> Any:
         return cast(body(cast(x, dtype=dtypes.float64)), dtype=x.dtype) if x.dtype != dtypes.float64 else body(x)
 
@@ -74,20 +74,20 @@ def _bessel(name: str, body: Callable[[Any], Any], vjp: Callable[..., tuple[Any]
     )
 
 
-def _over_x(value: Any, x: Any) -> Any:
+def over_x(value: Any, x: Any) -> Any:
     """I1(x) / x, which is 1/2 at 0."""
     zero = eq(x, zeros_like(x))
     return select(zero, full_like(0.5, x), div(value, select(zero, full_like(1.0, x), x)))
 
 
-i0: Op = _bessel("i0", _grown(_i0e), lambda ct, out, x: (mul(ct, i1(x)),), "I_0(x).")
-i1: Op = _bessel("i1", _grown(_i1e), lambda ct, out, x: (mul(ct, sub(i0(x), _over_x(out, x))),), "I_1(x).")
-i0e: Op = _bessel(
+i0: Op = bessel("i0", _grown(_i0e), lambda ct, out, x: (mul(ct, i1(x)),), "I_0(x).")
+i1: Op = bessel("i1", _grown(_i1e), lambda ct, out, x: (mul(ct, sub(i0(x), over_x(out, x))),), "I_1(x).")
+i0e: Op = bessel(
     "i0e", _i0e, lambda ct, out, x: (mul(ct, sub(i1e(x), mul(sign(x), out))),), "exp(-|x|) I_0(x), without overflow."
 )
-i1e: Op = _bessel(
+i1e: Op = bessel(
     "i1e",
     _i1e,
-    lambda ct, out, x: (mul(ct, sub(sub(i0e(x), _over_x(out, x)), mul(sign(x), out))),),
+    lambda ct, out, x: (mul(ct, sub(sub(i0e(x), over_x(out, x)), mul(sign(x), out))),),
     "exp(-|x|) I_1(x), without overflow.",
 )

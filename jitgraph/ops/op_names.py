@@ -17,6 +17,7 @@ from jitgraph.ops.activation import (
 )
 from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
 from jitgraph.ops.bessel_functions import i0, i0e, i1, i1e
+from jitgraph.ops.bessel_second_kind import j0, j1, k0, k0e, k1, k1e, y0, y1
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
 from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
 from jitgraph.ops.combining_scatters import scatter_extreme, scatter_product
@@ -247,6 +248,12 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "j0",
+    "j1",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
     "l1_loss",
     "layer_norm",
     "le",
@@ -341,5 +348,7 @@ __all__ = [
     "uniform",
     "var",
     "while_",
+    "y0",
+    "y1",
     "zeros_like",
 ]

@@ -32,11 +32,33 @@ from jitgraph.tensor.functions.special_functions import (
 from jitgraph.tensor.lifting import TensorLike, cast, value_of
 
 if TYPE_CHECKING:
+    from jitgraph.special.bessel import bessel_j0 as bessel_j0
+    from jitgraph.special.bessel import bessel_j1 as bessel_j1
+    from jitgraph.special.bessel import bessel_y0 as bessel_y0
+    from jitgraph.special.bessel import bessel_y1 as bessel_y1
+    from jitgraph.special.bessel import j0 as j0
+    from jitgraph.special.bessel import j1 as j1
+    from jitgraph.special.bessel import k0 as k0
+    from jitgraph.special.bessel import k0e as k0e
+    from jitgraph.special.bessel import k1 as k1
+    from jitgraph.special.bessel import k1e as k1e
+    from jitgraph.special.bessel import modified_bessel_i0 as modified_bessel_i0
+    from jitgraph.special.bessel import modified_bessel_i1 as modified_bessel_i1
+    from jitgraph.special.bessel import modified_bessel_k0 as modified_bessel_k0
+    from jitgraph.special.bessel import modified_bessel_k1 as modified_bessel_k1
+    from jitgraph.special.bessel import scaled_modified_bessel_k0 as scaled_modified_bessel_k0
+    from jitgraph.special.bessel import scaled_modified_bessel_k1 as scaled_modified_bessel_k1
+    from jitgraph.special.bessel import y0 as y0
+    from jitgraph.special.bessel import y1 as y1
     from jitgraph.special.incomplete_beta import betainc as betainc
     from jitgraph.special.incomplete_gamma import gammainc as gammainc
     from jitgraph.special.incomplete_gamma import gammaincc as gammaincc
 
 __all__ = [
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
     "betainc",
     "betaln",
     "digamma",
@@ -54,6 +76,12 @@ __all__ = [
     "i0e",
     "i1",
     "i1e",
+    "j0",
+    "j1",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
     "kl_div",
     "lgamma",
     "log1p",
@@ -62,22 +90,35 @@ __all__ = [
     "logaddexp",
     "logit",
     "logsumexp",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
     "multigammaln",
     "ndtr",
     "ndtri",
     "polygamma",
     "rel_entr",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
     "sinc",
     "softmax",
     "xlog1py",
     "xlogy",
+    "y0",
+    "y1",
     "zeta",
 ]
 
+_BESSEL = (
+    "bessel_j0 bessel_j1 bessel_y0 bessel_y1 j0 j1 k0 k0e k1 k1e modified_bessel_i0 modified_bessel_i1 "
+    "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 y0 y1"
+)
 
 __getattr__ = imports.attributes(
     "jitgraph.special",
-    {"betainc": "incomplete_beta", "gammainc": "incomplete_gamma", "gammaincc": "incomplete_gamma"},
+    {"betainc": "incomplete_beta", "gammainc": "incomplete_gamma", "gammaincc": "incomplete_gamma"}
+    | dict.fromkeys(_BESSEL.split(), "bessel"),
 )
 
 

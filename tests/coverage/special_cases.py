@@ -49,6 +49,14 @@ CASES = [
         uniform(M, 0.1, 9),
         second=False,
     ),
+    *(_one(f"bessel_{name}", WIDE, gradient=False) for name in ("j0", "j1")),
+    *(_one(f"bessel_{name}", uniform((20,), 0.05, 40), gradient=False) for name in ("y0", "y1")),
+    *(_one(f"modified_bessel_{name}", WIDE, gradient=False) for name in ("i0", "i1")),
+    *(
+        _one(f"{scale}modified_bessel_{name}", uniform((20,), 0.05, 40), gradient=False)
+        for scale in ("", "scaled_")
+        for name in ("k0", "k1")
+    ),
     case("special.softmax", lambda m, x: m.special.softmax(x, 1), None, M),
     case("special.log_softmax", lambda m, x: m.special.log_softmax(x, 1), None, M),
     case("special.logsumexp", lambda m, x: m.special.logsumexp(x, 1), None, M),

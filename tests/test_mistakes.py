@@ -35,6 +35,9 @@ MISTAKES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: jg.stack([ones(2, 3), ones(3, 2)]), jg.ShapeError, r"stack takes .* one shape, not \(2, 3\), \(3, 2\)"),
     (lambda: jg.stack([ones(2), ones(2, 2)], axis=-1), jg.ShapeError, r"one shape, not \(2\), \(2, 2\)"),
     (lambda: jg.trace(lambda x: jg.stack([x, x[1:]]))(ones(3)), jg.ShapeError, r"one shape, not \(3\), \(2\)"),
+    (lambda: jg.atan2(ones(2), "b"), jg.DTypeError, "a tensor, an array or a number, got str"),  # type: ignore[arg-type]
+    (lambda: jg.matmul(None, ones(2)), jg.DTypeError, "a tensor, an array or a number, got NoneType"),  # type: ignore[arg-type]
+    (lambda: jg.special.gammainc("a", ones(2)), jg.DTypeError, "got str"),  # type: ignore[arg-type]
     (lambda: jg.vjp(lambda x: 3, ones(2)), jg.JitgraphError, "vjp needs a function whose results are tensors, not int"),
     (lambda: jg.jvp(lambda x: (x, "a"), ones(2), ones(2)), jg.JitgraphError, "jvp needs .* not str"),
     (lambda: jg.grad(jg.sum, argnums="x")(ones(2)), jg.JitgraphError, "an int or a tuple of ints, not 'x'"),  # type: ignore[arg-type]

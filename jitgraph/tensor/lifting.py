@@ -65,7 +65,11 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
         if context.current().trace is not None:
             foreign.refuse(x, "the operand")
         return value_of(foreign.array_of(x, "the operand"))
-    raise DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
+    raise _no_operand(x)
+
+
+def _no_operand(x: Any) -> DTypeError:
+    return DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
 
 
 def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
@@ -177,7 +181,9 @@ def dtype_of(x: Any) -> DType:
         return dtypes.default_of(x)
     if isinstance(x, list | tuple):
         return dtypes.canonical(_array_of_list(x).dtype)
-    if not isinstance(x, _OPERANDS) and foreign.is_array(x):
+    if not isinstance(x, _OPERANDS):
+        if not foreign.is_array(x):
+            raise _no_operand(x)
         x = foreign.array_of(x, "the operand")
     return dtypes.canonical(x.dtype)
 

@@ -37,6 +37,11 @@ MISTAKES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: jg.trace(lambda x: jg.stack([x, x[1:]]))(ones(3)), jg.ShapeError, r"one shape, not \(3\), \(2\)"),
     (lambda: jg.atan2(ones(2), "b"), jg.DTypeError, "a tensor, an array or a number, got str"),  # type: ignore[arg-type]
     (lambda: jg.matmul(None, ones(2)), jg.DTypeError, "a tensor, an array or a number, got NoneType"),  # type: ignore[arg-type]
+    (lambda: jg.nn.functional.gelu(None), jg.DTypeError, "without `return` gives None"),  # type: ignore[arg-type]
+    (lambda: jg.nn.functional.mse_loss(ones(2), None), jg.DTypeError, "got NoneType"),  # type: ignore[arg-type]
+    (lambda: jg.nn.Linear(2, 3)(None), jg.DTypeError, "without `return` gives None"),
+    (lambda: jg.nn.BatchNorm1d(3)(None), jg.DTypeError, "got NoneType"),
+    (lambda: jg.nn.functional.linear(ones(2), None), jg.DTypeError, "got NoneType"),  # type: ignore[arg-type]
     (lambda: jg.special.gammainc("a", ones(2)), jg.DTypeError, "got str"),  # type: ignore[arg-type]
     (lambda: jg.vjp(lambda x: 3, ones(2)), jg.JitgraphError, "vjp needs a function whose results are tensors, not int"),
     (lambda: jg.jvp(lambda x: (x, "a"), ones(2), ones(2)), jg.JitgraphError, "jvp needs .* not str"),

@@ -11,6 +11,7 @@ from jitgraph.nn import functional
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros
+from jitgraph.tensor.lifting import value_of
 
 
 class ChannelNorm(Module):
@@ -45,9 +46,10 @@ class ChannelNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x; in training the running averages are updated, with the unbiased variance."""
-        if x.ndim not in self.ranks or not context.constraints().same(x.value.shape[1], self.num_features):
+        given = value_of(x).type
+        if given.ndim not in self.ranks or not context.constraints().same(given.shape[1], self.num_features):
             shapes = " or ".join(f"[N, {self.num_features}{', *' * (rank - 2)}]" for rank in self.ranks)
-            raise ShapeError(f"{type(self).__name__}({self.num_features}) takes x {shapes}, not {x.value.type}")
+            raise ShapeError(f"{type(self).__name__}({self.num_features}) takes x {shapes}, not {given}")
         if not self.track_running_stats:
             return functional.batch_norm(x, None, None, self.weight, self.bias, True, eps=self.eps)
         share: Any = self.momentum

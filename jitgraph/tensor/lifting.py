@@ -65,11 +65,13 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
         if context.current().trace is not None:
             foreign.refuse(x, "the operand")
         return value_of(foreign.array_of(x, "the operand"))
-    raise _no_operand(x)
+    raise no_operand(x)
 
 
-def _no_operand(x: Any) -> DTypeError:
-    return DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
+def no_operand(x: Any) -> DTypeError:
+    """The error for what is none."""
+    hint = "a function or a forward without `return` gives None" if x is None else None
+    return DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}", hint=hint)
 
 
 def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
@@ -183,7 +185,7 @@ def dtype_of(x: Any) -> DType:
         return dtypes.canonical(_array_of_list(x).dtype)
     if not isinstance(x, _OPERANDS):
         if not foreign.is_array(x):
-            raise _no_operand(x)
+            raise no_operand(x)
         x = foreign.array_of(x, "the operand")
     return dtypes.canonical(x.dtype)
 

@@ -33,8 +33,13 @@ def axis_or_dim(function: Callable[..., R]) -> Callable[..., R]:
     return call
 
 
-def floats(*xs: TensorLike | None) -> list[Any]:
-    """Values of the promoted float dtype (float32 for integers), each in its own shape; None stays."""
+def floats(*xs: TensorLike | None, optional: int = 0) -> list[Any]:
+    """Values of the promoted float dtype (float32 for integers), each in its own shape.
+
+    The last ``optional`` may be None, and stay so; DTypeError for others that are.
+    """
+    if any(x is None for x in xs[: len(xs) - optional]):
+        raise lifting.no_operand(None)
     values = lifting.alike(*xs)
     if values is not None and dtypes.is_float(next(value for value in values if value is not None).dtype):
         return values

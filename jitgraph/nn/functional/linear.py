@@ -26,7 +26,7 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 
 def _product(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    x, w, b = floats(input, weight, bias)
+    x, w, b = floats(input, weight, bias, optional=1)
     if len(w.shape) != 2:
         raise ShapeError(f"linear takes a weight [out_features, in_features], not {w.type}")
     if not x.shape or not context.constraints().same(x.shape[-1], w.shape[1]):
@@ -94,7 +94,7 @@ def _convolution(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    x, w, b = floats(input, weight, bias)
+    x, w, b = floats(input, weight, bias, optional=1)
     if len(w.shape) != spatial + 2:
         raise ShapeError(f"{name} takes a weight [out, in / groups, *kernel] of {spatial + 2} axes, not {w.type}")
     alone = len(x.shape) == spatial + 1  # one image without a batch
@@ -179,7 +179,7 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         raise JitgraphError("scaled_dot_product_attention: is_causal and attn_mask exclude each other")
     seen = attn_mask is not None and dtypes.is_bool(attn_mask.dtype)
-    q, k, v, bias = floats(query, key, value, None if seen else attn_mask)
+    q, k, v, bias = floats(query, key, value, None if seen else attn_mask, optional=1)
     mask = lifting.value_of(attn_mask) if seen else bias
     if enable_gqa:
         k, v = (_for_each_query(x, q) for x in (k, v))

@@ -65,7 +65,7 @@ def _layer_norm(
     bias: TensorLike | None,
     eps: float,
 ) -> Tensor:
-    x, w, b = floats(input, weight, bias)
+    x, w, b = floats(input, weight, bias, optional=2)
     shape = _trailing(x, normalized_shape, "layer_norm")
     w, b = _scale_and_shift(x, w, b, shape, "layer_norm")
     return wrap(ops.layer_norm(x, w, b, num_axes=len(shape), eps=float(eps)))
@@ -90,7 +90,7 @@ def rms_norm(
 
     ``eps`` is the machine epsilon of the dtype unless given.
     """
-    given, w = floats(input, weight)
+    given, w = floats(input, weight, optional=1)
     x = lifting.cast(given, dtypes.float32) if given.dtype.itemsize == 2 else given
     shape = _trailing(x, normalized_shape, "rms_norm")
     _scale_and_shift(x, w, None, shape, "rms_norm")
@@ -118,7 +118,7 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Groups of the channels of x[N, C, ...] standardised, times weight[C] plus bias[C] (Wu and He 2018)."""
-    x, w, b = floats(input, weight, bias)
+    x, w, b = floats(input, weight, bias, optional=2)
     (channels,) = _channels(x, "group_norm")
     num_groups = scalars.python_int(num_groups)
     rules.quotient(f"group_norm: {channels} channels", channels, num_groups)
@@ -146,7 +146,7 @@ def batch_norm(
     By the running statistics, or in training by those of the batch, which are then mixed into the running ones (in
     place, the variance with n - 1) with weight ``momentum``.
     """
-    x, w, b = floats(input, weight, bias)
+    x, w, b = floats(input, weight, bias, optional=2)
     shape = _channels(x, "batch_norm")
     w, b = _scale_and_shift(x, w, b, shape, "batch_norm")
     if not training:

@@ -28,7 +28,7 @@ def _transposed(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    x, w, b = floats(input, weight, bias)
+    x, w, b = floats(input, weight, bias, optional=1)
     if len(w.shape) != spatial + 2:
         raise ShapeError(f"{name} takes a weight [in, out / groups, *kernel] of {spatial + 2} axes, not {w.type}")
     alone = len(x.shape) == spatial + 1

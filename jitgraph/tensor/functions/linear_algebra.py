@@ -24,7 +24,7 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 def _product(x1: TensorLike, x2: TensorLike) -> Tensor:
     values = lifting.alike(x1, x2)
-    if values is None:
+    if values is None or x1 is None or x2 is None:  # None is no operand, as the dtype's error says
         dtype = lifting.common_dtype(x1, x2)
         values = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2)]
     a, b = values

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph import config
 from jitgraph.dtypes import is_float, is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.program import Unsupported
@@ -239,7 +240,11 @@ def with_line(message: str) -> str:
 
 
 class Rules:
-    """The rules that were settled; no lock, as for the kernels. Flags are asked for when a rule is settled."""
+    """The rules that were settled; no lock, as for the kernels.
+
+    Flags are asked for when a rule is settled. What is settled while graphs are interpreted is not kept, as it would
+    stay without kernels, which have other bits, when they are compiled again.
+    """
 
     def __init__(self) -> None:
         self._rules: dict[tuple[Any, ...], tuple[EagerRule | None, Sequence[TensorType]]] = {}
@@ -275,6 +280,8 @@ class Rules:
         return self._kept(key, made, inputs)
 
     def _kept(self, key: tuple[Any, ...], made: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
+        if config.INTERPRET.is_on():
+            return made
         if len(self._rules) >= _MOST:
             self._rules.clear()
         self._rules[key] = made, [value.type for value in inputs]  # which are kept, and so are their ids

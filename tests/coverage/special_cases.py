@@ -49,8 +49,9 @@ CASES = [
         uniform(M, 0.1, 9),
         second=False,
     ),
-    *(_one(f"bessel_{name}", WIDE, gradient=False) for name in ("j0", "j1")),
-    *(_one(f"bessel_{name}", uniform((20,), 0.05, 40), gradient=False) for name in ("y0", "y1")),
+    # beyond 5 PyTorch's are off by up to 9e-7, where SciPy's and these differ by 1e-14 (``tests/test_bessel.py``)
+    *(_one(f"bessel_{name}", WIDE, gradient=False, tolerance=1e-5) for name in ("j0", "j1")),
+    *(_one(f"bessel_{name}", uniform((20,), 0.05, 40), gradient=False, tolerance=1e-5) for name in ("y0", "y1")),
     *(_one(f"modified_bessel_{name}", WIDE, gradient=False) for name in ("i0", "i1")),
     *(
         _one(f"{scale}modified_bessel_{name}", uniform((20,), 0.05, 40), gradient=False)

@@ -208,3 +208,13 @@ def test_a_gradient_runs_as_its_op_did_whatever_flags_say_meanwhile(monkeypatch:
     loss.backward()
     values = np.tanh(np.linspace(-1, 1, 6) * 1.25)
     np.testing.assert_allclose(x.grad.numpy(), 2.5 * values * (1 - values**2), rtol=1e-5)
+
+
+def test_what_ran_while_graphs_were_interpreted_runs_kernels_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = draw(2, 1, 5, 1, 7)  # a shape of this test alone
+    with monkeypatch.context() as patch:
+        patch.setenv("JITGRAPH_INTERPRET", "1")
+        interpreted = jg.cos(jg.asarray(x)).numpy()
+    kernel = jg.trace(jg.cos)(x).numpy()
+    assert (interpreted != kernel).any()
+    np.testing.assert_array_equal(jg.cos(jg.asarray(x)).numpy(), kernel)

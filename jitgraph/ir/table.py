@@ -22,9 +22,14 @@ def register(find: Find, every: Every) -> None:
     _registered.append((find, every))
 
 
+def named(name: str) -> Op | None:
+    """The op of this name, or None; only its own family is loaded."""
+    return next((op for find, _ in _registered if (op := find(name)) is not None), None)
+
+
 def has(op: Op) -> bool:
     """Whether an op is of the table; only its own family is loaded."""
-    return any(find(op.name) is op for find, _ in _registered)
+    return named(op.name) is op
 
 
 @cache

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 from jitgraph.dtypes import DType, is_bool, is_float
 from jitgraph.errors import GraphError
+from jitgraph.ir import table
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.once import cached_property
-from jitgraph.ops import OPS
 from jitgraph.ops.creation import full
 from jitgraph.passes.rewriter import uniform_value
 from jitgraph.records import dataclass
@@ -224,9 +224,10 @@ def parse_rules(text: str, vocabulary: Vocabulary) -> tuple[Rule, ...]:
 
 def _rule(line: str, vocabulary: Vocabulary) -> Rule:
     match = re.fullmatch(r"(\w+):\s*((\w+)\(.*?)\s*=>\s*(.+?)(?:\s+if\s+(.+))?", line)
-    if match is None or match[3] not in OPS:
+    op = table.named(match[3]) if match is not None else None
+    if match is None or op is None:
         raise GraphError(f"{line!r} is not a rule; expected 'name: op(...) => replacement'")
-    return Rule(match[1], OPS[match[3]], (match[2], match[4], match[5]), vocabulary)
+    return Rule(match[1], op, (match[2], match[4], match[5]), vocabulary)
 
 
 def _tree(text: str) -> ast.expr:
@@ -243,14 +244,14 @@ def _term(tree: ast.expr, vocabulary: Vocabulary) -> Term:
             return Number(-number)
         case ast.Call(func=ast.Name(id="like"), args=[ast.Name(id=like), number]):
             return Number(_function(number, vocabulary), like)
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in OPS:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if (op := table.named(name)) is not None:
             attrs = [
                 (keyword.arg or "", Name(keyword.value.id))
                 if isinstance(keyword.value, ast.Name)
                 else (keyword.arg or "", _function(keyword.value, vocabulary))
                 for keyword in keywords
             ]
-            return OpTerm(OPS[name], tuple(_term(arg, vocabulary) for arg in args), tuple(attrs))
+            return OpTerm(op, tuple(_term(arg, vocabulary) for arg in args), tuple(attrs))
     raise GraphError(f"{ast.unparse(tree)!r} cannot stand in a rule")
 
 

@@ -64,14 +64,15 @@ class Interpreter(Machine):
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
         self._attrs: dict[Node, dict[str, Any]] = {}  # with concrete sizes; loops run often
-        self._deaths: dict[int, list[list[Value]]] = {}  # by id: graphs hash by their text
+        # By id, as graphs hash by their text; each graph is kept, so that no other one gets its id.
+        self._deaths: dict[int, tuple[Graph, list[list[Value]]]] = {}
 
     def run(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
         """What the graph gives for these arguments."""
-        deaths = self._deaths.get(id(graph))
-        if deaths is None:
-            deaths = self._deaths[id(graph)] = deaths_of(graph)
-        return run_graph(graph, arguments, self._outputs, deaths)
+        found = self._deaths.get(id(graph))
+        if found is None:
+            found = self._deaths[id(graph)] = graph, deaths_of(graph)
+        return run_graph(graph, arguments, self._outputs, found[1])
 
     def _outputs(self, node: Node, inputs: list[Held]) -> Sequence[Held]:
         attrs = self._attrs.get(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
@@ -23,7 +23,7 @@ _ENDLESS: Final = 20_000.0  # steps
 
 ROOT_OF_TWO_PI: Final = math.sqrt(2 * math.pi)
 
-_TERMS: Final = 17  # of the series in z: 9^-17 is below half an ulp
+_ATANH: Final = tuple(1 / (2 * k + 1) for k in range(1, 18))  # of z^3, z^5, ...: 9^-17 is below half an ulp
 _STIRLING: Final = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 _LGAMMA1P: Final = (
     -0.5772156649015329,
@@ -55,7 +55,8 @@ _LGAMMA1P: Final = (
 )
 """Taylor coefficients of log(gamma(1 + a)): (-1)^k zeta(k) / k, and Euler's constant."""
 
-_LARGE: Final = 10.0  # from where these terms are enough
+LARGE: Final = 10.0
+"""From where Stirling's formula serves with these terms."""
 
 
 def settled(step: Callable[[Tensor, Any], tuple[Any, Tensor]], state: tuple[Tensor, ...], wanted: int) -> Tensor:
@@ -79,6 +80,23 @@ def settled(step: Callable[[Tensor, Any], tuple[Any, Tensor]], state: tuple[Tens
     return where(unsettled, math.nan, last[wanted])
 
 
+def lentz(factor: Tensor, partial: Tensor | int, upper: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
+    """The two ratios of Lentz's method after one more ``factor / (partial + ...)`` of a continued fraction.
+
+    The value of the fraction goes by their product from step to step.
+    """
+    lower, upper = partial + factor * lower, partial + factor / upper
+    return where(upper == 0, TINY, upper), 1 / where(lower == 0, TINY, lower)
+
+
+def polynomial(coefficients: Sequence[float], x: Tensor) -> Tensor:
+    """The sum of coefficients times powers of x, the lowest power first."""
+    total = x * 0 + coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
 def lgamma(x: Tensor) -> Tensor:
     """log(gamma(x)) of positive numbers."""
     return wrap(ops.lgamma(x.value))
@@ -88,10 +106,7 @@ def lgamma1p(a: Tensor) -> Tensor:
     """log(gamma(1 + a)) of a >= 0, to full relative precision where a is small."""
     small = a < 0.2
     held = where(small, a, 0.0)
-    total = held * 0 + _LGAMMA1P[-1]
-    for coefficient in reversed(_LGAMMA1P[:-1]):
-        total = total * held + coefficient
-    return where(small, total * held, lgamma(where(small, 1.0, a) + 1))
+    return where(small, polynomial(_LGAMMA1P, held) * held, lgamma(where(small, 1.0, a) + 1))
 
 
 def log1pmx(u: Tensor) -> Tensor:
@@ -103,10 +118,8 @@ def log1pmx(u: Tensor) -> Tensor:
     held = where(small, u, 0.0)
     z = held / (2 + held)
     square = z * z
-    total = square * 0 + 1 / (2 * _TERMS + 1)
-    for k in reversed(range(1, _TERMS)):
-        total = total * square + 1 / (2 * k + 1)
-    near = 2 * square * (z * total - 1 / (1 - z))
+    series = polynomial(_ATANH, square)
+    near = 2 * square * (z * series - 1 / (1 - z))
     far = where(small, 1.0, u)
     return where(small, near, log1p(far) - far)
 
@@ -120,15 +133,12 @@ def log_ratio_rest(x: Tensor, a: Tensor) -> Tensor:
 
 def stirling_rest(a: Tensor) -> Tensor:
     """log(gamma(a)) - ((a - 1/2) log(a) - a + log(2 pi) / 2) for a > 0, what Stirling's formula leaves."""
-    large = maximum(a, _LARGE)
+    large = maximum(a, LARGE)
     inverse = 1 / large
-    square = inverse * inverse
-    total = square * 0 + _STIRLING[-1]
-    for coefficient in reversed(_STIRLING[:-1]):
-        total = total * square + coefficient
-    small = where(a < _LARGE, a, 1.0)
+    series = polynomial(_STIRLING, inverse * inverse)
+    small = where(a < LARGE, a, 1.0)
     direct = lgamma(small) - ((small - 0.5) * log(small) - small + 0.5 * math.log(2 * math.pi))
-    return where(a < _LARGE, direct, total * inverse)
+    return where(a < LARGE, direct, series * inverse)
 
 
 def without_gradient(name: str, x: Tensor) -> Tensor:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph import dtypes
 from jitgraph.special.gamma_parts import (
     EPS,
+    LARGE,
     ROOT_OF_TWO_PI,
     TINY,
+    lentz,
     lgamma,
     log_ratio_rest,
     settled,
@@ -17,13 +18,11 @@ from jitgraph.special.gamma_parts import (
     without_gradient,
 )
 from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.elementwise import abs, astype, exp, isnan, log, log1p, maximum, minimum, sqrt, where
+from jitgraph.tensor.functions.elementwise import abs, exp, isnan, log, log1p, maximum, minimum, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.operands import float_tensors
+from jitgraph.tensor.functions.special_functions import in_float64
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.transforms.custom import custom_vjp
-
-_LARGE = 10.0  # from where Stirling's formula serves
 
 
 @array_function
@@ -33,10 +32,12 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     Computed in float64; NaN outside, and where more than 20,000 steps would be needed (a and b beyond some 10^8).
     ValueError where a gradient with respect to a or b is computed.
     """
-    tensors = float_tensors(a, b, x)
-    first, second, at = (astype(tensor, dtypes.float64) for tensor in tensors)
-    found = _regularised(without_gradient("betainc", first), without_gradient("betainc", second), at)
-    return astype(found, tensors[0].dtype)
+
+    def body(first: Tensor, second: Tensor, at: Tensor) -> Tensor:
+        found: Tensor = _regularised(without_gradient("betainc", first), without_gradient("betainc", second), at)
+        return found
+
+    return in_float64(body, a, b, x)
 
 
 @custom_vjp
@@ -54,7 +55,7 @@ def _density(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     return where(inside, _power(p, q, t, 1 - t) / (t * (1 - t)), outside)
 
 
-_regularised.defvjp(
+_regularised.defvjp(  # zeros for a and b, not None: they are what reaches ``without_gradient``
     lambda a, b, x: (_value(a, b, x), (a, b, x)), lambda kept, ct: (ct * 0, ct * 0, ct * _density(*kept))
 )
 
@@ -63,16 +64,16 @@ def _power(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """x^a y^b / B(a, b) of positive numbers with x + y = 1, by Stirling's formula for what is large."""
     low, high = minimum(a, b), maximum(a, b)
     of_low, of_high = where(a <= b, x, y), where(a <= b, y, x)
-    both = low >= _LARGE
-    p, q = where(both, a, _LARGE), where(both, b, _LARGE)
+    both = low >= LARGE
+    p, q = where(both, a, LARGE), where(both, b, LARGE)
     t, u = where(both, x, 0.5), where(both, y, 0.5)
     total = p + q
     exponent = p * log_ratio_rest(t, p / total) + q * log_ratio_rest(u, q / total)
     rest = stirling_rest(p) + stirling_rest(q) - stirling_rest(total)
     stirling = exp(exponent - rest) * sqrt(p) * sqrt(q / total) / ROOT_OF_TWO_PI
     small, large = where(both, 1.0, low), where(both, 1.0, high)
-    known = large >= _LARGE
-    wide = where(known, large, _LARGE)
+    known = large >= LARGE
+    wide = where(known, large, LARGE)
     ratio = lgamma(small + large) - lgamma(large)  # log of gamma(small + large) / gamma(large)
     by_stirling = (
         stirling_rest(small + wide)
@@ -111,18 +112,14 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     begin = 1 - (a + b) * x / (a + 1)
     first = 1 / where(begin == 0, TINY, begin)
 
-    def partial(factor: Tensor, upper: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
-        lower, upper = 1 + factor * lower, 1 + factor / upper
-        return where(upper == 0, TINY, upper), 1 / where(lower == 0, TINY, lower)
-
     def step(number: Tensor, state: Any) -> Any:
         upper, lower, total = state
         place = a + 2 * number
         even = number * (b - number) * x / ((place - 1) * place)
-        upper, lower = partial(even, upper, lower)
+        upper, lower = lentz(even, 1, upper, lower)
         total = total * (upper * lower)
         odd = -(a + number) * (a + b + number) * x / (place * (place + 1))
-        upper, lower = partial(odd, upper, lower)
+        upper, lower = lentz(odd, 1, upper, lower)
         return (upper, lower, total * (upper * lower)), abs(upper * lower - 1) > 8 * EPS
 
     return settled(step, (x * 0 + 1, first, first), 2)

@@ -10,23 +10,26 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from jitgraph import dtypes, ops
+from jitgraph import ops
 from jitgraph.special import temme_table
 from jitgraph.special.gamma_parts import (
     EPS,
+    LARGE,
     ROOT_OF_TWO_PI,
     TINY,
+    lentz,
     lgamma1p,
     log1pmx,
     log_ratio_rest,
+    polynomial,
     settled,
     stirling_rest,
     without_gradient,
 )
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.elementwise import abs, astype, exp, expm1, isnan, log, sqrt, where
+from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.operands import float_tensors
+from jitgraph.tensor.functions.special_functions import in_float64
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.transforms.custom import custom_vjp
 
@@ -53,10 +56,8 @@ def gammaincc(a: TensorLike, x: TensorLike) -> Tensor:
 
 
 def _computed(name: str, a: TensorLike, x: TensorLike, *, upper: bool) -> Tensor:
-    tensors = float_tensors(a, x)
-    order, at = (astype(tensor, dtypes.float64) for tensor in tensors)
-    found = (_upper if upper else _lower)(without_gradient(name, order), at)
-    return astype(found, tensors[0].dtype)
+    function = _upper if upper else _lower
+    return in_float64(lambda order, at: function(without_gradient(name, order), at), a, x)
 
 
 @custom_vjp
@@ -77,15 +78,15 @@ def _density(a: Tensor, x: Tensor) -> Tensor:
     return where(inside, _power(p, q) * (p / q), where((x == 0) & (a > 0), at_zero, where(x * a >= 0, 0.0, math.nan)))
 
 
+# Zeros for a, where None would do for one alone: they are what reaches ``without_gradient``.
 _lower.defvjp(lambda a, x: (_both(a, x)[0], (a, x)), lambda kept, ct: (ct * 0, ct * _density(*kept)))
 _upper.defvjp(lambda a, x: (_both(a, x)[1], (a, x)), lambda kept, ct: (ct * 0, -ct * _density(*kept)))
 
 
 def _power(a: Tensor, x: Tensor) -> Tensor:
     """x^a e^-x / gamma(a + 1), for a and x above 0."""
-    large = a >= 10
-    p = where(large, a, 10.0)
-    q = where(large, x, 10.0)
+    large = a >= LARGE
+    p, q = where(large, a, LARGE), where(large, x, LARGE)
     stirling = exp(p * log_ratio_rest(q, p) - stirling_rest(p)) / (ROOT_OF_TWO_PI * sqrt(p))
     small = where(large, 1.0, a)
     return where(large, stirling, exp(small * log(x) - x - lgamma1p(small)))
@@ -151,11 +152,7 @@ def _fraction(a: Tensor, x: Tensor) -> Tensor:
     def step(number: Tensor, state: Any) -> Any:
         upper, lower, total = state
         factor = number * (a - number)
-        partial = begin + 2 * number
-        lower = factor * lower + partial
-        lower = 1 / where(lower == 0, TINY, lower)
-        upper = partial + factor / upper
-        upper = where(upper == 0, TINY, upper)
+        upper, lower = lentz(factor, begin + 2 * number, upper, lower)
         return (upper, lower, total * (upper * lower)), abs(upper * lower - 1) > 4 * EPS
 
     return settled(step, (x * 0 + 1 / TINY, first, first), 2)
@@ -168,10 +165,7 @@ def _uniform(a: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     eta = where(sigma < 0, -root, root)
     total = a * 0
     for row in reversed(temme_table.TEMME):
-        inner = a * 0 + row[-1]
-        for coefficient in reversed(row[:-1]):
-            inner = inner * eta + coefficient
-        total = total / a + inner
+        total = total / a + polynomial(row, eta)
     rest = exp(-a * half) / (ROOT_OF_TWO_PI * sqrt(a)) * total
     width = eta * sqrt(a * 0.5)
     return 0.5 * wrap(ops.erfc((-width).value)) - rest, 0.5 * wrap(ops.erfc(width.value)) + rest

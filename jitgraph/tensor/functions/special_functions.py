@@ -22,7 +22,8 @@ from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 _ROOT_HALF: Final = math.sqrt(0.5)
 
 
-def _in_float64(function: Callable[..., Tensor], *xs: TensorLike) -> Tensor:
+def in_float64(function: Callable[..., Tensor], *xs: TensorLike) -> Tensor:
+    """``function`` of the operands in float64, rounded once to their common float dtype."""
     tensors = float_tensors(*xs)
     return astype(function(*(astype(x, dtypes.float64) for x in tensors)), tensors[0].dtype)
 
@@ -130,13 +131,13 @@ def erfcx(x: TensorLike) -> Tensor:
         held = where(a < 0, minimum(size, 30.0), 0.0)
         return where(a < 0, 2 * _exp_of_square(held, 1.0) - found, found)
 
-    return _in_float64(body, x)
+    return in_float64(body, x)
 
 
 @array_function
 def ndtr(x: TensorLike) -> Tensor:
     """The distribution function of the standard normal distribution, to full relative precision in both tails."""
-    return _in_float64(_ndtr, x)
+    return in_float64(_ndtr, x)
 
 
 def _ndtr(x: Tensor) -> Tensor:
@@ -149,7 +150,7 @@ def _ndtr(x: Tensor) -> Tensor:
 @array_function
 def log_ndtr(x: TensorLike) -> Tensor:
     """log(ndtr(x)), without underflow far below 0."""
-    return _in_float64(_log_ndtr, x)
+    return in_float64(_log_ndtr, x)
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
@@ -162,7 +163,7 @@ def _log_ndtr(x: Tensor) -> Tensor:
 @array_function
 def ndtri(p: TensorLike) -> Tensor:
     """The inverse of ``ndtr``: infinite at 0 and 1, NaN outside."""
-    return _in_float64(_ndtri, p)
+    return in_float64(_ndtri, p)
 
 
 def _ndtri(p: Tensor) -> Tensor:
@@ -199,7 +200,7 @@ def betaln(a: TensorLike, b: TensorLike) -> Tensor:
         first, second, both = (wrap(ops.lgamma(x.value)) for x in (p, q, p + q))
         return first + (second - both)
 
-    return _in_float64(body, a, b)
+    return in_float64(body, a, b)
 
 
 @array_function
@@ -214,7 +215,7 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
             total = total + wrap(ops.lgamma((x - j / 2).value))
         return where(x > (d - 1) / 2, total, math.nan)
 
-    return _in_float64(body, a)
+    return in_float64(body, a)
 
 
 _ZETA_TERMS: Final = 12
@@ -254,4 +255,4 @@ def zeta(x: TensorLike, q: TensorLike) -> Tensor:
             factor = factor * ((s1 + (2 * j - 1)) / end) * ((s1 + 2 * j) / end)
         return where(valid, total, where((s == 1) & (a > 0), math.inf, math.nan))
 
-    return _in_float64(body, x, q)
+    return in_float64(body, x, q)

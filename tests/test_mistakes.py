@@ -41,6 +41,7 @@ MISTAKES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: jg.nn.functional.mse_loss(ones(2), None), jg.DTypeError, "got NoneType"),  # type: ignore[arg-type]
     (lambda: jg.nn.Linear(2, 3)(None), jg.DTypeError, "without `return` gives None"),
     (lambda: jg.nn.BatchNorm1d(3)(None), jg.DTypeError, "got NoneType"),
+    (lambda: jg.nn.InstanceNorm2d(3)(None), jg.DTypeError, "got NoneType"),
     (lambda: jg.nn.functional.linear(ones(2), None), jg.DTypeError, "got NoneType"),  # type: ignore[arg-type]
     (lambda: jg.special.gammainc("a", ones(2)), jg.DTypeError, "got str"),  # type: ignore[arg-type]
     (lambda: jg.vjp(lambda x: 3, ones(2)), jg.JitgraphError, "vjp needs a function whose results are tensors, not int"),

@@ -7,10 +7,10 @@ from typing import Any
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional import further_norms
-from jitgraph.nn.module import Module, Parameter
-from jitgraph.nn.normalization import ChannelNorm, shown_settings
+from jitgraph.nn.module import Module
+from jitgraph.nn.normalization import ChannelNorm, RunningNorm
 from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.creation import ones, zeros
+from jitgraph.tensor.lifting import value_of
 
 
 class BatchNorm3d(ChannelNorm):
@@ -19,12 +19,11 @@ class BatchNorm3d(ChannelNorm):
     ranks = (5,)
 
 
-class _InstanceNorm(Module):
+class _InstanceNorm(RunningNorm):
     """Each channel of each member standardised (Ulyanov et al. 2016)."""
 
     spatial: int
-    running_mean: Tensor | None
-    running_var: Tensor | None
+    momentum: float
 
     def __init__(
         self,
@@ -37,32 +36,22 @@ class _InstanceNorm(Module):
         dtype: Any = None,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
-        self.weight = Parameter(ones(num_features)) if affine else None
-        self.bias = Parameter(zeros(num_features)) if affine and bias else None
-        self.track_running_stats = track_running_stats
-        if track_running_stats:
-            self.register_buffer("running_mean", zeros(num_features))
-            self.register_buffer("running_var", ones(num_features))
-            self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
-        self.to(device=device, dtype=dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """The standardised x; in training the running averages are updated where there are any."""
-        alone = x.ndim == self.spatial + 1
+        given = value_of(x).type
+        alone = given.ndim == self.spatial + 1
         whole: Any = x[None] if alone else x
         if whole.ndim != self.spatial + 2 or not context.constraints().same(whole.value.shape[1], self.num_features):
             stars = ", *" * self.spatial
-            raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {x.value.type}")
-        running = (self.running_mean, self.running_var) if self.track_running_stats else (None, None)
+            raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {given}")
+        running: tuple[Tensor | None, Tensor | None] = (None, None)
+        if self.track_running_stats:
+            running = self.running_mean, self.running_var
         own = self.training or not self.track_running_stats
-        statistics = running if self.training or not own else (None, None)
-        result = further_norms.instance_norm(whole, *statistics, self.weight, self.bias, own, self.momentum, self.eps)
+        result = further_norms.instance_norm(whole, *running, self.weight, self.bias, own, self.momentum, self.eps)
         return result[0] if alone else result
-
-    def extra_repr(self) -> str:
-        return shown_settings(self)
 
 
 class InstanceNorm1d(_InstanceNorm):

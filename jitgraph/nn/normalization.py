@@ -14,10 +14,9 @@ from jitgraph.tensor.functions.creation import ones, zeros
 from jitgraph.tensor.lifting import value_of
 
 
-class ChannelNorm(Module):
-    """Each channel (axis 1) normalised by the batch's mean and variance, or by running averages when evaluating."""
+class RunningNorm(Module):
+    """A norm of each channel (axis 1), with running averages of its mean and variance where it tracks them."""
 
-    ranks: tuple[int, ...] = ()
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
@@ -44,6 +43,16 @@ class ChannelNorm(Module):
             self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
         self.to(device=device, dtype=dtype)
 
+    def extra_repr(self) -> str:
+        text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+        return f"{text}, bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+
+
+class ChannelNorm(RunningNorm):
+    """Each channel (axis 1) normalised by the batch's mean and variance, or by running averages when evaluating."""
+
+    ranks: tuple[int, ...] = ()
+
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x; in training the running averages are updated, with the unbiased variance."""
         given = value_of(x).type
@@ -59,15 +68,6 @@ class ChannelNorm(Module):
                 share = 1.0 / self.num_batches_tracked.astype(self.running_mean.dtype)
         running = (self.running_mean, self.running_var)
         return functional.batch_norm(x, *running, self.weight, self.bias, self.training, share, self.eps)
-
-    def extra_repr(self) -> str:
-        return shown_settings(self)
-
-
-def shown_settings(norm: Any) -> str:
-    """What ``repr`` says of a norm of channels with running averages."""
-    text = f"{norm.num_features}, eps={norm.eps}, momentum={norm.momentum}, affine={norm.affine}"
-    return f"{text}, bias={norm.bias is not None}, track_running_stats={norm.track_running_stats}"
 
 
 class BatchNorm1d(ChannelNorm):

@@ -7,7 +7,7 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import floats
-from jitgraph.nn.functional.normalization import batch_norm, group_norm
+from jitgraph.nn.functional.normalization import batch_norm, group_norm, mix
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.elementwise import square
@@ -44,16 +44,15 @@ def instance_norm(
         f"instance_norm by its own statistics needs more than one element to a channel: {x.value.type}", count, 2
     )
     if running_mean is not None or running_var is not None:
-        _mix(running_mean, mean(x.detach(), axes), momentum)
-        _mix(running_var, var(x.detach(), axes, correction=1), momentum)
+        _mix_mean(running_mean, mean(x.detach(), axes), momentum)
+        _mix_mean(running_var, var(x.detach(), axes, correction=1), momentum)
     channels: Any = x.value.type.shape[1]
     return group_norm(x, channels, weight, bias, eps)
 
 
-def _mix(running: Tensor | None, of_members: Tensor, momentum: float) -> None:
+def _mix_mean(running: Tensor | None, of_members: Tensor, momentum: float) -> None:
     if running is not None:
-        fresh = mean(of_members, 0).astype(running.dtype)
-        running += (fresh - running) * momentum
+        mix(running, mean(of_members, 0), momentum)
 
 
 def local_response_norm(

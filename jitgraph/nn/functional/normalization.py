@@ -159,14 +159,15 @@ def batch_norm(
     result, mean, var = ops.batch_norm_train(x, w, b, eps=float(eps))
     with no_grad():
         if running_mean is not None:
-            _mix(running_mean, wrap(mean).detach(), momentum)
+            mix(running_mean, wrap(mean).detach(), momentum)
         if running_var is not None:
             n, less = (wrap(ops.full(shape=(), value=size, dtype=var.dtype)) for size in (count, count - 1))
-            _mix(running_var, wrap(var).detach() * (n / less), momentum)
+            mix(running_var, wrap(var).detach() * (n / less), momentum)
     return wrap(result)
 
 
-def _mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
+def mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
+    """Move a running average by this share towards a fresh value, in place."""
     running += (fresh.astype(running.dtype) - running) * momentum
 
 

@@ -24,6 +24,8 @@ from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.rules import HALF
 
+REFUSALS: Final = (ValueError, IndexError, TypeError, OverflowError)
+"""What NumPy raises for an index that it does not take."""
 _EXACT: Final = 127  # every dtype for numbers holds the ints up to here; below 0 those with a sign do
 
 
@@ -134,7 +136,7 @@ def view(x: Any, index: Callable[[Any], Any]) -> EagerValue | None:
         return None
     try:
         return EagerValue(index(value.array))
-    except (ValueError, IndexError, TypeError, OverflowError):
+    except REFUSALS:
         return None
 
 

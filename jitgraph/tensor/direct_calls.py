@@ -157,7 +157,7 @@ def index_call(python: Callable[..., Any]) -> NativeFunction:
     def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
         value, index = given_as(xs[0], runtime), xs[1]
         items = index if index.__class__ is tuple else (index,)
-        if not isinstance(value, EagerValue) or not all(map(_is_basic, items)):
+        if not isinstance(value, EagerValue) or not all(map(is_basic, items)):
             return None
         kinds = [int if item.__class__ is int else repr(item) for item in items]
         key = (id(now), id(value.type), value.record is not None, index.__class__ is tuple, *kinds)
@@ -166,7 +166,8 @@ def index_call(python: Callable[..., Any]) -> NativeFunction:
     return DirectCall(python, 2, table_of, _MOST_INDICES).native
 
 
-def _is_basic(item: Any) -> bool:
+def is_basic(item: Any) -> bool:
+    """Whether an item of an index is an int, a slice of ints, ``...`` or None."""
     if item.__class__ is slice:
         return all(bound is None or bound.__class__ is int for bound in (item.start, item.stop, item.step))
     return item.__class__ is int or item is None or item is Ellipsis

@@ -14,8 +14,8 @@ from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.tensor import direct
+from jitgraph.tensor.direct_calls import is_basic
 
-_REFUSALS = (ValueError, IndexError, TypeError, OverflowError)
 _LONGEST_UNSIGNED = np.dtype(np.uint64)  # NumPy takes the greatest of them for negative numbers
 
 
@@ -39,7 +39,7 @@ def put(value: Any, index: Any, filler: Any) -> EagerValue | None:
     array = value.array.copy()
     try:
         array[cut] = filler.array
-    except _REFUSALS:
+    except direct.REFUSALS:
         return None
     return EagerValue(array)
 
@@ -52,17 +52,10 @@ def _taken(index: Any) -> tuple[Any, ...] | None:
     """An index as NumPy takes it, with one ``...``: ints, slices, None, arrays of ints and masks; None for others."""
     found: list[Any] = []
     for item in index if index.__class__ is tuple else (index,):
-        if item is None or item is Ellipsis or item.__class__ is int:
-            found.append(item)
-        elif item.__class__ is slice:
-            if any(bound is not None and bound.__class__ is not int for bound in (item.start, item.stop, item.step)):
-                return None
-            found.append(item)
-        else:
-            array = _array_of(item)
-            if array is None:
-                return None
-            found.append(array)
+        taken = item if is_basic(item) else _array_of(item)
+        if taken is None and item is not None:
+            return None
+        found.append(taken)
     return direct.items_of(tuple(found))
 
 

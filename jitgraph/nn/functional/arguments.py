@@ -38,8 +38,9 @@ def floats(*xs: TensorLike | None, optional: int = 0) -> list[Any]:
 
     The last ``optional`` may be None, and stay so; DTypeError for others that are.
     """
-    if any(x is None for x in xs[: len(xs) - optional]):
-        raise lifting.no_operand(None)
+    for x in xs[: len(xs) - optional]:
+        if x is None:
+            raise lifting.no_operand(None)
     values = lifting.alike(*xs)
     if values is not None and dtypes.is_float(next(value for value in values if value is not None).dtype):
         return values

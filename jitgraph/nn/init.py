@@ -13,6 +13,7 @@ import numpy as np
 from jitgraph import random
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import float64
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import asarray
@@ -40,7 +41,7 @@ __all__ = [
 
 def _write(tensor: Tensor, new: Tensor) -> Tensor:
     with no_grad():
-        tensor._rebind(lifting.cast(new.value, tensor.dtype))
+        tensor._rebind(placement.brought(lifting.cast(new.value, tensor.dtype), tensor.value))
     return tensor
 
 

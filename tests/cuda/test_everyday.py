@@ -134,3 +134,17 @@ def test_who_reads_an_empty_result_meets_its_error(here: Machine) -> None:
     x = jg.asarray(np.zeros((3, 0), np.float32), device="cuda")
     with pytest.raises(IndexError, match="index 7 is out of range for an axis of 3 elements"):
         jg.take(x, jg.asarray(np.array([0, 7]), device="cuda"), axis=0).cpu()
+
+
+@pytest.mark.parametrize("name", [name for name in jg.nn.init.__all__ if name.endswith("_")])
+def test_initial_values_are_written_where_a_parameter_lies(here: Machine, name: str) -> None:
+    more = {"constant_": (2.0,), "sparse_": (0.5,)}.get(name, ())
+    shape = (4, 3, 2) if name == "dirac_" else (4, 3)
+    written = []
+    for device in ("cpu", "cuda"):
+        jg.random.seed(2)
+        parameter = jg.nn.Parameter(jg.zeros(shape, device=device))
+        getattr(jg.nn.init, name)(parameter, *more)
+        assert parameter.device.startswith(device)
+        written.append(parameter.detach().cpu().numpy())
+    np.testing.assert_array_equal(*written)

@@ -12,15 +12,10 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import eye, tril, zeros
 from jitgraph.tensor.functions.elementwise import sign
 from jitgraph.tensor.functions.linear_algebra import matmul
-from jitgraph.tensor.functions.manipulation import concat, moveaxis
+from jitgraph.tensor.functions.manipulation import concat
 from jitgraph.tensor.functions.shapes import expand_dims
 
 MAPS: Final = ("matrix_exp", "cayley", "householder")
-
-
-def turned(x: Tensor) -> Tensor:
-    """Matrices with rows and columns exchanged."""
-    return moveaxis(x, -1, -2)
 
 
 def identity(beside: Tensor) -> Tensor:
@@ -52,7 +47,7 @@ def whole(x: Tensor) -> Tensor:
         more = init.normal_(zeros((*x.shape[:-1], rows - columns), dtype=x.dtype, device=x.device))
         x = concat([x, more], axis=-1)
     else:
-        beside = matmul(turned(x), x) - identity(x)
+        beside = matmul(x.mT, x) - identity(x)
         if abs(beside).max().item() <= 10 * rows * float(np.finfo(x.dtype).eps):
             return x + 0.0
     q, r = linalg.qr(x)
@@ -71,10 +66,10 @@ def rotated(x: Tensor, orthogonal_map: str) -> Tensor:
     if rows != columns:
         more = zeros((*x.shape[:-1], rows - columns), dtype=x.dtype, device=x.device)
         below = concat([below, more], axis=-1)
-    skew = below - turned(below)
+    skew = below - below.mT
     if orthogonal_map == "matrix_exp":
-        whole = linalg.matrix_exp(skew)
+        rotation = linalg.matrix_exp(skew)
     else:
         one = identity(skew)
-        whole = linalg.solve(one - 0.5 * skew, one + 0.5 * skew)
-    return whole[..., :columns]
+        rotation = linalg.solve(one - 0.5 * skew, one + 0.5 * skew)
+    return rotation[..., :columns]

@@ -10,13 +10,26 @@ from jitgraph.nn.functional.norms import norm
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.utils import orthogonal_maps
 from jitgraph.nn.utils.parametrize import register_parametrization
-from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import asarray, zeros
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import asarray, zeros, zeros_like
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import moveaxis
 from jitgraph.tensor.functions.shapes import reshape
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+def _parameter_of(what: str, module: Module, name: str) -> Parameter:
+    """The parameter of this name; JitgraphError for one that is none, or has fewer than 2 axes."""
+    weight = vars(module).get(name)
+    if not isinstance(weight, Parameter) or weight.ndim < 2:
+        raise JitgraphError(f"{what}: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
+    return weight
+
+
+def _rows(x: Tensor, axis: int) -> Tensor:
+    """The elements for each place along an axis, as the rows of a matrix."""
+    return reshape(moveaxis(x, axis, 0), (x.shape[axis], -1))
 
 
 class _WeightNorm(Module):
@@ -30,9 +43,8 @@ class _WeightNorm(Module):
         if self.dim is None:
             return reshape(norm(reshape(x, (-1,)), 2.0, 0, keepdims=False), ())
         axis = self.dim % x.ndim
-        rows = reshape(moveaxis(x, axis, 0), (x.shape[axis], -1))
         shape = tuple(x.shape[axis] if i == axis else 1 for i in range(x.ndim))
-        return reshape(norm(rows, 2.0, 1, keepdims=False), shape)
+        return reshape(norm(_rows(x, axis), 2.0, 1, keepdims=False), shape)
 
     def forward(self, magnitude: Tensor, direction: Tensor) -> Tensor:
         """The weight."""
@@ -60,14 +72,10 @@ class _SpectralNorm(Module):
     def __init__(self, weight: Tensor, n_power_iterations: int, dim: int, eps: float) -> None:
         super().__init__()
         self.n_power_iterations, self.dim, self.eps = n_power_iterations, dim, eps
-        matrix = self._matrix(weight.detach())
-        self.register_buffer("_u", self._unit(_random_like(matrix[:, 0])))
-        self.register_buffer("_v", self._unit(_random_like(matrix[0])))
+        matrix = _rows(weight.detach(), self.dim)
+        self.register_buffer("_u", self._unit(init.normal_(zeros_like(matrix[:, 0]))))
+        self.register_buffer("_v", self._unit(init.normal_(zeros_like(matrix[0]))))
         self._follow(matrix, 15)
-
-    def _matrix(self, weight: Tensor) -> Tensor:
-        axis = self.dim % weight.ndim
-        return reshape(moveaxis(weight, axis, 0), (weight.shape[axis], -1))
 
     def _unit(self, x: Tensor) -> Tensor:
         unit: Tensor = x / norm(x, 2.0, 0, keepdims=False).clip(min=self.eps)
@@ -84,16 +92,11 @@ class _SpectralNorm(Module):
 
     def forward(self, weight: Tensor) -> Tensor:
         """The normalised weight."""
-        matrix = self._matrix(weight)
+        matrix = _rows(weight, self.dim)
         if self.training:
             self._follow(matrix.detach(), self.n_power_iterations)
         u, v = self._u.detach(), self._v.detach()
         return weight / matmul(u, matmul(matrix, v))
-
-
-def _random_like(x: Tensor) -> Tensor:
-    made = wrap(lifting.constant(0.0, x.dtype, x.value.type.shape))
-    return init.normal_(made)
 
 
 def spectral_norm(
@@ -103,9 +106,7 @@ def spectral_norm(
 
     The value is estimated by ``n_power_iterations`` of the power method at each call while training.
     """
-    weight = vars(module).get(name)
-    if not isinstance(weight, Parameter) or weight.ndim < 2:
-        raise JitgraphError(f"spectral_norm: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
+    weight = _parameter_of("spectral_norm", module, name)
     return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
 
 
@@ -123,11 +124,11 @@ class _Orthogonal(Module):
     def forward(self, weight: Tensor) -> Tensor:
         """The orthonormal columns, or rows where there are fewer of them."""
         is_wide = weight.shape[-2] < weight.shape[-1]
-        tall = orthogonal_maps.turned(weight) if is_wide else weight
+        tall = weight.mT if is_wide else weight
         found = orthogonal_maps.made(tall, self.orthogonal_map)
         if self.use_trivialization:
             found = matmul(self.base, found)
-        return orthogonal_maps.turned(found) if is_wide else found
+        return found.mT if is_wide else found
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """The X whose Q is ``value``, where its columns are orthonormal; else Q is made of their QR decomposition.
@@ -137,7 +138,7 @@ class _Orthogonal(Module):
         rows, columns = value.shape[-2:]
         is_wide = rows < columns
         with no_grad():
-            tall = orthogonal_maps.turned(value) if is_wide else value
+            tall = value.mT if is_wide else value
             if self.use_trivialization:
                 self.base = orthogonal_maps.whole(tall)
                 return zeros(value.shape, dtype=value.dtype, device=value.device) - orthogonal_maps.identity(value)
@@ -149,7 +150,7 @@ class _Orthogonal(Module):
             found = asarray(
                 orthogonal_maps.reflections(tall.detach().cpu().numpy()), dtype=value.dtype, device=value.device
             )
-        return orthogonal_maps.turned(found) if is_wide else found
+        return found.mT if is_wide else found
 
 
 def orthogonal(
@@ -162,9 +163,7 @@ def orthogonal(
     taken relative to the present value, orthogonalised (Lezcano-Casado 2019), or without ``use_trivialization`` to the
     identity. JitgraphError for an unknown map and a parameter of fewer than 2 axes, DTypeError for one of 16 bits.
     """
-    weight = vars(module).get(name)
-    if not isinstance(weight, Parameter) or weight.ndim < 2:
-        raise JitgraphError(f"orthogonal: {type(module).__name__} has no parameter {name!r} of 2 axes or more")
+    weight = _parameter_of("orthogonal", module, name)
     if weight.dtype not in (float32, float64):
         hint = "orthogonal(module.float()); jg.amp.autocast runs its products in 16 bits"
         raise DTypeError(f"orthogonal: {name!r} is {weight.dtype}, which has no QR decomposition", hint=hint)

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from jitgraph.runtime import collector, forks
+
+_HOMES: Final[dict[str, Mapping[str, str]]] = {}  # by package, the names that it loads and the modules that have them
 
 
 @contextmanager
@@ -35,6 +37,8 @@ def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     ``homes`` says which of the package's modules has a name; where that is the name itself, the module is meant.
     """
 
+    _HOMES[package] = homes
+
     def found(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -44,3 +48,8 @@ def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return found
+
+
+def is_loaded_when_used(package: str, name: str) -> bool:
+    """Whether a package loads ``name`` when it is first used."""
+    return name in _HOMES.get(package, ())

@@ -8,12 +8,12 @@ from typing import Any, Final
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.check_code import CheckWriter
-from jitgraph.tracing.log import OPERATIONS
+from jitgraph.tracing.log import OPERATION_NAMES, OPERATIONS
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Leaf, Template
 from jitgraph.tracing.python_code import PythonCode
 from jitgraph.tracing.source import STEP_NAMES, STEPS, Source
 
-EPILOGUE_NAMES: Final[dict[str, Any]] = {**STEP_NAMES, "math": math, "new_handle": Tensor._of}
+EPILOGUE_NAMES: Final[dict[str, Any]] = {**STEP_NAMES, **OPERATION_NAMES, "math": math, "new_handle": Tensor._of}
 """What the code of a epilogue may use."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from array import array
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
@@ -21,8 +21,8 @@ from jitgraph import tree
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.plain import mark
-from jitgraph.tracing.source import STEPS, Place, Step
-from jitgraph.tracing.storage import MISSING
+from jitgraph.tracing.source import STEPS, Place, Step, item_step
+from jitgraph.tracing.storage import MISSING, base_of, held
 
 MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 CHANGERS: Final = frozenset(
@@ -39,17 +39,20 @@ APPENDS: Final = frozenset({"append", "extend"})
 """Those that do the same whatever it holds."""
 
 _NOW: Final = object()
-_SEQUENCES: Final = (list, deque, bytearray, array)
 
 ContainerOperation: TypeAlias = Literal["append", "clear", "truncate", "add", "discard"]
 OPERATIONS: Final[dict[str, str]] = {
-    "append": "{owner}.append({value})",
-    "clear": "{owner}.clear()",
-    "truncate": "del {owner}[{value}:]",
-    "add": "{owner}.add({value})",
-    "discard": "{owner}.discard({value})",
+    "append": "base_of(type({owner})).append({owner}, {value})",
+    "clear": "deque.clear({owner})",
+    "truncate": "list.__delitem__({owner}, slice({value}, None))",
+    "add": "set.add({owner}, {value})",
+    "discard": "set.discard({owner}, {value})",
 }
-"""The statements of the operations on containers; those of ``set`` and ``delete`` are in the table of steps."""
+"""The statements of the operations on containers, by methods of the built-in classes: what those of the user's do was
+recorded already. The statements of ``set`` and ``delete`` are in the table of steps."""
+
+OPERATION_NAMES: Final[dict[str, Any]] = {"base_of": base_of, "deque": deque}
+"""What the statements of operations may use."""
 
 
 class Change(NamedTuple):
@@ -77,7 +80,7 @@ class Change(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _applied(operation: ContainerOperation) -> Callable[[Any, Any], None]:
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = dict(OPERATION_NAMES)
     body = OPERATIONS[operation].format(owner="owner", value="value")
     exec(compile(f"def apply(owner, value): {body}", "<jitgraph operations>", "exec"), names)
     made: Callable[[Any, Any], None] = names["apply"]
@@ -153,7 +156,8 @@ def _operations(target: Any, before: Any) -> list[Change] | None:
         return []
     if isinstance(target, list):
         kept = min(len(now), len(before))
-        found = [Change("set", Step("item", i), now[i]) for i in range(kept) if now[i] is not before[i]]
+        kind = item_step(target)
+        found = [Change("set", Step(kind, i), now[i]) for i in range(kept) if now[i] is not before[i]]
         if len(before) > kept:
             found.append(Change("truncate", None, kept))
         return found + [Change("append", None, element) for element in now[kept:]]
@@ -166,7 +170,7 @@ def _operations(target: Any, before: Any) -> list[Change] | None:
         gone, new = [x for x in before if x not in now], [x for x in now if x not in before]
         return [Change("discard", None, x) for x in gone] + [Change("add", None, x) for x in new]
     if isinstance(before, dict):
-        return _of_mapping("item" if isinstance(target, dict) else "attribute", now, before)
+        return _of_mapping(item_step(target) if isinstance(target, dict) else "attribute", now, before)
     return None
 
 
@@ -197,10 +201,12 @@ def _state_of(target: Any) -> Any:
         return target.held()
     if isinstance(target, np.ndarray):
         return _fingerprint(target)
-    if isinstance(target, _SEQUENCES):
-        return tuple(target)
+    if isinstance(target, list | deque):
+        return tuple(held(target))
+    if isinstance(target, bytearray | array):
+        return tuple(memoryview(target) if isinstance(target, bytearray) else array.tolist(target))
     if isinstance(target, dict):
-        return dict(target)
+        return dict(held(target))
     if isinstance(target, set):
         return frozenset(target)
     if isinstance(target, tuple):
@@ -230,13 +236,17 @@ def _restore(target: Any, before: Any) -> None:
         deque.clear(target)
         deque.extend(target, before)
     elif isinstance(target, bytearray):
-        target[:] = bytes(before)
+        bytearray.__setitem__(target, slice(None), bytes(before))
     elif isinstance(target, array):
-        target[:] = array(target.typecode, before)
-    elif isinstance(target, dict | set):
-        base: Any = next(kind for kind in (OrderedDict, dict, set) if isinstance(target, kind))
+        array.__setitem__(target, slice(None), array(target.typecode, before))
+    elif isinstance(target, set):
+        set.clear(target)
+        set.update(target, before)
+    elif isinstance(target, dict):
+        base: Any = base_of(type(target))
         base.clear(target)
-        base.update(target, before)
+        for key, value in before.items():
+            base.__setitem__(target, key, value)
     elif isinstance(before, dict):
         for name in _attributes(target).keys() - before.keys():
             object.__delattr__(target, name)

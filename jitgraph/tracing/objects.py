@@ -21,6 +21,7 @@ from jitgraph.tracing.predicate import (
     brief,
 )
 from jitgraph.tracing.source import Ref
+from jitgraph.tracing.storage import base_of, is_plain
 
 
 class Objects:
@@ -67,24 +68,26 @@ class Objects:
         """The predicate of instances of exactly this class."""
         return Exactly(self.number(kind), kind.__name__)
 
-    def extent(self, container: Any) -> Extent:
-        """The predicate of the extent that a container has now."""
-        if isinstance(container, dict | types.MappingProxyType):
-            return self.keys(container)
-        if isinstance(container, set | frozenset):
-            return Extent("members", len(container), tuple(map(self._mark, container)))
-        return Extent("length", len(container))
+    def extent(self, elements: Any, container: Any = None) -> Extent:
+        """The predicate of the extent of a container of the user's, which holds what ``elements`` does."""
+        kind: Any = type(container)
+        by_base = base_of(kind) is not None and not is_plain(container)
+        if isinstance(elements, dict | types.MappingProxyType):
+            return self.keys(elements, by_base=by_base)
+        if isinstance(elements, set | frozenset):
+            return Extent("members", len(elements), tuple(map(self._mark, elements)), by_base)
+        return Extent("length", len(elements), (), by_base)
 
-    def elements(self, container: Any) -> Elements:
-        """The predicate of these very elements in order."""
-        is_mapping = isinstance(container, dict)
-        found = tuple(container.values() if is_mapping else container)
-        return Elements(self.number(found), len(found), is_mapping)
+    def elements(self, elements: Any, container: Any) -> Elements:
+        """The predicate of a container of the user's that holds these very elements in order."""
+        is_mapping = isinstance(elements, dict)
+        found = tuple(elements.values() if is_mapping else elements)
+        return Elements(self.number(found), len(found), is_mapping, not is_plain(container))
 
-    def keys(self, keys: Iterable[Any]) -> Extent:
+    def keys(self, keys: Iterable[Any], *, by_base: bool = False) -> Extent:
         """The predicate of a mapping with these keys, in order."""
         found = tuple(map(self._mark, keys))
-        return Extent("keys", len(found), found)
+        return Extent("keys", len(found), found, by_base)
 
     def _mark(self, value: Any) -> Plain | Ref:
         return plain_of(value) or Ref(self.number(value))

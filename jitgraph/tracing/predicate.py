@@ -19,10 +19,11 @@ from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
 from jitgraph.tracing.source import Ref, Source
-from jitgraph.tracing.storage import EXPECTED_ERRORS
+from jitgraph.tracing.storage import EXPECTED_ERRORS, base_of, held
 
 NAMES: Final[dict[str, Any]] = {
     "Tensor": Tensor,
+    "held": held,
     "is_": operator.is_,
     "mark": mark,
     "marks": marks,
@@ -218,20 +219,23 @@ class Exactly(Predicate):
 class Extent(Predicate):
     """A container of this extent: the length of a sequence, the keys of a mapping in order, the members of a set.
 
-    Keys and members that are no plain values are numbers of objects.
+    Keys and members that are no plain values are numbers of objects. ``by_base`` says that the class of the container
+    has methods of the user's, which are not asked.
     """
 
     kind: Literal["length", "keys", "members"]
     count: int
     elements: tuple[Plain | Ref, ...] = ()
+    by_base: bool = False
 
     @property
     def condition(self) -> str:
+        x = "held({x})" if self.by_base else "{x}"
         if self.kind == "length":
-            return "len({x}) == {count}"
+            return f"len({x}) == {{count}}"
         if all(isinstance(element, Plain) and element.kind == "str" for element in self.elements):
-            return "tuple({x}) == {values}" if self.kind == "keys" else "{x} == {values}"
-        return "marks({x}) == {expected}" if self.kind == "keys" else "frozenset(marks({x})) == {expected}"
+            return f"tuple({x}) == {{values}}" if self.kind == "keys" else f"{x} == {{values}}"
+        return f"marks({x}) == {{expected}}" if self.kind == "keys" else f"frozenset(marks({x})) == {{expected}}"
 
     def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
         together: Any = tuple if self.kind == "keys" else frozenset
@@ -246,21 +250,27 @@ class Extent(Predicate):
         return f"has these {self.count} elements"
 
     def mismatch(self, found: Any) -> str:
-        return f"has {len(found)}" if hasattr(type(found), "__len__") else f"is {brief(found)}"
+        kind: Any = type(found)
+        return f"is {brief(found)}" if base_of(kind) is None else f"has {len(held(found))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Elements(Predicate):
-    """A container of many elements that holds the very objects in the tuple of this number, in order."""
+    """A container of many elements that holds the very objects in the tuple of this number, in order.
+
+    ``by_base`` says that the class of the container has methods of the user's, which are not asked.
+    """
 
     number: int
     count: int
     is_mapping: bool
+    by_base: bool = False
 
     @property
     def condition(self) -> str:
-        found = "{x}.values()" if self.is_mapping else "{x}"
-        return f"len({{x}}) == len({{elements}}) and all(map(is_, {found}, {{elements}}))"
+        x = "held({x})" if self.by_base else "{x}"
+        found = f"{x}.values()" if self.is_mapping else x
+        return f"len({x}) == len({{elements}}) and all(map(is_, {found}, {{elements}}))"
 
     def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
         return {"elements": objects[self.number]}

@@ -21,9 +21,12 @@ from jitgraph.tracing.storage import (
     attributes_of,
     class_entry,
     delete_attribute,
+    delete_item,
     entries_of,
+    is_by_storage,
     item_of,
     set_attribute,
+    set_item,
     storage_of,
 )
 
@@ -232,12 +235,12 @@ def _member(name: str, text: str, *, fixed: bool = False) -> Meaning:
 
 
 STEP_NAMES: Final[dict[str, Any]] = {
-    function.__name__: function for function in (item_of, set_attribute, delete_attribute, entries_of, storage_of)
+    function.__name__: function
+    for function in (item_of, set_item, delete_item, set_attribute, delete_attribute, entries_of, storage_of)
 }
 """What the code of steps may use."""
 
-_ITEM: Final = ("{owner}[{item}]", "{owner}[{item}] = {value}", "del {owner}[{item}]")
-
+_ITEM: Final = "{owner}[{item}]"
 _ATTRIBUTE_CHANGES: Final = ("set_attribute({owner}, {item}, {value})", "delete_attribute({owner}, {item})")
 
 STEPS: Final[dict[StepKind, Meaning]] = {
@@ -251,8 +254,10 @@ STEPS: Final[dict[StepKind, Meaning]] = {
     ),
     "own": Meaning("storage_of({owner})[{item}]", "{owner}.{key}", *_ATTRIBUTE_CHANGES, within="storage_of({owner})"),
     "cached": Meaning("{owner}(*{item})", "{owner}{item}"),
-    "item": Meaning(_ITEM[0], *_ITEM, within="{owner}"),
-    "entry": Meaning("item_of({owner}, {item})", *_ITEM),
+    "item": Meaning(_ITEM, _ITEM, "{owner}[{item}] = {value}", "del {owner}[{item}]", within="{owner}"),
+    "entry": Meaning(
+        "item_of({owner}, {item})", _ITEM, "set_item({owner}, {item}, {value})", "delete_item({owner}, {item})"
+    ),
     "cell": Meaning("{owner}.cell_contents", "{owner}", "{owner}.cell_contents = {value}", "del {owner}.cell_contents"),
     "closure": Meaning("{owner}.__closure__[{item}[0]]", "{key[1]}", fixed=True),
     "namespace": Meaning("vars({owner})", "", fixed=True),
@@ -272,6 +277,11 @@ STEPS: Final[dict[StepKind, Meaning]] = {
     "grad": _member("_grad", "{owner}.grad"),
     "requires_grad": Meaning("{owner}._requires_grad", "{owner}.requires_grad", "{owner}.requires_grad_({value})"),
 }
+
+
+def item_step(container: Any) -> Literal["item", "entry"]:
+    """The kind of step from a container to its items: one that asks no method of the user's and no ``__missing__``."""
+    return "item" if is_by_storage(container) else "entry"
 
 
 class Place(NamedTuple):
@@ -296,7 +306,7 @@ class Place(NamedTuple):
     def step(self) -> StepKind:
         """The kind of step from the owner."""
         assert self.kind != "object"
-        return "entry" if self.kind == "item" and hasattr(type(self.owner), "__missing__") else self.kind
+        return item_step(self.owner) if self.kind == "item" else self.kind
 
     def get(self) -> Any:
         """What stands there now; one of EXPECTED_ERRORS where nothing does."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from threading import local
 from typing import Any, Final
 
@@ -13,14 +15,76 @@ MISSING: Final = object()
 """What stands at a place where nothing does."""
 
 
+_BASES: Final = (list, tuple, OrderedDict, dict, set, frozenset, deque)
+_PLAIN: Final = frozenset({list, tuple, dict, OrderedDict, set, frozenset})
+_ACCESS: Final = (
+    *("__getitem__", "__iter__", "__len__", "__contains__", "keys", "values", "items", "get"),
+    *("__setitem__", "__delitem__", "append", "clear", "add", "discard"),
+)
+_COPIES: Final[dict[Any, Callable[[Any], Any]]] = {
+    list: lambda value: [*list.__iter__(value)],
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    OrderedDict: lambda value: dict(OrderedDict.items(value)),
+    dict: lambda value: dict(dict.items(value)),
+    set: frozenset,
+    frozenset: frozenset,
+    deque: lambda value: deque(deque.__iter__(value)),
+}
+"""By built-in class, a copy of what an instance holds that asks no method of a class derived from it."""
+
+
+@lru_cache(maxsize=4096)
+def base_of(kind: Any) -> Any:
+    """The built-in class of containers that a class is or derives from; None where there is none."""
+    return next((base for base in _BASES if base in kind.__mro__), None)
+
+
+def _is_plain(kind: Any) -> bool:
+    base = base_of(kind)
+    return base is not None and all(getattr(kind, name, None) is getattr(base, name, None) for name in _ACCESS)
+
+
+def is_plain(container: Any) -> bool:
+    """Whether no class of the user's has a method of its own by which the items of a container are read or changed."""
+    kind: Any = type(container)
+    return kind in _PLAIN or _is_plain(kind)
+
+
+def held(container: Any) -> Any:
+    """What a container holds, by the methods of its built-in class: itself where those are its own, else a copy."""
+    kind: Any = type(container)
+    base = base_of(kind)
+    return container if base is None or is_plain(container) else _COPIES[base](container)
+
+
+def is_by_storage(container: Any) -> bool:
+    """Whether ``container[key]`` asks no method of the user's and no ``__missing__``."""
+    kind: Any = type(container)
+    return not hasattr(kind, "__missing__") and (base_of(kind) is None or is_plain(container))
+
+
 def item_of(container: Any, key: Any) -> Any:
-    """``container[key]`` without the ``__missing__`` of a mapping, which may put something there; LookupError."""
-    if isinstance(container, dict) and hasattr(type(container), "__missing__"):
+    """What a container holds under a key, by the method of its built-in class and no ``__missing__``; LookupError."""
+    if isinstance(container, dict):
         found = dict.get(container, key, MISSING)
         if found is MISSING:
             raise KeyError(key)
         return found
-    return container[key]
+    kind: Any = type(container)
+    base = base_of(kind)
+    return container[key] if base is None else base.__getitem__(container, key)
+
+
+def set_item(container: Any, key: Any, value: Any) -> None:
+    """Put a value into a container by the method of its built-in class."""
+    kind: Any = type(container)
+    base_of(kind).__setitem__(container, key, value)
+
+
+def delete_item(container: Any, key: Any) -> None:
+    """Take an item out of a container by the method of its built-in class."""
+    kind: Any = type(container)
+    base_of(kind).__delitem__(container, key)
 
 
 def _way_of(owner: Any) -> Any:

@@ -133,8 +133,8 @@ MODELS: Final[dict[Any, _Model]] = {
     issubclass: lambda c, a: c.is_subclass(*a) if len(a) == 2 else None,
     callable: lambda c, a: c.is_callable(a[0]),
     operator.getitem: lambda c, a: c.read_item(*a) if len(a) == 2 else None,
-    operator.setitem: lambda c, a: c.set_item(*a[:2]),
-    operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
+    operator.setitem: lambda c, a: c.sets_item(*a[:2]),
+    operator.delitem: lambda c, a: c.sets_item(*a[:2], removes=True),
 }
 """By function, what tells of a call with these arguments (at least one) before it is made."""
 

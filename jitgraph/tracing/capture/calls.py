@@ -37,7 +37,7 @@ from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, held
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
@@ -177,12 +177,13 @@ class Calls(BuiltinFunctions):
                         self.get(getter, element)
 
     def _elements_of(self, value: Any) -> list[Any]:
-        if not is_container(value) or len(value) > MAX_ELEMENTS:
+        elements = held(value) if is_container(value) else ()
+        if not is_container(value) or len(elements) > MAX_ELEMENTS:
             if type(value) not in SIMPLE and not callable(value):
                 self.cannot_guard(f"what a getter reads of the elements of a {type(value).__name__}")
             return []
         self.keep_contents(value)
-        return list(value)
+        return list(elements)
 
     def get(self, getter: Any, owner: Any) -> Finish | None:
         """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
@@ -245,7 +246,10 @@ class Calls(BuiltinFunctions):
             if kind in (map, filter) and arguments and not _runs_as_followed(arguments[0]):
                 return self._of_opaque(kind, arguments)
             for value in arguments[kind in (map, filter) :]:
-                self.iteration(value)
+                if kind is reversed:
+                    self.operation("reversed", (value,))
+                else:
+                    self.iteration(value)
             return None
         if any(map(may_change, type(kind).__mro__)):
             self.special(kind, "call")
@@ -317,13 +321,19 @@ class Calls(BuiltinFunctions):
         if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
             self._seen.pop((id(owner), arguments[0], self.in_package), None)
             return self.look_up(owner, arguments[0])
-        if name in _READERS and count and (is_a(owner, dict) or name == "__getitem__"):
-            return self.read_item(owner, arguments[0], plainly=name == "get")
+        if name in _READERS and count and is_container(owner):
+            return self.read_held(owner, arguments[0], plainly=name == "get")
+        if name == "__getitem__" and count and is_a(owner, np.ndarray | types.MappingProxyType):
+            return self.read_item(owner, arguments[0])
         if name in ("__setitem__", "__delitem__") and count:
             self.bind_to_process(this_process.of_order(arguments[-1]))
             self.set_item(owner, arguments[0], removes=name == "__delitem__")
             return None
         if name == "__contains__" and count == 1:
+            if self.is_entry(arguments[0], owner):
+                return None
+            if is_container(owner):
+                self.keep_contents(owner)
             self.operation("in", (arguments[0], owner))
             return None
         if name == "__next__" or (name == "send" and is_iterator(owner)):

@@ -233,7 +233,7 @@ class Capture(Functions):
         self._view, self._site = view, site
         if is_a(key, slice) and not site.name.startswith("DELETE") and is_a(owner, list):
             self.bind_to_process(this_process.of_order(view.at(-4 if site.name == "STORE_SLICE" else -3)))
-        self.set_item(owner, key, removes=site.name.startswith("DELETE"))
+        self.sets_item(owner, key, removes=site.name.startswith("DELETE"))
 
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})

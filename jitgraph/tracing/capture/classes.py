@@ -15,8 +15,9 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
-from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, may_change
+from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, hides_state, is_a, may_change
 from jitgraph.tracing.capture.state import State
+from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.storage import MISSING, entries_of
 
@@ -95,6 +96,8 @@ class ClassLookup(State):
                     continue
                 if not is_a(found[1], types.FunctionType):
                     self.answered_by(found[1])
+                    if found[0] is not object and hides_state(found[0]) and not is_container(value):
+                        self._specials[kind, operation] = True
                 elif not is_followed(found[1].__code__.co_filename) and found[1].__module__ != "dataclasses":
                     self._specials[kind, operation] = True
         if self._specials[kind, operation]:

@@ -16,6 +16,7 @@ from jitgraph.tracing.capture.kinds import (
     GETTERS,
     LRU_CACHE,
     SIMPLE,
+    hides_state,
     is_a,
     is_constant,
     is_iterator,
@@ -27,7 +28,7 @@ from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.source import Place, item_text
-from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
+from jitgraph.tracing.storage import MISSING, attributes_of, entries_of, held
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -79,14 +80,15 @@ class ContentsKept(Lookup):
 
     def _held(self, container: Any, text: str) -> Any:
         """What a container held before the function changed it."""
-        return container if is_a(container, tuple | frozenset) else self.touch(container, text).before
+        return held(container) if is_a(container, tuple | frozenset) else self.touch(container, text).before
 
     def _keep_inside(self, container: Any, walked: set[int]) -> None:
         """Containers from outside that stand in a container which the function made."""
         walked.add(id(container))
-        if len(container) > MOST_ELEMENTS:
+        elements = held(container)
+        if len(elements) > MOST_ELEMENTS:
             return
-        for element in list(container.values() if is_a(container, dict) else container):
+        for element in list(elements.values() if is_a(elements, dict) else elements):
             if is_container(element) and id(element) not in walked:
                 if id(element) in self.steady:
                     self.keep_contents(element)
@@ -154,8 +156,9 @@ class ContentsKept(Lookup):
         self.keep_class(type(value))
         self.keep_contents(value, text)
         self._walking = walking
-        if objects and len(value) <= MOST_ELEMENTS:
-            for element in list(value.values() if is_a(value, dict) else value):
+        elements = held(value)
+        if objects and len(elements) <= MOST_ELEMENTS:
+            for element in list(elements.values() if is_a(elements, dict) else elements):
                 self._keep_whole(element, objects, "")
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
@@ -164,9 +167,9 @@ class ContentsKept(Lookup):
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed
+        if steady and (hides_state(kind) or (storage is None and not slots_of(kind) and not may_change(kind))):
+            self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
         if storage is None and not slots_of(kind):
-            if steady and not may_change(kind):
-                self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
             return
         self._leaves += len(storage or ()) + 1
         if self._leaves > MOST_LEAVES:

@@ -6,6 +6,7 @@ import enum
 import functools
 import operator
 import sys
+import threading
 import types
 from array import array
 from collections.abc import Callable, Iterator
@@ -24,10 +25,10 @@ SIMPLE: Final[frozenset[type]] = frozenset(
 """Classes whose instances hold nothing that could be another later."""
 
 _CONSTANT: Final = (
-    *(int, float, complex, str, bytes, range, slice, enum.Enum, np.generic, np.dtype, types.CodeType, BaseException),
+    *(int, float, complex, str, bytes, range, slice, enum.Enum, np.generic, np.dtype, types.CodeType),
     *(types.GenericAlias, types.UnionType, property, types.BuiltinFunctionType, types.MethodDescriptorType),
     *(types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.FunctionType, types.ModuleType),
-    *(types.CellType, types.MethodWrapperType, array, bytearray),
+    *(types.CellType, types.MethodWrapperType),
 )
 _CONSTANT_BY_NAME: Final = frozenset(
     [
@@ -43,6 +44,7 @@ _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 ATTRIBUTE_CHANGERS: Final = frozenset({"__setattr__", "__delattr__"})
 """Special methods that set or remove an attribute and look at nothing in what they are given."""
 
+_WORD: Final = 8  # bytes of a pointer
 _HEAP: Final = 1 << 9
 _IMMUTABLE: Final = 1 << 8
 
@@ -92,7 +94,7 @@ def is_a(value: Any, kinds: Any) -> bool:
 def is_constant(kind: Any) -> bool:
     """Whether instances of a class do not change after they were made, or are guarded in another way."""
     names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
-    return issubclass(kind, _CONSTANT) or not names.isdisjoint(_CONSTANT_BY_NAME)
+    return kind in (array, bytearray) or issubclass(kind, _CONSTANT) or not names.isdisjoint(_CONSTANT_BY_NAME)
 
 
 @_remember
@@ -111,6 +113,21 @@ def may_change(kind: Any) -> bool:
 
 
 @_remember
+def hides_state(kind: Any) -> bool:
+    """Whether instances hold what no attribute shows, in a class written in C that this is or derives from."""
+    return not issubclass(kind, threading.local) and any(map(_adds_state, kind.__mro__[:-1]))
+
+
+def _adds_state(kind: type) -> bool:
+    """Whether instances are larger than those of the base, by more than slots, attributes and weak references take."""
+    base: Any = kind.__base__
+    has_attributes = kind.__dictoffset__ > 0 == base.__dictoffset__
+    has_references = kind.__weakrefoffset__ > 0 == base.__weakrefoffset__
+    seen = len(_own_slots(kind)) + has_attributes + has_references
+    return bool(kind.__basicsize__ - base.__basicsize__ > _WORD * seen)
+
+
+@_remember
 def is_own_class(kind: Any) -> bool:
     """Whether a class is this package's own, and holds no state of the user's."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
@@ -124,8 +141,15 @@ def is_iterator(value: Any) -> bool:
 
 def slots_of(kind: type) -> list[str]:
     """The names of the slots of a class that is written in Python."""
-    bases = [vars(base) for base in kind.__mro__ if "__slots__" in vars(base)]
-    return [name for base in bases for name, value in base.items() if type(value) is types.MemberDescriptorType]
+    return [name for base in kind.__mro__ for name in _own_slots(base)]
+
+
+def _own_slots(kind: type) -> list[str]:
+    """The names of the slots that a class itself has."""
+    entries = vars(kind)
+    if "__slots__" not in entries:
+        return []
+    return [name for name, value in entries.items() if type(value) is types.MemberDescriptorType]
 
 
 def plain_key(key: Any) -> Any:

@@ -16,12 +16,13 @@ import numpy as np
 from jitgraph import tree
 from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.classes import ClassLookup, is_data_descriptor
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
-from jitgraph.tracing.capture.kinds import SIMPLE, is_a, is_constant, is_own_class, may_change
+from jitgraph.tracing.capture.kinds import SIMPLE, hides_state, is_a, is_constant, is_own_class, may_change
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.predicate import Absent
@@ -142,7 +143,7 @@ class Lookup(ClassLookup):
             if is_a(owner, types.FunctionType):
                 if name in _OF_FUNCTIONS and id(owner) in self.steady:
                     self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name))
-            elif not may_change(type(owner)):
+            elif not may_change(type(owner)) or hides_state(type(owner)):
                 self._keep_answer(owner, name)
             return None
         if type(entry).__name__ == "_tuplegetter":
@@ -213,12 +214,12 @@ class Lookup(ClassLookup):
                 self._keep_answer(owner, name)
             return self.expect(default) if id(owner) in self.steady else None  # as of a threading.local
         if is_a(owner, dict) and found[1] in (dict.__getitem__, dict.get):
-            return self.read_item(owner, name)
+            return self.read_held(owner, name)
         self.answered_by(found[1])
         return None
 
-    def read_item(self, owner: Any, key: Any) -> Finish | None:
-        """``owner[key]`` is about to be read."""
+    def read_held(self, owner: Any, key: Any) -> Finish | None:
+        """What a container holds under a key is about to be read, by the method of its built-in class."""
         raise NotImplementedError
 
     # --- of modules and tensors -------------------------------------------------------------------------------------
@@ -236,12 +237,29 @@ class Lookup(ClassLookup):
                 self.keep(Place("item", names, name, text), value)
             return None
         self.settle(names, f"vars({owner.__name__})")
-        if self.in_package and callable(value):
+        is_loaded = imports.is_loaded_when_used(owner.__name__, name)
+        if self.in_package and (is_loaded or callable(value)):
             return None
+        if is_loaded:
+            return self._of_loaded_name(owner, name)
         self.keep(Place("item", names, name, f"{self.texts.get(id(owner), owner.__name__)}.{name}"), value)
         if value is MISSING and "__getattr__" in names:
             self.keep(Place("item", names, "__getattr__", f"{owner.__name__}.__getattr__"), names["__getattr__"])
         return self.expect(value) if value is not MISSING else None
+
+    def _of_loaded_name(self, owner: types.ModuleType, name: str) -> Finish | None:
+        """A name of a package of jitgraph's that is loaded when it is first used: now, or by a later check."""
+        place, view, site = Place("attribute", owner, name, f"{owner.__name__}.{name}"), self._view, self._site
+
+        def finish(after: Activation | None) -> None:
+            self._view, self._site = view, site  # the modules that were imported meanwhile ran, too
+            if after is not FAILED:
+                self.keep(place, vars(owner)[name])
+
+        if name not in vars(owner):
+            return finish
+        self.keep(place, vars(owner)[name])
+        return self.expect(vars(owner)[name])
 
     def _of_tensor(self, owner: Tensor, name: str) -> None:
         """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""

@@ -32,6 +32,7 @@ _IN_PLACE: Final = {
 }  # operators that change a container, by the method that does the same
 
 
+_OF_ONE_METHOD: Final = frozenset({"len", "bool", "iter", "reversed", "in"})
 _TEXTS: Final = frozenset({"format", "str", "repr"})
 _ROUNDING: Final = frozenset(
     ["neg", "pos", "abs", *(f"{symbol}{end}" for symbol in ("+", "-", "*", "/", "//", "%", "**") for end in ("", "="))]
@@ -56,9 +57,18 @@ class Operators(Writes):
         if is_a(owner, types.MappingProxyType) and id(owner) in self.instances:
             self.find(self.instances[id(owner)], key)
             return None
-        if not is_container(owner):
+        if not is_container(owner) or self._is_users_own(owner, "get" if plainly else "__getitem__"):
             self._item_of_object(owner)
             return None
+        return self.read_held(owner, key, plainly=plainly)
+
+    def _is_users_own(self, owner: Any, *names: str) -> bool:
+        """Whether the first of these methods that the class of ``owner`` has is a function whose frame is followed."""
+        entry: Any = next(filter(None, (class_entry(type(owner), name) for name in names)), None)
+        return is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename)
+
+    def read_held(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
+        """What a container holds under a key is about to be read, by the method of its built-in class."""
         self.special(owner, "getitem")
         if id(owner) not in self.steady or id(owner) in self.keyed:
             self.special(key, "hash" if is_a(owner, dict) else "number")
@@ -120,7 +130,8 @@ class Operators(Writes):
             self.bind_to_process(this_process.of_order(owner))
         if is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
-        elif is_container(owner):
+        elif is_container(owner) and not self._is_users_own(owner, "__iter__"):
+            self.special(owner, "iter")
             self.keep_contents(owner)
         else:
             self._object_whole(owner, "iter", "__iter__")
@@ -147,7 +158,7 @@ class Operators(Writes):
         if operation == "is":
             self._compare_identity(operands)
             return
-        if operation == "in" and self._is_entry(*operands):
+        if operation == "in" and not self._is_users_own(operands[1], "__contains__") and self.is_entry(*operands):
             return
         if operation in _TEXTS or (operation == "%" and is_a(operands[0], str | bytes)):
             for operand in operands:
@@ -160,6 +171,8 @@ class Operators(Writes):
                     self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
             elif is_a(operand, np.ndarray):
                 self._of_array(operation, operand, operands)
+            elif operation in _OF_ONE_METHOD and self._is_users_own(operand, *SPECIAL[operation]):
+                self.special(operand, operation)
             elif is_container(operand):
                 self.special(operand, operation)
                 if index == 0 and operation in _IN_PLACE and is_a(operand, list | dict | set | deque):
@@ -203,9 +216,9 @@ class Operators(Writes):
         ):
             self.by_numpy.add(id(operand))
 
-    def _is_entry(self, item: Any, container: Any) -> bool:
-        """Whether ``item in container`` asks for one entry of a mapping alone."""
-        if not is_a(container, dict) or not is_container(container) or not is_plain_key(item):
+    def is_entry(self, item: Any, container: Any) -> bool:
+        """Whether ``item in container``, by the method of a built-in class, asks for one entry of a mapping alone."""
+        if not is_a(container, dict) or not is_plain_key(item):
             return False
         if id(container) in self.steady and id(container) not in self.keyed:
             self.special(container, "in")

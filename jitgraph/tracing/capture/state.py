@@ -24,8 +24,8 @@ from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
-from jitgraph.tracing.source import Place, Step
-from jitgraph.tracing.storage import MISSING
+from jitgraph.tracing.source import Place, Step, item_step
+from jitgraph.tracing.storage import MISSING, held
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
 
@@ -189,15 +189,15 @@ class State:
 
     def _at_first(self, mapping: dict[Any, Any]) -> dict[Any, Any]:
         """What a mapping held before the function assigned its keys, or the attributes of its owner."""
-        held, owner = dict(mapping), self.instances.get(id(mapping), mapping)
+        found, owner = dict(held(mapping)), self.instances.get(id(mapping), mapping)
         for write in self.writes.values():
             place = write.target
             if place.owner is mapping or (place.owner is owner and place.storage is mapping):
                 if write.before is MISSING:
-                    held.pop(place.key, None)
+                    found.pop(place.key, None)
                 else:
-                    held[place.key] = write.before
-        return held
+                    found[place.key] = write.before
+        return found
 
     def is_whole(self, container: Any) -> bool:
         """Whether all that a container held at first is guarded, so that no item of it needs a guard of its own."""
@@ -320,17 +320,18 @@ class State:
             self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
             return
         place = Place("object", container, None, kept.text)
-        yield Assumption(place, self.objects.extent(before), kept.location)
+        yield Assumption(place, self.objects.extent(before, container), kept.location)
         if kept.by_identity:
-            yield Assumption(place, self.objects.elements(before), kept.location)
+            yield Assumption(place, self.objects.elements(before, container), kept.location)
 
     def _without_own(self, container: Any) -> Any:
-        """What a mapping holds, without the keys, or attributes, that the function itself added."""
+        """What a container holds; of a mapping without the keys, or attributes, that the function itself added."""
         if not is_a(container, dict):
-            return container
+            return held(container)
         owner = self.instances.get(id(container), container)
         added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
-        return {key: value for key, value in container.items() if key not in added} if added else container
+        found = held(container)
+        return {key: value for key, value in found.items() if key not in added} if added else found
 
     def effects(self) -> list[tuple[LogEntry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
@@ -386,7 +387,8 @@ def _moved(mapping: dict[Any, Any], before: dict[Any, Any], assigned: set[Any]) 
     later = later_keys(mapping, before)
     if assigned.isdisjoint(later) or not any(key in before or key not in assigned for key in later):
         return []
-    steps = {key: Step("item", key) for key in later}
+    kind = item_step(mapping)
+    steps = {key: Step(kind, key) for key in later}
     return [
         *(Change("delete", step) for step in steps.values()),
         *(Change("set", step, mapping[key]) for key, step in steps.items()),

@@ -95,8 +95,16 @@ class Writes(ContentsKept):
         self.with_attributes[id(owner)] = owner
         self.note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
 
+    def sets_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
+        """``owner[key] = value``, or ``del owner[key]``: a method of the class may do that, which is followed."""
+        entry = class_entry(type(owner), "__delitem__" if removes else "__setitem__")
+        if is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
+            self.special(owner, "setitem")
+        else:
+            self.set_item(owner, key, removes=removes)
+
     def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
-        """``owner[key]`` is about to be set or deleted."""
+        """``owner[key]`` is about to be set or deleted by the method of its built-in class, or of a library's."""
         if is_a(owner, Tensor | np.ndarray):
             return
         self.special(owner, "setitem")
@@ -118,9 +126,7 @@ class Writes(ContentsKept):
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:
         """TraceError where the code of a library, which nobody follows, is about to change an object."""
-        entry = class_entry(type(owner), name)
-        is_seen = is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename)
-        if entry is not None and not is_seen and not is_a(owner, bytearray | array):
+        if class_entry(type(owner), name) is not None and not is_a(owner, bytearray | array):
             raise TraceError(
                 f"{self.text_of(owner)}, a {type(owner).__name__}, is changed by code that is not followed; "
                 "no later call repeats that",

@@ -147,9 +147,10 @@ class PlanReader:
     def _mark(self, given: Any) -> Any:
         return Ref(self._object(given[1])) if given[0] == "ref" else read_plain(given)
 
-    def _extent(self, kind: Any, count: Any, elements: Any) -> Extent:
+    def _extent(self, kind: Any, count: Any, elements: Any, by_base: Any) -> Extent:
         known = one_of(kind, ("length", "keys", "members"))
-        return Extent(known, read_int(count), tuple([self._mark(element) for element in elements]))
+        marks = tuple([self._mark(element) for element in elements])
+        return Extent(known, read_int(count), marks, read_flag(by_base))
 
     def _layout(self, kind: Any, dtype: Any, shape: Any, flag: Any) -> Layout:
         return Layout(one_of(kind, ("tensor", "array")), read_dtype(dtype), self._shape(shape), read_flag(flag))
@@ -246,7 +247,9 @@ _PREDICATES: Final[dict[str, Callable[..., Any]]] = {
     "IsOrStandIn": lambda self, a, b, shown: IsOrStandIn(self._object(a), self._object(b), read_text(shown)),
     "Equals": lambda self, plain: Equals(read_plain(plain)),
     "Extent": PlanReader._extent,
-    "Elements": lambda self, number, count, flag: Elements(self._object(number), read_int(count), read_flag(flag)),
+    "Elements": lambda self, number, count, is_mapping, by_base: Elements(
+        self._object(number), read_int(count), read_flag(is_mapping), read_flag(by_base)
+    ),
     "Absent": lambda self: Absent(),
     "IsTensor": lambda self: IsTensor(),
     "HasContents": PlanReader._contents,

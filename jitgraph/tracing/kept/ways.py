@@ -27,7 +27,7 @@ from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.plan import CallPlan, Copied
 from jitgraph.tracing.predicate import Elements, Is
 from jitgraph.tracing.source import Ref, Source, World
-from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, entries_of
+from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, entries_of, held
 
 _KNOWN: Final = (("jitgraph.random.generator", "_GLOBAL.state"), ("jitgraph.tracing.record.printing", "traced_print"))
 """Objects of this package's own that every process has, and that no guard holds."""
@@ -204,7 +204,7 @@ class Finding:
             case "at":
                 return self._at(data[0])
             case "elements":
-                found = self._at(data[0])
+                found = held(self._at(data[0]))
                 return tuple(found.values() if data[1] else found)
             case "part":
                 owner = self._function if data[0] == -1 else self._find(data[0])

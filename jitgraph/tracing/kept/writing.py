@@ -117,10 +117,10 @@ class PlanWriter:
                 return ["IsOrStandIn", number, other, shown]
             case Equals(plain=plain):
                 return ["Equals", write_plain(plain)]
-            case Extent(kind=kind, count=count, elements=elements):
-                return ["Extent", kind, count, [self._mark(element) for element in elements]]
-            case Elements(number=number, count=count, is_mapping=is_mapping):
-                return ["Elements", number, count, is_mapping]
+            case Extent(kind=kind, count=count, elements=elements, by_base=by_base):
+                return ["Extent", kind, count, [self._mark(element) for element in elements], by_base]
+            case Elements(number=number, count=count, is_mapping=is_mapping, by_base=by_base):
+                return ["Elements", number, count, is_mapping, by_base]
             case Absent() | IsTensor():
                 return [type(predicate).__name__]
             case HasContents(dtype=dtype, shape=shape, bytes=content):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import collections
+import ctypes
 import enum
 import functools
 import io
 import itertools
 import json
+import queue
+import threading
 import time
 import types
 from array import array
@@ -23,6 +26,7 @@ from jitgraph.tracing.capture.followed import is_followed, is_library_module, is
 from jitgraph.tracing.capture.kinds import (
     OPERATOR_FUNCTIONS,
     SPECIAL,
+    hides_state,
     is_constant,
     is_iterator,
     is_plain_key,
@@ -30,7 +34,7 @@ from jitgraph.tracing.capture.kinds import (
     slots_of,
 )
 from jitgraph.tracing.containers import is_container, same_extent
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, held, is_plain
 
 
 class Mode(enum.Enum):
@@ -48,6 +52,10 @@ class Child(Slotted):
 class Hashed:
     def __hash__(self) -> int:
         return 1
+
+
+class Failure(Exception):
+    pass
 
 
 class Readable(list[Any]):
@@ -87,9 +95,17 @@ def test_classes_of_the_user_may_change() -> None:
 
 
 def test_constants_do_not_change() -> None:
-    for value in (1, "a", range(3), Mode.TRAIN, np.float32(1), ValueError(), len, json):
+    for value in (1, "a", range(3), Mode.TRAIN, np.float32(1), len, json, bytearray(), array("i")):
         assert is_constant(type(value)), value
-    assert not is_constant(Hashed) and not is_constant(io.StringIO)
+    for kind in (Hashed, io.StringIO, ValueError, type("Numbers", (array,), {})):
+        assert not is_constant(kind), kind
+
+
+def test_classes_written_in_c_hide_state() -> None:
+    for kind in (array, type("Numbers", (array,), {}), queue.SimpleQueue, ctypes.c_double * 2, ValueError, Failure):
+        assert hides_state(kind), kind
+    for kind in (Hashed, Slotted, Child, types.SimpleNamespace, threading.local, type("L", (threading.local,), {})):
+        assert not hides_state(kind), kind
 
 
 def test_iterators_whose_position_is_not_seen() -> None:
@@ -126,11 +142,14 @@ def test_attributes_and_entries_are_found_without_code_of_the_user() -> None:
     assert class_entry(Child, "a") is vars(Slotted)["a"]
 
 
-def test_containers_are_those_that_are_read_without_code_of_the_user() -> None:
+def test_containers_are_the_built_in_ones_and_what_derives_from_them() -> None:
     for value in ([], (), {}, set(), frozenset(), collections.deque(), collections.OrderedDict(), Readable()):
-        assert is_container(value), value
-    for value in ("text", b"b", array("i"), Reading(), np.zeros(1), types.MappingProxyType({})):
-        assert not is_container(value), value
+        assert is_container(value) and is_plain(value) and held(value) is value, value
+    for value in ("text", b"b", array("i"), np.zeros(1), types.MappingProxyType({})):
+        assert not is_container(value) and held(value) is value, value
+    reading = Reading([1, 2])
+    assert is_container(reading) and not is_plain(reading) and reading[1] == 0
+    assert type(held(reading)) is list and held(reading) == [1, 2]
 
 
 def test_extents_are_lengths_keys_in_order_and_members() -> None:

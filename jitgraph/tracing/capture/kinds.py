@@ -115,7 +115,7 @@ def may_change(kind: Any) -> bool:
 @_remember
 def hides_state(kind: Any) -> bool:
     """Whether instances hold what no attribute shows, in a class written in C that this is or derives from."""
-    return not issubclass(kind, threading.local) and any(map(_adds_state, kind.__mro__[:-1]))
+    return not issubclass(kind, (threading.local, np.ufunc)) and any(map(_adds_state, kind.__mro__[:-1]))
 
 
 def _adds_state(kind: type) -> bool:

@@ -104,7 +104,8 @@ def test_constants_do_not_change() -> None:
 def test_classes_written_in_c_hide_state() -> None:
     for kind in (array, type("Numbers", (array,), {}), queue.SimpleQueue, ctypes.c_double * 2, ValueError, Failure):
         assert hides_state(kind), kind
-    for kind in (Hashed, Slotted, Child, types.SimpleNamespace, threading.local, type("L", (threading.local,), {})):
+    local = type("L", (threading.local,), {})
+    for kind in (Hashed, Slotted, Child, types.SimpleNamespace, threading.local, local, np.ufunc):
         assert not hides_state(kind), kind
 
 

@@ -280,7 +280,6 @@ OPTIM: Final[Mapping[str, str]] = {
 }
 
 PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later versions bring, and what serves until then
-    "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
     "elementwise": "write the function over jg's own; it is fused",
     "onnx": "jg.save for files of our own",
 }

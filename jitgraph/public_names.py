@@ -12,6 +12,7 @@ from jitgraph import ir as ir
 from jitgraph import linalg as linalg
 from jitgraph import nn as nn
 from jitgraph import optim as optim
+from jitgraph import profiler as profiler
 from jitgraph import random as random
 from jitgraph import runtime as runtime
 from jitgraph import special as special

@@ -35,7 +35,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     ),
     (
         8,
-        r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|linalg(\..*)?|amp",
+        r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|linalg(\..*)?|amp",
     ),
     (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli|simulator(\..*)?"),
 ]

@@ -34,6 +34,12 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
+        if now.profile is not None:
+            return now.profile.applied(self._emit, op, inputs, attrs, regions)  # type: ignore[no-any-return]
+        return self._emit(op, inputs, attrs, regions)
+
+    def _emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        now = context.current()
         if now.autocast is not None:
             from jitgraph.eager import autocasting  # here, as few programs need it
 

@@ -49,7 +49,7 @@ class Context:
 
     ``autocast`` is the 16-bit dtype in which products run (``eager/autocasting.py``), ``device`` and ``random`` are the
     default device's name and the handle of the random state where a program set its own. ``sweeping``: a tape is being
-    walked backward just now.
+    walked backward just now. ``profile`` is told what runs (``profiler/``).
     """
 
     emitter: Emitter = _NoEmitter()
@@ -61,6 +61,7 @@ class Context:
     device: str | None = None
     random: Any = None
     sweeping: bool = False
+    profile: Any = None
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
@@ -86,6 +87,19 @@ def begin(context: Context) -> None:
 def current() -> Context:
     """The context of the running thread or task."""
     return _current.get(_outermost)
+
+
+def unprofiled(context: Context) -> Context:
+    """The context that would stand here if nobody had asked for a profile."""
+    if context.profile is None:
+        return context
+    around: Context = context.profile.around
+    changes = {
+        name: value
+        for name in Context.__slots__
+        if name != "profile" and (value := getattr(context, name)) is not getattr(around, name)
+    }
+    return _changed(around, changes) if changes else around
 
 
 def is_outermost(context: Context) -> bool:

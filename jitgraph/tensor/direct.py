@@ -52,7 +52,7 @@ _UFUNCS: Final = _Ufuncs()
 def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
     """``op`` of a tensor and a tensor or number, in either order; None where the general way has to be taken."""
     now = context.current()
-    if now.emitter is not EAGER or now.trace is not None or now.anomaly:
+    if now.emitter is not EAGER or now.trace is not None or now.anomaly or now.profile is not None:
         return None
     taped = False
     if isinstance(x, ValueHandle):
@@ -109,7 +109,7 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
 def unary(op: Op, x: Any) -> EagerValue | None:
     """``op`` of a tensor of floats, or of any that its ufunc takes; None where the general way has to be taken."""
     now = context.current()
-    if now.emitter is not EAGER or now.trace is not None or not isinstance(x, ValueHandle):
+    if now.emitter is not EAGER or now.trace is not None or now.profile is not None or not isinstance(x, ValueHandle):
         return None
     value = x._value
     if value.__class__ is not EagerValue:
@@ -129,7 +129,7 @@ def view(x: Any, index: Callable[[Any], Any]) -> EagerValue | None:
     What NumPy refuses is None, too: the general way says what is wrong.
     """
     now = context.current()
-    if now.trace is not None or now.emitter is not EAGER or not isinstance(x, ValueHandle):
+    if now.trace is not None or now.emitter is not EAGER or now.profile is not None or not isinstance(x, ValueHandle):
         return None
     value = x._value
     if value.__class__ is not EagerValue or (now.grad_enabled and (value.record is not None or x._requires_grad)):

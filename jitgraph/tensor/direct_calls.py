@@ -122,7 +122,9 @@ class DirectCall:
     def _look(self, xs: Sequence[Any]) -> None:
         """Write a table for calls like this one, where that can be; while the dispatcher is made, later calls ask."""
         now = context.current()
-        if now.emitter is not EAGER or now.trace is not None or now.anomaly or now.sweeping or now.autocast is not None:
+        if now.emitter is not EAGER or now.trace is not None or now.anomaly or now.sweeping:
+            return
+        if now.autocast is not None or now.profile is not None:
             return
         self._next = self._served + min(self._served, _MOST_WAIT)
         try:

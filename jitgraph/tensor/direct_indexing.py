@@ -31,7 +31,9 @@ def get(x: Any, index: Any) -> EagerValue | None:
 def put(value: Any, index: Any, filler: Any) -> EagerValue | None:
     """``value`` with ``filler``, a value of its dtype, written at an index; None for the general way."""
     now = context.current()
-    if now.trace is not None or now.emitter is not EAGER or not (_is_bare(value) and _is_bare(filler)):
+    if now.trace is not None or now.emitter is not EAGER or now.profile is not None:
+        return None
+    if not (_is_bare(value) and _is_bare(filler)):
         return None
     cut = _taken(index)
     if cut is None or not _is_in_order(cut):

@@ -80,7 +80,9 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
     from jitgraph.tensor.index_record import IndexRecord, cut_of  # here, as not every program has a tape
 
     now = context.current()
-    if now.emitter is not EAGER or value.record is None or cut_of(value.shape, items) is None:
+    if now.emitter is not EAGER or now.profile is not None:
+        return None
+    if value.record is None or cut_of(value.shape, items) is None:
         return None
     made = EagerValue(value.array[items])
     if value.is_steady():

@@ -153,7 +153,7 @@ class TracedFunction(_FunctionWords):
                     self._use(specialisation)
                 if self._bounded:
                     self._check_contract(specialisation, match[1])
-                if self.native.refused is None and specialisation.plan.device == CPU:
+                if self.native.refused is None and ambient.profile is None and specialisation.plan.device == CPU:
                     self.native.note(specialisation, values, match[1])
                 return specialisation.run(match)
         if ambient.anomaly or config.DISABLE_JIT.is_on():
@@ -218,6 +218,7 @@ class TracedFunction(_FunctionWords):
             what = f"{self.__name__} is called with a TensorSpec, which has no value"
             raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
         why = reason(self._specialisations, arguments, values, ambient)
+        profile, ambient = ambient.profile, context.unprofiled(ambient)
         start = time.perf_counter()
         entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
         specialisation = found = entry.find() if entry is not None else None
@@ -231,6 +232,8 @@ class TracedFunction(_FunctionWords):
         done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
+        if profile is not None:
+            profile.specialised(self.__name__, location, start, traced, done)
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
         self._origins.count(traced=found is None, forward=forward)

@@ -132,7 +132,10 @@ class Specialisation:
         if self._invoke is None:
             self.forward  # noqa: B018 - compiled now
             assert self._invoke is not None
-        outputs = self._invoke(handles, operands)
+        invoke, profile = self._invoke, context.current().profile
+        if profile is not None:
+            invoke = profile.invocation(self, invoke)
+        outputs = invoke(handles, operands)
         if self.taped:
             self.record(handles, operands, outputs)
         return self.epilogue(handles, operands, outputs, extra)
@@ -191,7 +194,10 @@ class CallRecord(Record):
             cotangent, like = cotangents[number], self.outputs[number]
             given.append(self.zeros(like) if cotangent is None else self.payload(cotangent))
         kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.payload(self.outputs[i]) for i in vjp.kept_outputs]
-        found = self.owner.backward.run([*kept, *map(self.payload, self.saved), *given])
+        code, profile = self.owner.backward, context.current().profile
+        if profile is not None:
+            code = profile.timed(code)
+        found = code.run([*kept, *map(self.payload, self.saved), *given])
         if not context.current().grad_enabled:
             return self.values(found)
         with imports.importing():

@@ -12,6 +12,7 @@ from dataclasses import replace
 from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining, emitted, launches, plan_inlining
 from jitgraph.codegen.cpu.kernel_function import emit_kernel
+from jitgraph.codegen.cpu.launch_times import BEGIN, END, LaunchTimes
 from jitgraph.codegen.cpu.steps import StepWriter
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import (
@@ -35,8 +36,11 @@ from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 
 
-def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
-    """The LLVM module of ``schedule`` for ``target``; CompileError for a target without fused multiply-add."""
+def emit_module(schedule: Schedule, target: Target, *, timed: bool = False) -> LlvmModule:
+    """The LLVM module of ``schedule`` for ``target``; CompileError for a target without fused multiply-add.
+
+    A ``timed`` entry notes how long its steps take, in a table that stands behind the outputs (``launch_times.py``).
+    """
     if not target.fma:
         raise CompileError(
             f"{target.name} has no fused multiply-add, which the results of compiled code rest on",
@@ -44,7 +48,7 @@ def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
         )
     module = LlvmModule(machine.TRIPLE)
     plan = schedule.plan or apart(schedule)
-    entry = _Entry(module, schedule, plan, target)
+    entry = _Entry(module, schedule, plan, target, timed=timed)
     entry.emit()
     emit_arena_bytes(module, schedule, plan.arena_bytes + entry.scratch_bytes)
     return module
@@ -53,9 +57,12 @@ def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
 class _Entry(EntryWriter):
     """The entry function under construction."""
 
-    def __init__(self, module: LlvmModule, schedule: Schedule, plan: MemoryPlan, target: Target) -> None:
+    def __init__(
+        self, module: LlvmModule, schedule: Schedule, plan: MemoryPlan, target: Target, *, timed: bool
+    ) -> None:
         super().__init__(module, schedule, plan)
         self.target = target
+        self.timed = timed
         self.stacks: dict[str, LlvmValue] = {}
         self.kernels: dict[int, Emitted] = {}  # of launches, by identity
         self.inlining = Inlining()
@@ -78,6 +85,9 @@ class _Entry(EntryWriter):
         if self.schedule.stacks:
             pool.declare(self.module)
             self.module.functions += [stacks.PUSH, stacks.POP]
+        times = LaunchTimes(self.function, self.table, self.schedule.steps) if self.timed else None
+        if times is not None:
+            times.note(BEGIN)
         steps = StepWriter(
             self.function,
             self.host,
@@ -91,9 +101,12 @@ class _Entry(EntryWriter):
             self.kernels,
             self.inlining,
             self.donated,
+            times,
         )
         steps.write(self.schedule.steps)
         self._store_values()
+        if times is not None:
+            times.note(END)
         self.function.ret(LlvmValue("0", "i32"))
         self._place_arena()
         self.function.finish()
@@ -142,7 +155,8 @@ class _Entry(EntryWriter):
 
     def _place_buffers(self) -> None:
         function, schedule = self.function, self.schedule
-        self.place_given()
+        count = self.place_given()
+        self.table = self.given_address(count) if self.timed else ""
         self.given = dict(self.places)
         for buffer in schedule.buffers:
             if buffer.name in self.inlining.values:

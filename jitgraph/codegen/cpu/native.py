@@ -10,12 +10,12 @@ from jitgraph.ir.target import Target
 from jitgraph.runtime import imports
 
 
-def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
-    """The LLVM module of ``schedule`` as emitted, before any pass."""
+def emit_module(schedule: Schedule, target: Target, *, timed: bool = False) -> LlvmModule:
+    """The LLVM module of ``schedule`` as emitted, before any pass; ``timed`` as of ``entry.emit_module``."""
     with imports.importing():
         from jitgraph.codegen.cpu import entry
 
-    return entry.emit_module(schedule, target)
+    return entry.emit_module(schedule, target, timed=timed)
 
 
 def image_of(module: LlvmModule, target: Target) -> bytes:
@@ -42,6 +42,6 @@ def assembly_of(llvm_ir: str, target: Target) -> str:
     return machine.asm(llvm_ir, target)
 
 
-def build_image(schedule: Schedule, target: Target) -> bytes:
+def build_image(schedule: Schedule, target: Target, *, timed: bool = False) -> bytes:
     """The flat image that runs ``schedule`` on ``target``; CompileError where it cannot be had."""
-    return image_of(emit_module(schedule, target), target)
+    return image_of(emit_module(schedule, target, timed=timed), target)

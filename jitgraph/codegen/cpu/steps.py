@@ -8,6 +8,7 @@ from typing import Final
 
 from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining
+from jitgraph.codegen.cpu.launch_times import LaunchTimes
 from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Step, While
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue, check
 from jitgraph.codegen.llvm.control import emit_branch, emit_host_call, emit_print, emit_while
@@ -25,7 +26,7 @@ class StepWriter:
 
     ``places`` are the addresses of buffers, ``stack_bytes`` the sizes of those that are pushed or popped, ``kernels``
     the functions of launches, by identity. What ``donated`` names lies in the caller's memory: from the first step on
-    that may write to it, ``host`` is one that cannot interrupt the call.
+    that may write to it, ``host`` is one that cannot interrupt the call. ``times`` notes how long launches take.
     """
 
     function: LlvmFunction
@@ -40,6 +41,7 @@ class StepWriter:
     kernels: Mapping[int, Emitted]
     inlining: Inlining
     donated: frozenset[str]
+    times: LaunchTimes | None = None
 
     def write(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -67,7 +69,9 @@ class StepWriter:
                 case HostStep():
                     self._keep_quiet((step,))
                     places = [self.places[name] for name in step.buffers]
+                    began = self._began()
                     emit_host_call(self.function, self.host, self.call, self.dims, step, places)
+                    self._ran(step, began)
 
     def _print(self, step: PrintStep) -> None:
         places = [self.places[name] for name in step.buffers]
@@ -79,11 +83,20 @@ class StepWriter:
         arguments = [str(self.host), str(self.call), str(self.scratch)]
         arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
         arguments += [f"i64 {self.sizes[size]}" for size in launch.kernel.sizes]
+        began = self._began()
         call = self.function.call_of("i32", kernel.name, *arguments)
         if kernel.can_fail:
             check(self.function, call)
         else:
             self.function.do(call)
+        self._ran(launch, began)
+
+    def _began(self) -> LlvmValue | None:
+        return None if self.times is None else self.times.now()
+
+    def _ran(self, step: Launch | HostStep, began: LlvmValue | None) -> None:
+        if self.times is not None and began is not None:
+            self.times.ran(step, began)
 
     def _predicate(self, name: str) -> str:
         byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")

@@ -335,11 +335,11 @@ def _with_aliases(
     result: list[Step] = []
     for step in steps:
         match step:
-            case Launch(kernel, buffers):
+            case Launch(kernel):
                 chosen = pairs.get(number[0], ())
                 number[0] += 1
                 result.append(
-                    Launch(replace(kernel, aliases=tuple(sorted({*kernel.aliases, *chosen}))), buffers)
+                    replace(step, kernel=replace(kernel, aliases=tuple(sorted({*kernel.aliases, *chosen}))))
                     if chosen
                     else step
                 )

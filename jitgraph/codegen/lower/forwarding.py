@@ -65,7 +65,8 @@ def _redirect(steps: list[Step], source: str, target: str) -> bool:
             if pair not in aliasing_pairs(kernel):
                 return False
             kernel = replace(kernel, aliases=(*kernel.aliases, pair))
-        steps[number] = Launch(kernel, tuple(target if buffer == source else buffer for buffer in step.buffers))
+        buffers = tuple(target if buffer == source else buffer for buffer in step.buffers)
+        steps[number] = replace(step, kernel=kernel, buffers=buffers)
         return True
     return False
 

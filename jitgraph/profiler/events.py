@@ -1,0 +1,93 @@
+"""What a profile saw: events in nanoseconds of ``time.perf_counter_ns``, and their totals by kind, name and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from jitgraph.location import Location
+from jitgraph.records import dataclass
+
+Kind: TypeAlias = Literal["kernel", "call", "op", "compile", "trace", "profiler"]
+
+
+class ProfileEvent(NamedTuple):
+    """One thing that ran. ``details`` are shown in the trace of a browser."""
+
+    kind: Kind
+    name: str
+    location: Location | None
+    thread: int
+    begin: int
+    end: int
+    details: Mapping[str, Any]
+
+
+class ProfileRow(NamedTuple):
+    """One line of a profile's table.
+
+    ``seconds`` are without those of rows inside (the kernels of a call, the ops of a composite). ``bytes`` is what its
+    runs have to move at least, ``flops`` the multiplications and additions of its products; ``limit`` is the time that
+    the machine needs for these at its best as a share of ``seconds``, None where nothing is known of either.
+    """
+
+    kind: Kind
+    name: str
+    location: Location | None
+    runs: int
+    seconds: float
+    bytes: int
+    flops: int
+    limit: float | None
+
+
+@dataclass
+class Total:
+    """The runs of one kind, name and line together."""
+
+    runs: int = 0
+    nanoseconds: float = 0.0
+    bytes: int = 0
+    flops: int = 0
+    bits: int = 32
+
+    def add(self, nanoseconds: float, runs: int = 1, bytes: int = 0, flops: int = 0, bits: int = 32) -> None:
+        """Count more of it; ``bits`` are those of a number of its products."""
+        self.runs += runs
+        self.nanoseconds += nanoseconds
+        self.bytes += bytes
+        self.flops += flops
+        self.bits = max(self.bits, bits)
+
+
+class Events:
+    """Totals of everything, and the first ``most`` events one by one."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.totals: dict[tuple[Kind, str, Location | None], Total] = {}
+        self.dropped = 0
+        self._events: list[ProfileEvent] = []
+
+    def __iter__(self) -> Iterator[ProfileEvent]:
+        return iter(self._events)
+
+    def total(self, kind: Kind, name: str, location: Location | None) -> Total:
+        """The total of one kind, name and line."""
+        key = (kind, name, location)
+        found = self.totals.get(key)
+        if found is None:
+            found = self.totals[key] = Total()
+        return found
+
+    def note(self, events: Iterable[ProfileEvent]) -> None:
+        """Keep events, while there is room."""
+        for event in events:
+            if len(self._events) < self.most:
+                self._events.append(event)
+            else:
+                self.dropped += 1
+
+    def seconds(self, *kinds: Kind) -> float:
+        """How long everything of these kinds took together."""
+        return 1e-9 * sum(total.nanoseconds for key, total in self.totals.items() if key[0] in kinds)

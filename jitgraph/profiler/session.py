@@ -1,0 +1,189 @@
+"""``jg.profiler.profile``: a block whose compiled calls, eager ops and compilations are timed one by one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, Literal
+
+from jitgraph.codegen.cpu.launch_times import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
+from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.ir import context
+from jitgraph.location import Location
+from jitgraph.profiler import chrome, limits, text
+from jitgraph.profiler.events import Events, Kind, ProfileEvent, ProfileRow
+from jitgraph.profiler.op_timer import OpTimer
+from jitgraph.profiler.timed import TimedEntry, nanoseconds_per_tick, timed_entry
+from jitgraph.runtime import loader
+from jitgraph.tracing.backend import Runnable
+from jitgraph.tracing.invocation import Invocation
+from jitgraph.tracing.specialisation import Invoke, Specialisation
+
+MOST_EVENTS: Final = 100_000
+
+
+class profile:  # noqa: N801 - as in PyTorch
+    """Times what the thread that runs the block does in it: each kernel, with the user's line, each eager op, and what
+    was recorded and compiled.
+
+    Results have the bits that they have without a profile. Compiled calls run a second image that reads the processor's
+    counter between kernels, which is compiled when it is first needed (rows of kind ``profiler``), and both calls and
+    eager ops go by way of Python: so short ones take longer than without a profile, by some microseconds. A call on a
+    GPU is one row, of the time that the host spends on it. ``max_events`` limits what ``export_chrome_trace`` shows;
+    the table counts everything. TraceError inside of a traced function, JitgraphError inside of another profile.
+    """
+
+    def __init__(self, *, max_events: int = MOST_EVENTS) -> None:
+        if max_events < 0:
+            raise JitgraphError(f"max_events={max_events} is negative")
+        self._events = Events(max_events)
+        self._begin = self._end = 0
+        self._block = ExitStack()
+        self._invocations: dict[int, tuple[Specialisation, Invocation]] = {}
+        self.applied = OpTimer(self._op).apply
+        """Applies an eager op and times it."""
+        self.around = context.current()
+        """The context around the block."""
+
+    def __enter__(self) -> profile:
+        around = context.current()
+        if self._begin:
+            raise JitgraphError("a profile is of one block\n  hint: make another: jg.profiler.profile()")
+        if around.trace is not None:
+            raise TraceError(
+                "a profile cannot begin inside of a traced function",
+                location=Location.of_user(),
+                hint="profile the code that calls the function",
+            )
+        if around.profile is not None:
+            raise JitgraphError("a profile is running already\n  hint: one block at a time has a profile")
+        nanoseconds_per_tick()
+        self.around = around
+        self._block.enter_context(context.using(profile=self))
+        self._begin = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._end = time.perf_counter_ns()
+        self._invocations.clear()
+        self._block.close()
+
+    # --- what is told -----------------------------------------------------------------------------------------------
+
+    def invocation(self, owner: Specialisation, plain: Invoke) -> Invoke:
+        """What a call of a traced function runs in place of ``plain``."""
+        known = self._invocations.get(id(owner))
+        if known is not None:
+            return known[1]
+        entry = self._timed(owner.forward, owner.plan.name)
+        if entry is None:
+            return self._as_a_whole(owner.plan.name, plain)
+        made = Invocation(entry, owner.in_place, recycle=not owner.taped)
+        self._invocations[id(owner)] = owner, made
+        return made
+
+    def timed(self, made: Runnable) -> Runnable:
+        """What runs in place of code that a gradient needs."""
+        return self._timed(made, "gradient") or _Whole(made, self)
+
+    def _timed(self, made: Runnable, name: str) -> TimedEntry | None:
+        begin = time.perf_counter_ns()
+        entry = timed_entry(made)
+        self._took("profiler", f"timed code of {name}", None, begin, time.perf_counter_ns())
+        return entry
+
+    def _as_a_whole(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any) -> Any:
+            begin = time.perf_counter_ns()
+            try:
+                return run(*given)
+            finally:
+                self._took("call", name, None, begin, time.perf_counter_ns())
+
+        return timed
+
+    def called(self, entry: TimedEntry, plan: loader.ShapePlan, begin: int, end: int, table: Sequence[int]) -> None:
+        """A call of timed code ended, which filled ``table``."""
+        per_tick, sizes = nanoseconds_per_tick(), entry.sizes(plan)
+        first, last = table[BEGIN], table[END]
+        thread = threading.get_ident()
+        start = end - (last - first) * per_tick if last else begin  # the entry's own end is what the call waits for
+        start = max(float(begin), start)
+        inside, events, loops = 0.0, [], {}
+        for number, site in enumerate(entry.sites):
+            words = FIRST_STEP + WORDS_OF_STEP * number
+            runs = table[words + RUNS]
+            if not runs:
+                continue
+            took, work = table[words + TICKS] * per_tick, site.work(sizes)
+            inside += took
+            total = self._events.total("kernel", site.name, site.location)
+            total.add(took, runs, runs * work.bytes, runs * work.flops, work.bits)
+            if runs > 1:
+                loops[f"{site.name} ({number})"] = f"{runs} runs, {took / 1e3:.3f} us"
+                continue
+            at = start + (table[words + BEGAN] - first) * per_tick
+            details = {"bytes": work.bytes, "flops": work.flops}
+            events.append(ProfileEvent("kernel", site.name, site.location, thread, int(at), int(at + took), details))
+        name = entry.signature.name
+        self._events.total("call", name, None).add(end - begin - inside)
+        self._events.note([ProfileEvent("call", name, None, thread, begin, end, loops), *events])
+
+    def _op(self, name: str, location: Location | None, begin: int, end: int, own: int, moved: int) -> None:
+        self._events.total("op", name, location).add(own, 1, moved)
+        self._events.note([ProfileEvent("op", name, location, threading.get_ident(), begin, end, {"bytes": moved})])
+
+    def specialised(self, name: str, location: Location | None, start: float, traced: float, done: float) -> None:
+        """A function was recorded and compiled, at these seconds of ``time.perf_counter``."""
+        self._took("trace", name, location, int(1e9 * start), int(1e9 * traced))
+        self._took("compile", name, location, int(1e9 * traced), int(1e9 * done))
+
+    def _took(self, kind: Kind, name: str, location: Location | None, begin: int, end: int) -> None:
+        self._events.total(kind, name, location).add(end - begin)
+        self._events.note([ProfileEvent(kind, name, location, threading.get_ident(), begin, end, {})])
+
+    # --- what is shown ----------------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """How long the block took, or has taken so far."""
+        end = self._end or (time.perf_counter_ns() if self._begin else 0)
+        return 1e-9 * (end - self._begin)
+
+    def rows(self, sort_by: Literal["seconds", "runs", "bytes"] = "seconds") -> list[ProfileRow]:
+        """The totals by kind, name and line, the greatest first.
+
+        The share of the limit is that of this machine, which is measured when it is first asked for.
+        """
+        if sort_by not in ("seconds", "runs", "bytes"):
+            raise JitgraphError(f"rows are sorted by seconds, runs or bytes, not by {sort_by!r}")
+        best = limits.limits()
+        found = [
+            ProfileRow(*key, total.runs, 1e-9 * total.nanoseconds, total.bytes, total.flops, best.share(total))
+            for key, total in self._events.totals.items()
+        ]
+        return sorted(found, key=lambda row: getattr(row, sort_by), reverse=True)
+
+    def table(self, limit: int = 30, sort_by: Literal["seconds", "runs", "bytes"] = "seconds") -> str:
+        """The first ``limit`` rows as text, and what the whole block took."""
+        return text.table(self.rows(sort_by), limit, self.seconds, limits.limits())
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the events as JSON that chrome://tracing and https://ui.perfetto.dev show; OSError as of ``open``.
+
+        Kernels that ran once in a call stand where they ran. Those of loops stand among the call's arguments.
+        """
+        chrome.export(path, self._events, self._begin, self.seconds)
+
+
+class _Whole:
+    """Code that is timed as a whole."""
+
+    def __init__(self, made: Runnable, profile: profile) -> None:
+        self.run = profile._as_a_whole("gradient", made.run)

@@ -1,0 +1,53 @@
+"""A profile as a table of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from jitgraph.profiler.events import ProfileRow
+
+if TYPE_CHECKING:
+    from jitgraph.profiler.limits import Limits
+
+_HEADS: Final = ("kind", "name", "line", "runs", "total ms", "mean us", "share", "MB a run", "GB/s", "of limit")
+_LONGEST: Final = 48
+
+
+def table(rows: Sequence[ProfileRow], limit: int, seconds: float, limits: Limits) -> str:
+    """The first rows in columns, and below them what the block took."""
+    cells = [_HEADS, *(_cells(row, seconds) for row in rows[:limit])]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) if at < 3 else cell.rjust(width) for at, (cell, width) in enumerate(pairs)).rstrip()
+        for pairs in (list(zip(line, widths, strict=True)) for line in cells)
+    ]
+    if len(rows) > limit:
+        lines.append(f"... and {len(rows) - limit} more rows")
+    kinds: dict[str, float] = {}
+    for row in rows:
+        kinds[row.kind] = kinds.get(row.kind, 0.0) + row.seconds
+    rest = max(0.0, seconds - sum(kinds.values()))
+    parts = [f"{kind} {1e3 * took:.3f}" for kind, took in kinds.items()]
+    lines += [
+        "",
+        f"{1e3 * seconds:.3f} ms in all: {', '.join([*parts, f'Python and other {1e3 * rest:.3f}'])}",
+        f"limits of this machine: {limits.bytes / 1e9:.1f} GB/s, {limits.flops / 1e9:.0f} GFLOP/s of float32 products",
+    ]
+    return "\n".join(lines)
+
+
+def _cells(row: ProfileRow, seconds: float) -> tuple[str, ...]:
+    took = row.seconds
+    return (
+        row.kind,
+        row.name if len(row.name) <= _LONGEST else row.name[: _LONGEST - 3] + "...",
+        "" if row.location is None else str(row.location),
+        str(row.runs),
+        f"{1e3 * took:.3f}",
+        f"{1e6 * took / max(1, row.runs):.2f}",
+        f"{took / seconds:.1%}" if seconds else "",
+        f"{row.bytes / max(1, row.runs) / 1e6:.3f}" if row.bytes else "",
+        f"{row.bytes / took / 1e9:.2f}" if row.bytes and took else "",
+        "" if row.limit is None else f"{row.limit:.0%}",
+    )

@@ -10,12 +10,14 @@ composites run op by op.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph import config, errors
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager.patterns import SizePattern, exact, pattern_of
+from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs, Graph, Value
@@ -119,7 +121,10 @@ class EagerKernels:
         if kernel is None:
             if len(self._made) >= _MOST_KERNELS:
                 self._made.clear()
+            begin, profile = time.perf_counter_ns(), context.current().profile
             kernel = self._made[key] = _kernel(op, dtypes, pattern, half, target)
+            if profile is not None:
+                profile.compiled_op(op.name, begin, time.perf_counter_ns())
         shapes = pattern.shapes
         if half is not None:
             shapes = self._with_outputs(op, dtypes, pattern, half, target)

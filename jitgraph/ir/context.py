@@ -113,8 +113,9 @@ _derived: Final[dict[tuple[Any, ...], tuple[Context, Context]]] = {}
 
 
 def _changed(context: Context, changes: Mapping[str, Any]) -> Context:
-    """``context`` with these fields; outside of traces one object for each change of modes, so that calls know it."""
-    if context.trace is not None or not _MODES.issuperset(changes):
+    """``context`` with these fields; outside of traces and profiles one object for each change of modes, so that calls
+    know it."""
+    if context.trace is not None or context.profile is not None or not _MODES.issuperset(changes):
         return replace(context, **changes)
     key = (id(context), *changes.items())
     known = _derived.get(key)

@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from jitgraph.profiler.events import Events, ProfileEvent
+from jitgraph.profiler.events import Events, ProfileEvent, text_of
 from jitgraph.runtime.whole_file import replacing
 
 
@@ -37,8 +37,8 @@ def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
 
 def _complete(event: ProfileEvent, process: int, begin: int) -> dict[str, Any]:
     details = dict(event.details)
-    if event.location is not None:
-        details["line"] = str(event.location)
+    if event.lines:
+        details["lines"] = text_of(event.lines)
     return {
         "ph": "X",
         "name": event.name,

@@ -9,6 +9,20 @@ from jitgraph.location import Location
 from jitgraph.records import dataclass
 
 Kind: TypeAlias = Literal["kernel", "call", "op", "compile", "trace", "profiler"]
+Lines: TypeAlias = tuple[Location, ...]
+
+
+def lines_of(location: Location | None) -> Lines:
+    """The one line, where it is known."""
+    return () if location is None else (location,)
+
+
+def text_of(lines: Lines) -> str:
+    """Lines as ``file:3,4``, with the name of each file once."""
+    numbers: dict[str, list[int]] = {}
+    for place in lines:
+        numbers.setdefault(str(place).rpartition(":")[0], []).append(place.line)
+    return " ".join(f"{file}:{','.join(map(str, found))}" for file, found in numbers.items())
 
 
 class ProfileEvent(NamedTuple):
@@ -16,7 +30,7 @@ class ProfileEvent(NamedTuple):
 
     kind: Kind
     name: str
-    location: Location | None
+    lines: Lines
     thread: int
     begin: int
     end: int
@@ -33,7 +47,7 @@ class ProfileRow(NamedTuple):
 
     kind: Kind
     name: str
-    location: Location | None
+    lines: Lines
     runs: int
     seconds: float
     bytes: int
@@ -65,16 +79,16 @@ class Events:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.totals: dict[tuple[Kind, str, Location | None], Total] = {}
+        self.totals: dict[tuple[Kind, str, Lines], Total] = {}
         self.dropped = 0
         self._events: list[ProfileEvent] = []
 
     def __iter__(self) -> Iterator[ProfileEvent]:
         return iter(self._events)
 
-    def total(self, kind: Kind, name: str, location: Location | None) -> Total:
-        """The total of one kind, name and line."""
-        key = (kind, name, location)
+    def total(self, kind: Kind, name: str, lines: Lines) -> Total:
+        """The total of one kind, name and lines."""
+        key = (kind, name, lines)
         found = self.totals.get(key)
         if found is None:
             found = self.totals[key] = Total()

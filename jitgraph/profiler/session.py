@@ -12,10 +12,11 @@ from typing import Any, Final, Literal
 from jitgraph.codegen.cpu.launch_times import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
+from jitgraph.ir.op import Op
 from jitgraph.location import Location
 from jitgraph.profiler import chrome, limits, text
-from jitgraph.profiler.events import Events, Kind, ProfileEvent, ProfileRow
-from jitgraph.profiler.op_timer import OpTimer
+from jitgraph.profiler.events import Events, Kind, Lines, ProfileEvent, ProfileRow, lines_of
+from jitgraph.profiler.op_timer import Emit, OpTimer, wait_for
 from jitgraph.profiler.timed import TimedEntry, nanoseconds_per_tick, timed_entry
 from jitgraph.runtime import loader
 from jitgraph.tracing.backend import Runnable
@@ -31,9 +32,9 @@ class profile:  # noqa: N801 - as in PyTorch
 
     Results have the bits that they have without a profile. Compiled calls run a second image that reads the processor's
     counter between kernels, which is compiled when it is first needed (rows of kind ``profiler``), and both calls and
-    eager ops go by way of Python: so short ones take longer than without a profile, by some microseconds. A call on a
-    GPU is one row, of the time that the host spends on it. ``max_events`` limits what ``export_chrome_trace`` shows;
-    the table counts everything. TraceError inside of a traced function, JitgraphError inside of another profile.
+    eager ops go by way of Python: short ones take some microseconds longer than without a profile. What runs on a GPU
+    is waited for, and a compiled call there is one row. ``max_events`` limits what ``export_chrome_trace`` shows; the
+    table counts everything. TraceError inside of a traced function, JitgraphError inside of another profile.
     """
 
     def __init__(self, *, max_events: int = MOST_EVENTS) -> None:
@@ -43,8 +44,7 @@ class profile:  # noqa: N801 - as in PyTorch
         self._begin = self._end = 0
         self._block = ExitStack()
         self._invocations: dict[int, tuple[Specialisation, Invocation]] = {}
-        self.applied = OpTimer(self._op).apply
-        """Applies an eager op and times it."""
+        self._ops = OpTimer(self._op)
         self.around = context.current()
         """The context around the block."""
 
@@ -92,16 +92,18 @@ class profile:  # noqa: N801 - as in PyTorch
     def _timed(self, made: Runnable, name: str) -> TimedEntry | None:
         begin = time.perf_counter_ns()
         entry = timed_entry(made)
-        self._took("profiler", f"timed code of {name}", None, begin, time.perf_counter_ns())
+        self._took("profiler", f"timed code of {name}", (), begin, time.perf_counter_ns())
         return entry
 
     def _as_a_whole(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*given: Any) -> Any:
             begin = time.perf_counter_ns()
             try:
-                return run(*given)
+                found = run(*given)
+                wait_for(found)
+                return found
             finally:
-                self._took("call", name, None, begin, time.perf_counter_ns())
+                self._took("call", name, (), begin, time.perf_counter_ns())
 
         return timed
 
@@ -120,30 +122,40 @@ class profile:  # noqa: N801 - as in PyTorch
                 continue
             took, work = table[words + TICKS] * per_tick, site.work(sizes)
             inside += took
-            total = self._events.total("kernel", site.name, site.location)
+            total = self._events.total("kernel", site.name, site.lines)
             total.add(took, runs, runs * work.bytes, runs * work.flops, work.bits)
             if runs > 1:
                 loops[f"{site.name} ({number})"] = f"{runs} runs, {took / 1e3:.3f} us"
                 continue
             at = start + (table[words + BEGAN] - first) * per_tick
             details = {"bytes": work.bytes, "flops": work.flops}
-            events.append(ProfileEvent("kernel", site.name, site.location, thread, int(at), int(at + took), details))
+            events.append(ProfileEvent("kernel", site.name, site.lines, thread, int(at), int(at + took), details))
         name = entry.signature.name
-        self._events.total("call", name, None).add(end - begin - inside)
-        self._events.note([ProfileEvent("call", name, None, thread, begin, end, loops), *events])
+        self._events.total("call", name, ()).add(end - begin - inside)
+        self._events.note([ProfileEvent("call", name, (), thread, begin, end, loops), *events])
+
+    def applied(self, emit: Emit, op: Op, inputs: Sequence[Any], *rest: Any) -> tuple[Any, ...]:
+        """The outputs of an eager op that ``emit`` applies."""
+        return self._ops.apply(emit, op, inputs, *rest)
+
+    def compiled_op(self, name: str, begin: int, end: int) -> None:
+        """Code for an eager op, or its gradient, was compiled or found in the cache."""
+        self._took("compile", name, (), begin, end)
+        self._ops.exclude(end - begin)
 
     def _op(self, name: str, location: Location | None, begin: int, end: int, own: int, moved: int) -> None:
-        self._events.total("op", name, location).add(own, 1, moved)
-        self._events.note([ProfileEvent("op", name, location, threading.get_ident(), begin, end, {"bytes": moved})])
+        lines = lines_of(location)
+        self._events.total("op", name, lines).add(own, 1, moved)
+        self._events.note([ProfileEvent("op", name, lines, threading.get_ident(), begin, end, {"bytes": moved})])
 
     def specialised(self, name: str, location: Location | None, start: float, traced: float, done: float) -> None:
         """A function was recorded and compiled, at these seconds of ``time.perf_counter``."""
-        self._took("trace", name, location, int(1e9 * start), int(1e9 * traced))
-        self._took("compile", name, location, int(1e9 * traced), int(1e9 * done))
+        self._took("trace", name, lines_of(location), int(1e9 * start), int(1e9 * traced))
+        self._took("compile", name, lines_of(location), int(1e9 * traced), int(1e9 * done))
 
-    def _took(self, kind: Kind, name: str, location: Location | None, begin: int, end: int) -> None:
-        self._events.total(kind, name, location).add(end - begin)
-        self._events.note([ProfileEvent(kind, name, location, threading.get_ident(), begin, end, {})])
+    def _took(self, kind: Kind, name: str, lines: Lines, begin: int, end: int) -> None:
+        self._events.total(kind, name, lines).add(end - begin)
+        self._events.note([ProfileEvent(kind, name, lines, threading.get_ident(), begin, end, {})])
 
     # --- what is shown ----------------------------------------------------------------------------------------------
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from jitgraph.profiler.events import ProfileRow
+from jitgraph.profiler.events import ProfileRow, text_of
 
 if TYPE_CHECKING:
     from jitgraph.profiler.limits import Limits
 
-_HEADS: Final = ("kind", "name", "line", "runs", "total ms", "mean us", "share", "MB a run", "GB/s", "of limit")
+_HEADS: Final = ("kind", "name", "lines", "runs", "total ms", "mean us", "share", "MB a run", "GB/s", "of limit")
 _LONGEST: Final = 48
 
 
@@ -42,7 +42,7 @@ def _cells(row: ProfileRow, seconds: float) -> tuple[str, ...]:
     return (
         row.kind,
         row.name if len(row.name) <= _LONGEST else row.name[: _LONGEST - 3] + "...",
-        "" if row.location is None else str(row.location),
+        text_of(row.lines),
         str(row.runs),
         f"{1e3 * took:.3f}",
         f"{1e6 * took / max(1, row.runs):.2f}",

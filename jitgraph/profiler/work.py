@@ -11,7 +11,7 @@ from jitgraph.codegen.kernels.schedule import HostStep, Launch, Schedule
 from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.location import Location
+from jitgraph.profiler.events import lines_of
 from jitgraph.records import NamedTuple
 
 
@@ -24,17 +24,16 @@ class LeastWork(NamedTuple):
 
 
 class TimedStep:
-    """A timed step of a schedule: its name, the user's line, and its work at given sizes."""
+    """A timed step of a schedule: its name, the user's lines, and its work at given sizes."""
 
     def __init__(self, schedule: Schedule, step: Launch | HostStep) -> None:
         self._step = step
         self._buffers = {buffer.name: buffer.bytes for buffer in schedule.buffers}
         if isinstance(step, Launch):
-            self.name = step.kernel.name
-            self.location: Location | None = step.location
+            self.name, self.lines = step.kernel.name, step.lines
         else:
             call = schedule.calls[step.site]
-            self.name, self.location = f"{call.op.name} (Python)", call.location
+            self.name, self.lines = f"{call.op.name} (Python)", lines_of(call.location)
 
     def work(self, sizes: Mapping[str, int]) -> LeastWork:
         """What one run does for these values of named sizes."""

@@ -41,8 +41,8 @@ def test_kernels_are_counted_with_their_lines() -> None:
             np.testing.assert_array_equal(chain(X).numpy(), expected.numpy())
     kernels = rows_of(p, "kernel")
     assert kernels and all(row.runs == 3 for row in kernels)
-    lines = {(Path(row.location.file).name, row.location.line) for row in kernels}
-    assert lines == {(Path(__file__).name, line_of(chain, 3))}
+    lines = {(Path(place.file).name, place.line) for row in kernels for place in row.lines}
+    assert lines == {(Path(__file__).name, line_of(chain, offset)) for offset in (2, 3)}
     (call,) = rows_of(p, "call")
     assert call.name == "chain" and call.runs == 3
     assert sum(row.seconds for row in kernels) > 0 and p.seconds > sum(row.seconds for row in kernels)
@@ -99,7 +99,7 @@ def test_a_training_step_has_the_bits_that_it_has_without() -> None:
     for mine, due in zip(others, weights, strict=True):
         assert mine.detach().numpy().tobytes() == due.detach().numpy().tobytes()
     assert other.cache_info().misses == 1, "a profile is no reason to record a function again"
-    assert all(row.location is not None for row in rows_of(p, "kernel"))
+    assert all(row.lines for row in rows_of(p, "kernel"))
 
 
 @jg.script
@@ -151,7 +151,7 @@ def test_eager_ops_are_counted_without_those_inside() -> None:
         assert mine.numpy().tobytes() == due.numpy().tobytes()
     ops = {row.name: row for row in rows_of(p, "op")}
     assert {"mul", "add", "tanh", "reduce_sum", "softmax"} <= ops.keys() and {"dot", "matmul"} & ops.keys()
-    assert all(row.location is not None and Path(row.location.file) == Path(__file__) for row in ops.values())
+    assert all([Path(place.file) for place in row.lines] == [Path(__file__)] for row in ops.values())
     assert ops["tanh"].bytes == 2 * X.nbytes
     assert sum(row.seconds for row in ops.values()) < p.seconds
 
@@ -165,6 +165,30 @@ def test_recording_and_compiling_are_rows_of_their_own() -> None:
     with jg.profiler.profile() as p:
         f(X)
     assert not rows_of(p, "trace") and not rows_of(p, "compile")
+
+
+def test_compiling_an_op_is_no_part_of_it() -> None:
+    x = jg.asarray(np.linspace(0.0, 1.0, 7, dtype=np.float32)).requires_grad_()
+    with jg.profiler.profile() as p:
+        y = jg.special.erfinv(x * 0.5)
+        y.sum().backward()
+    compiled = {row.name: row.seconds for row in rows_of(p, "compile")}
+    applied = {row.name: row.seconds for row in rows_of(p, "op")}
+    assert "erfinv" in applied
+    for name in compiled.keys() & applied.keys():
+        assert applied[name] < compiled[name] + 1e-3, name
+
+
+def test_work_on_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_CUDA", "simulated")
+    x = jg.asarray(X[:3, :4], device="cuda")
+    f = jg.trace(lambda x: jg.exp(x) + 1)
+    expected = f(x)
+    with jg.profiler.profile() as p:
+        np.testing.assert_array_equal(f(x).cpu().numpy(), expected.cpu().numpy())
+        np.testing.assert_array_equal((x + x).cpu().numpy(), 2 * X[:3, :4])
+    assert [row.name for row in rows_of(p, "call")] == ["<lambda>"] and not rows_of(p, "kernel")
+    assert "add" in {row.name for row in rows_of(p, "op")}
 
 
 def test_nothing_stays_switched_on() -> None:
@@ -281,7 +305,7 @@ def test_a_trace_for_the_browser(tmp_path: Path) -> None:
     for event in events:
         assert event["ts"] + event["dur"] <= 1e3 * document["otherData"]["milliseconds of the block"] + 1
     (call,) = (event for event in events if event["cat"] == "call" and event["name"] == "step")
-    inside = [e for e in events if e["cat"] == "kernel" and "test_profiler" in e["args"].get("line", "")]
+    inside = [e for e in events if e["cat"] == "kernel" and "test_profiler" in e["args"].get("lines", "")]
     of_step = [e for e in inside if call["ts"] <= e["ts"] and e["ts"] + e["dur"] <= call["ts"] + call["dur"] + 0.1]
     assert len(of_step) > 3
     with pytest.raises(FileNotFoundError):

@@ -35,11 +35,15 @@ class ScheduleBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Run ``kernel`` with ``buffers`` for its params, by name and in order; it came from the line ``location``."""
+    """Run ``kernel`` with ``buffers`` for its params, by name and in order.
+
+    It came from the line ``location``, and from all ``lines`` of the ops that were fused into it.
+    """
 
     kernel: Kernel
     buffers: tuple[str, ...]
     location: Location | None = field(default=None, compare=False)
+    lines: tuple[Location, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class ScheduleBuilder:
         self.calls: list[HostCall] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
+        self.lines: tuple[Location, ...] = ()  # of that and of what was fused into it
         self._table = table
         self._constants: dict[Constant, Storage] = {}
         self._kernels: dict[str, list[Kernel]] = {}
@@ -109,9 +110,9 @@ class ScheduleBuilder:
         if kernel not in same:
             same.append(kernel)
         number = same.index(kernel)
-        self.steps.append(
-            Launch(replace(kernel, name=f"{name}_{number}") if number else kernel, buffers, self.location)
-        )
+        if number:
+            kernel = replace(kernel, name=f"{name}_{number}")
+        self.steps.append(Launch(kernel, buffers, self.location, self.lines))
 
     @contextmanager
     def block(self) -> Iterator[list[Step]]:

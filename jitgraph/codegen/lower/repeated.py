@@ -72,7 +72,7 @@ class RepeatedGroups:
         place = dict(zip(found.buffers, (*buffers, *fresh), strict=True))
         for launch in found.launches:  # constants stay where they are
             names = tuple([place.get(name, name) for name in launch.buffers])
-            builder.steps.append(Launch(launch.kernel, names, builder.location))
+            builder.steps.append(Launch(launch.kernel, names, builder.location, builder.lines))
 
 
 def _can_be_repeated(group: Group) -> bool:

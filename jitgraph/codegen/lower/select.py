@@ -21,6 +21,7 @@ from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
 from jitgraph.ops.effects import print_site
 from jitgraph.passes.rewriter import has_effect
 
@@ -51,6 +52,13 @@ def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
         calls=tuple(builder.calls),
     )
     return forward_copies(schedule)
+
+
+def _lines_of(node: Node) -> tuple[Location, ...]:
+    """The lines of the user that a node came from, in order; those of a fused one are those of the ops in it."""
+    fused = node.regions if "one_kernel" in node.op.traits else ()
+    places = {node.location, *(inner.location for region in fused for inner in region.walk())}
+    return tuple(sorted((place for place in places if place is not None), key=lambda place: (place.file, place.line)))
 
 
 def sizes_of(graph: Graph) -> tuple[str, ...]:
@@ -94,7 +102,7 @@ class Selector:
         written: set[str] = set()
         for node in graph.nodes:
             with working_on(node.regions[0].name if "one_kernel" in node.op.traits else node.op.name, node.location):
-                self.builder.location = node.location
+                self.builder.location, self.builder.lines = node.location, _lines_of(node)
                 self._node(graph, node, held, wanted, written)
         places: list[Held] = []
         copies: list[tuple[Value, Storage]] = []

@@ -22,11 +22,6 @@ from jitgraph.autograd import enable_grad as enable_grad
 from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
 from jitgraph.autograd.functional import functional_call as functional_call
-from jitgraph.autograd.jacobians import hessian as hessian
-from jitgraph.autograd.jacobians import jacfwd as jacfwd
-from jitgraph.autograd.jacobians import jacobian as jacobian
-from jitgraph.autograd.jacobians import jacrev as jacrev
-from jitgraph.autograd.jacobians import linearize as linearize
 from jitgraph.autograd.transforms import grad as grad
 from jitgraph.autograd.transforms import jvp as jvp
 from jitgraph.autograd.transforms import value_and_grad as value_and_grad
@@ -374,6 +369,11 @@ from jitgraph.tracing.script import script as script
 from jitgraph.transforms.checkpointing import checkpoint as checkpoint
 from jitgraph.transforms.custom import custom_jvp as custom_jvp
 from jitgraph.transforms.custom import custom_vjp as custom_vjp
+from jitgraph.transforms.jacobians import hessian as hessian
+from jitgraph.transforms.jacobians import jacfwd as jacfwd
+from jitgraph.transforms.jacobians import jacobian as jacobian
+from jitgraph.transforms.jacobians import jacrev as jacrev
+from jitgraph.transforms.jacobians import linearize as linearize
 from jitgraph.transforms.vmap import vmap as vmap
 
 bool = bool_

@@ -11,7 +11,7 @@ from typing import Any
 from jitgraph import tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
-from jitgraph.autograd.variables import Argnames, Argnums, Variables, variable
+from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, variable
 from jitgraph.eager import placement
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.eager.tape import LeafRecord, Record
@@ -208,7 +208,7 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: b
 class Linearised:
     """A function at a point, with its derivative as a linear function of tangents."""
 
-    def __init__(self, chosen: Variables, has_aux: bool = False) -> None:
+    def __init__(self, chosen: DifferentiableCall, has_aux: bool = False) -> None:
         self._variables = variables = chosen.variables
         result, self._aux = _with_aux(chosen.call(), has_aux)
         self.outputs, self.shape = outputs_of(result, "jvp")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.autograd.substitution import is_module, standing_for
@@ -19,6 +19,20 @@ from jitgraph.tensor import Tensor, lifting, wrap
 Argnums: TypeAlias = int | tuple[int, ...] | None
 Argnames: TypeAlias = str | tuple[str, ...] | None
 Place: TypeAlias = int | str
+
+
+class DifferentiableCall(Protocol):
+    """A call whose result depends on variables, each of which is a tensor that requires a gradient."""
+
+    variables: list[Tensor]
+
+    def call(self) -> Any:
+        """The function's result on the variables."""
+        ...
+
+    def packed(self, gradients: Sequence[Any]) -> Any:
+        """Gradients, one for each variable, as the arguments are chosen and built."""
+        ...
 
 
 class _Leaf(NamedTuple):

@@ -55,7 +55,7 @@ class Batcher:
         if isinstance(emitter, GraphBuilder) and node.location is not None:
             emitter.location = node.location
         if not any(flags):
-            return [Lane(value, False) for value in _applied(node, values)]
+            return [Lane(value, False) for value in applied(node, values)]
         match structure_of(node):
             case RegionCall(body):
                 return self.run(body, inputs)
@@ -88,7 +88,7 @@ class Batcher:
     def _gradient(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
         """Samples do not depend on each other, so that each gets its own gradient where it has its own variables."""
         values = [each(sample, self.size).value for sample in inputs]
-        return [Lane(value, True) for value in _applied(node, values)]
+        return [Lane(value, True) for value in applied(node, values)]
 
     def region(self, graph: Graph, flags: Sequence[bool], wanted: Sequence[bool] = ()) -> tuple[Graph, list[bool]]:
         """The graph for samples at the inputs flagged, and which outputs vary; those ``wanted`` do in any case."""
@@ -115,7 +115,7 @@ def wrt_of(node: Node) -> tuple[Value, ...]:
     return node.inputs[2 * count :]
 
 
-def _applied(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
+def applied(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
     """The node on other values, by the emitter in force; a composite's definition is made where it is wanted."""
     regions = () if node.op.decompose is not None else node.regions
     return tuple(context.emitter().emit(node.op, values, node.attrs, regions))

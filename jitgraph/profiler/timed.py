@@ -18,7 +18,6 @@ import numpy as np
 from jitgraph import ops
 from jitgraph.codegen.cpu import native
 from jitgraph.codegen.cpu.launch_times import BEGIN, FIRST_STEP, WORDS_OF_STEP, timed_steps
-from jitgraph.codegen.kernels.host_calls import HostCalls
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.types import TensorType
@@ -40,7 +39,7 @@ class TimedEntry(loader.Entry):
             loader.Image(native.build_image(schedule, made.target, timed=True)),
             made.signature,
             runtime=entry.runtime,
-            callback=HostCalls.of(schedule),
+            callback=made.callback,
             threads=entry.threads,
         )
         self.sites = [TimedStep(schedule, step) for step in timed_steps(schedule.steps)]

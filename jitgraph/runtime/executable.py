@@ -42,6 +42,7 @@ class Executable:
         self._asm = asm
         self._stages = stages
         self.target = target
+        self.callback = callback
         self.code_bytes = len(image) + (len(llvm_ir) if isinstance(llvm_ir, str) else 0)
         self.entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback, threads=threads)
 

@@ -38,6 +38,7 @@ class Bounded(Executable):
             asm=lambda: made.asm,
             stages=lambda: made.stages,
             runtime=made.entry.runtime,
+            callback=made.callback,
             target=made.target,
             threads=threads,
         )

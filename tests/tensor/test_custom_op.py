@@ -355,3 +355,11 @@ def test_an_op_dies_with_its_last_user():
     del held, op
     gc.collect()
     assert alive() is None
+
+
+def test_code_whose_threads_are_limited_calls_python_too() -> None:
+    double = jg.custom_op("doubled_within_threads", lambda x: 2 * x, lambda x: x)
+    f = jg.trace(threads=1)(lambda x: double(jg.tanh(x)) + 1)
+    x = np.linspace(-1, 1, 5)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x).numpy(), 2 * jg.tanh(jg.asarray(x)).numpy() + 1)

@@ -154,3 +154,99 @@ def test_derivatives_are_asked_for_where_the_function_was_called(mode: Mode, mad
     used = derivative(x)
     with pytest.raises(jg.JitgraphError, match=f"jg.{made} was called outside"):
         jg.trace(lambda v: used(v))(v[0])
+
+
+# --- whole derivatives in a trace -----------------------------------------------------------------------------------
+
+
+def _of_two(x: Any, y: Any) -> Any:
+    return {"p": jg.tanh(x) * y.sum(), "q": (x[:2, None] * y).mean(axis=0), "r": jg.sin(x).sum()}
+
+
+@pytest.mark.parametrize("whole", [jg.jacobian, jg.jacfwd], ids=["reverse", "forward"])
+def test_whole_derivatives_of_trees_are_those_of_rows(whole: Any) -> None:
+    x, y = tensor(3), tensor(4, seed=1)
+    eager, traced = whole(_of_two, argnums=(0, 1)), jg.trace(whole(_of_two, argnums=(0, 1)))
+    rows, batched = eager(x, y), traced(x, y)
+    for name in ("p", "q", "r"):
+        for mine, due in zip(batched[name], rows[name], strict=True):
+            assert mine.shape == due.shape and mine.dtype == due.dtype
+            close(mine, due)
+
+
+@pytest.mark.parametrize("whole", [jg.jacobian, jg.jacfwd], ids=["reverse", "forward"])
+def test_the_graph_does_not_grow_with_the_directions(whole: Any) -> None:
+    w = tensor(50, 50)
+    counts = []
+    for size in (3, 40):
+        lowered = jg.trace(whole(lambda x: jg.tanh(w[:size, :size] @ x) * x.sum())).lower(tensor(size))  # noqa: B023
+        counts.append(len(lowered.graph.nodes))
+    assert counts[0] == counts[1] < 60
+
+
+@pytest.mark.parametrize("whole", [jg.jacobian, jg.jacfwd], ids=["reverse", "forward"])
+def test_a_function_is_run_once_for_its_whole_derivative(whole: Any) -> None:
+    count, calls = jg.asarray(0), []
+
+    def f(x: Any) -> Any:
+        nonlocal count
+        calls.append(1)
+        count += 1
+        noisy = x * jg.random.normal(shape=(4,))
+        return noisy * x, noisy
+
+    def run(mode: Any) -> Any:
+        nonlocal count
+        jg.random.seed(3)
+        count = jg.asarray(0)
+        made, aux = mode(whole(f, has_aux=True))(jg.asarray(values(x)))
+        return made, aux, count.item(), jg.random.normal(shape=(2,))
+
+    x = tensor(4)
+    for mine, due in zip(run(jg.trace), run(lambda g: g), strict=True):
+        close(jg.asarray(mine), jg.asarray(due))
+    assert len(calls) == 2
+
+
+@each_mode
+def test_whole_derivatives_of_modules_and_of_nothing(mode: Mode) -> None:
+    model, x = jg.nn.Linear(3, 2), tensor(3)
+    found = mode(jg.jacobian(lambda m, x: m(x), argnums=(0, 1)))(model, x)
+    assert found[0]["weight"].shape == (2, 2, 3) and found[0]["bias"].shape == (2, 2)
+    close(found[1], model.weight.detach())
+    close(found[0]["bias"], np.eye(2))
+    forward = mode(jg.jacfwd(lambda m, x: m(x), argnums=(0, 1)))(model, x)
+    close(forward[0]["weight"], found[0]["weight"])
+    for whole in (jg.jacobian, jg.jacfwd):
+        assert mode(whole(lambda x: x[:0] * 2))(x).shape == (0, 3)
+        assert mode(whole(lambda x: x.sum()))(x[:0]).shape == (0,)
+        close(mode(whole(lambda x: jg.ones(2)))(x), np.zeros((2, 3)))
+        close(mode(whole(lambda x: x * 2.0))(jg.asarray(3.0)), 2.0)
+
+
+@each_mode
+def test_whole_derivatives_through_loops_and_conditions(mode: Mode) -> None:
+    def f(x: Any) -> Any:
+        y = jg.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, jg.sin(s[1]) * x), (jg.asarray(0), x))[1]
+        z = jg.scan(lambda c, v: (c * v, c + v), jg.ones(()), x)[1]
+        return jg.cond(x.sum() > 0, lambda: y * z, lambda: y + z)
+
+    for given in (tensor(3), -tensor(3, seed=2)):
+        reverse, forward = mode(jg.jacobian(f))(given), mode(jg.jacfwd(f))(given)
+        close(reverse, forward)
+        close(reverse, jg.jacobian(f)(given))
+    g = lambda x: (jg.scan(lambda c, v: (c * jg.sin(v), c), jg.ones(()), x)[1] ** 2).sum()
+    close(mode(jg.hessian(g))(tensor(3)), jg.hessian(g)(tensor(3)))
+
+
+def test_whole_derivatives_inside_of_other_transforms() -> None:
+    x = tensor(5, 3)
+    f = lambda row: jg.tanh(row) * row.sum()
+    single = np.stack([values(jg.jacobian(f)(row)) for row in x])
+    for mode in (jg.trace, lambda g: g):
+        close(mode(jg.vmap(jg.jacobian(f)))(x), single)
+        close(mode(jg.vmap(jg.jacfwd(f)))(x), single)
+        third = mode(jg.jacobian(jg.hessian(lambda v: (v**4).sum())))(x[0])
+        close(third, np.einsum("i,ij,ik->ijk", 24 * values(x[0]), np.eye(3), np.eye(3)))
+    loss = lambda w: (jg.jacobian(f)(w) ** 2).sum()
+    close(jg.trace(jg.grad(loss))(x[0]), jg.grad(loss)(x[0]))

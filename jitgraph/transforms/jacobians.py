@@ -19,13 +19,14 @@ from jitgraph.autograd.transforms import (
     without_own,
     zeros_beside,
 )
-from jitgraph.autograd.variables import Argnames, Argnums, Variables
+from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.ir import dims
+from jitgraph.ir import context, dims
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.transforms.whole_derivatives import Recorded, Rows
 
 
 def jacobian(
@@ -35,13 +36,18 @@ def jacobian(
 
     For a tree of results it is such a tree of what ``grad`` would give: the first argument's derivatives, or those of
     the arguments that ``argnums`` and ``argnames`` choose, in their structures. With ``has_aux`` the function returns
-    ``(result, aux)`` and this one ``(jacobian, aux)``. JitgraphError for a result that is no tensor, DTypeError for an
+    ``(result, aux)`` and this one ``(jacobian, aux)``. In a trace all rows are computed at once, and what the function
+    keeps for its gradient is there for each of them. JitgraphError for a result that is no tensor, DTypeError for an
     argument or result that is no float.
     """
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
-            chosen = Variables(function, args, kwargs, argnums, argnames)
+            chosen: DifferentiableCall = Variables(function, args, kwargs, argnums, argnames)
+            if context.current().trace is not None:
+                chosen = recorded = _Call(chosen, has_aux, "jacobian")
+                if recorded.is_batchable:
+                    return recorded.result(*recorded.jacobian())
             result = chosen.call()
             aux = None
             if has_aux:
@@ -58,6 +64,35 @@ def jacobian(
 
 jacrev = jacobian
 """As ``jacobian``."""
+
+
+class _Call(Recorded):
+    """A call inside of a trace, recorded as a region, in the place of its ``Variables``."""
+
+    def __init__(self, chosen: DifferentiableCall, has_aux: bool, what: str) -> None:
+        self.packed = chosen.packed
+        self._has_aux = has_aux
+
+        def call() -> tuple[list[Tensor], Any]:
+            result, aux = chosen.call(), None
+            if has_aux:
+                result, aux = _pair(result)
+            outputs, self._shape = outputs_of(result, what)
+            _require_floats(outputs)
+            return outputs, aux
+
+        super().__init__(what, chosen, call)
+
+    def call(self) -> Any:
+        """The result of the function, computed from the region."""
+        outputs, aux = self.replay()
+        result = self._shape.unflatten(outputs)
+        return (result, aux) if self._has_aux else result
+
+    def result(self, rows: Rows, aux: Any) -> Any:
+        """Derivatives in the structure of the result, each in that of the arguments; with ``aux`` if there is one."""
+        made = self._shape.unflatten([self.packed(row) for row in rows])
+        return (made, aux) if self._has_aux else made
 
 
 def _pair(result: Any) -> tuple[Any, Any]:
@@ -97,7 +132,11 @@ def jacfwd(
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
-            chosen = Variables(function, args, kwargs, argnums, argnames)
+            chosen: DifferentiableCall = Variables(function, args, kwargs, argnums, argnames)
+            if context.current().trace is not None:
+                chosen = recorded = _Call(chosen, has_aux, "jacfwd")
+                if recorded.is_batchable:
+                    return recorded.result(*recorded.jacfwd())
             linear = Linearised(chosen, has_aux)
             _require_floats(linear.outputs)
             columns = []

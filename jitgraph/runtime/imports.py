@@ -18,9 +18,12 @@ from jitgraph.runtime import collector, forks
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """A block that imports modules."""
+    """A block that imports modules; what they define is then old to the collector."""
     with forks.whole(), collector.PAUSED.inside():
+        known = len(sys.modules)
         yield
+        if len(sys.modules) != known:
+            collector.age()
 
 
 def module(name: str) -> ModuleType:

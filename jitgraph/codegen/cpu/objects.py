@@ -70,10 +70,12 @@ def library_object(target: Target, *function: Any) -> bytes:
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
     store = ObjectStore()
-    tasks: list[Task] = [partial(store.object, unit, target, "unit") for unit in units(module)]
-    required = sorted(_required(module, target), key=str)
-    tasks += [partial(library(target, *function).object, store) for function in required]
-    objects = in_threads(tasks)
+
+    def of_libraries() -> list[Task]:
+        required = sorted(_required(module, target), key=str)
+        return [partial(library(target, *function).object, store) for function in required]
+
+    objects = in_threads([partial(store.object, unit, target, "unit") for unit in units(module)], of_libraries)
     store.keep()
     return objects
 
@@ -90,26 +92,42 @@ def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
     return found
 
 
-def in_threads(tasks: Sequence[Task]) -> list[bytes]:
-    """The results of all tasks, in their order; this thread and others each take the next one that nobody has."""
-    helpers = min(len(tasks), loader.processors()) - 1
+def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None = None) -> list[bytes]:
+    """The results of all tasks, in their order; this thread and others each take the next one that nobody has.
+
+    Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while.
+    """
+    known = list(tasks)
     results: dict[int, bytes] = {}
     failures: dict[int, BaseException] = {}
     numbers = itertools.count()
+    complete = threading.Event()
 
     def work() -> None:
-        while (number := next(numbers)) < len(tasks) and not failures:
+        while not failures:
+            number = next(numbers)
+            if number >= len(known):
+                complete.wait()
+                if number >= len(known):
+                    break
             try:
-                results[number] = tasks[number]()
+                results[number] = known[number]()
             except BaseException as error:
                 failures[number] = error
 
+    helpers = min(len(tasks) + (more is not None), loader.processors()) - 1
     others = [threading.Thread(target=work, name="jitgraph-llvm") for _ in range(helpers)]
     for other in others:
         other.start()
+    try:
+        known += more() if more is not None else ()
+    except BaseException as error:
+        failures[len(known)] = error
+    finally:
+        complete.set()
     work()
     for other in others:
         other.join()
     if failures:
         raise failures[min(failures)]
-    return [results[number] for number in range(len(tasks))]
+    return [results[number] for number in range(len(known))]

@@ -32,6 +32,15 @@ def module(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
+def function(place: str, name: str) -> Callable[..., Any]:
+    """The function of this name of a module, which its first call imports."""
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        return getattr(module(place), name)(*args, **keywords)
+
+    return call
+
+
 def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """``__getattr__`` of a package whose names load their modules when first used.
 

@@ -186,9 +186,8 @@ def jvp_graph(graph: Graph) -> Graph:
     outputs = builder.inline(graph, inputs)
     seeds = [value for value in outputs if carries_gradient(value.type)]
     with context.using(emitter=builder, constraints=builder.constraints):
-        cotangents = [
-            reverse.zeros(value.type) for value in seeds
-        ]  # any values do: only the derivative by them is used
+        # Any values do: only the derivative by them is used.
+        cotangents = [reverse.zeros(value.type) for value in seeds]
     pulled = reverse.Reverse(builder).run(seeds, cotangents, varied)
     reached = [(ct, tangent) for ct, tangent in zip(pulled, tangents, strict=True) if ct is not None]
     pushed = backward(builder, [ct for ct, _ in reached], [tangent for _, tangent in reached], cotangents)

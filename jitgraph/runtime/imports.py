@@ -35,8 +35,13 @@ def module(name: str) -> ModuleType:
 def function(place: str, name: str) -> Callable[..., Any]:
     """The function of this name of a module, which its first call imports."""
 
+    found: Callable[..., Any] | None = None
+
     def call(*args: Any, **keywords: Any) -> Any:
-        return getattr(module(place), name)(*args, **keywords)
+        nonlocal found
+        if found is None:
+            found = getattr(module(place), name)
+        return found(*args, **keywords)
 
     return call
 

@@ -5,8 +5,8 @@ What they are and their order follow from the module alone, so an image does not
 
 from __future__ import annotations
 
-import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Final
@@ -95,39 +95,42 @@ def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
 def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None = None) -> list[bytes]:
     """The results of all tasks, in their order; this thread and others each take the next one that nobody has.
 
-    Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while.
+    Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while. They wait
+    for nothing, and so end whatever an interrupt does to this thread.
     """
-    known = list(tasks)
+    waiting = deque(enumerate(tasks))
     results: dict[int, bytes] = {}
     failures: dict[int, BaseException] = {}
-    numbers = itertools.count()
-    complete = threading.Event()
+    others: list[threading.Thread] = []
 
     def work() -> None:
         while not failures:
-            number = next(numbers)
-            if number >= len(known):
-                complete.wait()
-                if number >= len(known):
-                    break
             try:
-                results[number] = known[number]()
+                number, task = waiting.popleft()
+            except IndexError:
+                break
+            try:
+                results[number] = task()
             except BaseException as error:
                 failures[number] = error
 
-    helpers = min(len(tasks) + (more is not None), loader.processors()) - 1
-    others = [threading.Thread(target=work, name="jitgraph-llvm") for _ in range(helpers)]
-    for other in others:
-        other.start()
-    try:
-        known += more() if more is not None else ()
-    except BaseException as error:
-        failures[len(known)] = error
-    finally:
-        complete.set()
+    def start(count: int) -> None:
+        """Let up to ``count`` others work, one for each processor that this thread leaves."""
+        at_work = sum([other.is_alive() for other in others])
+        for _ in range(min(count, loader.processors() - 1) - at_work):
+            others.append(threading.Thread(target=work, name="jitgraph-llvm"))
+            others[-1].start()
+
+    if more is not None:
+        start(len(tasks))
+        try:
+            waiting.extend(enumerate(more(), len(tasks)))
+        except BaseException as error:
+            failures[len(tasks)] = error
+    start(len(waiting) - 1)
     work()
     for other in others:
         other.join()
     if failures:
         raise failures[min(failures)]
-    return [results[number] for number in range(len(known))]
+    return [results[number] for number in sorted(results)]

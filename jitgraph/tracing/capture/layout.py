@@ -51,7 +51,7 @@ def data_of(frame: FrameType) -> int:
 def layout() -> FrameLayout:
     """The layout of frames in this interpreter; TraceError for one that is not known."""
     known = sys.implementation.name == "cpython" and sys.version_info[:2] in SUPPORTED
-    if not known or "t" in sys.abiflags:
+    if not known or "t" in getattr(sys, "abiflags", ""):
         raise _unknown()
     return _found(object(), object())
 

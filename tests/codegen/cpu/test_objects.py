@@ -66,7 +66,7 @@ def test_the_first_failure_is_raised_and_ends_the_rest(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("processors", [1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_tasks_that_come_later_follow_the_others(count: int, processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others wait for them where their own work is done first."""
+    """Others begin with what is known, and end; those that come later are shared again."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     begun = threading.Event()
 

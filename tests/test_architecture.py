@@ -326,8 +326,12 @@ def test_a_compiled_call_loads_what_it_needs() -> None:
         "networkx",
         "numpy.random",
         "concurrent.futures",
+        "string",
         "jitgraph.codegen.kernels.kernel_verifier",
     }
+    lowerings = ["contraction", "control", "cumulative", "gathering", "reduction", "rows", "scattering", "sorting"]
+    assert not loaded & {f"jitgraph.codegen.lower.{lowering}" for lowering in lowerings}
+    assert not loaded & {f"jitgraph.passes.{part}" for part in ("control_gradients", "reverse", "split")}
 
 
 def test_code_of_an_earlier_process_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

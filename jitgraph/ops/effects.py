@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from jitgraph.ops.creation import full
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import edges
 from jitgraph.records import dataclass
+from jitgraph.runtime import imports
 from jitgraph.runtime.loader import CHECK_KINDS, LoadError, Print, PrintOperand
 
 
@@ -92,7 +92,7 @@ def print_site(
         raise GraphError("print: format, end and stream are texts, styles a tuple of them")
     styles = styles or ("array",) * len(types)
     try:
-        fields = list(string.Formatter().parse(format))
+        fields = list(imports.module("string").Formatter().parse(format))  # here: few graphs print
     except ValueError as error:
         raise GraphError(f"print: {format!r:.80} is no format: {error}") from None
     texts, braces = [""], []

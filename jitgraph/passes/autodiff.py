@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from jitgraph.dtypes import is_float
 from jitgraph.errors import DTypeError, GraphError, ShapeError
@@ -17,10 +18,9 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import full
-from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.reverse import Reverse, halves
 from jitgraph.records import dataclass
+from jitgraph.runtime import imports
 
 
 def backward(
@@ -31,9 +31,15 @@ def backward(
     All are values of the graph being built. Zeros stand where no gradient arrives (integers too). Loops on the way are
     replaced by ones that yield their residuals; no value changes its identity.
     """
-    found = Reverse(builder).run(outputs, cotangents, wrt)
+    reverse = _reverse()
+    found = reverse.Reverse(builder).run(outputs, cotangents, wrt)
     with context.using(emitter=builder, constraints=builder.constraints):
-        return tuple(zeros(value.type) if ct is None else ct for value, ct in zip(wrt, found, strict=True))
+        return tuple(reverse.zeros(value.type) if ct is None else ct for value, ct in zip(wrt, found, strict=True))
+
+
+def _reverse() -> Any:
+    """What walks back over nodes, which the first gradient imports: many graphs have none."""
+    return imports.module("jitgraph.passes.reverse")
 
 
 def has_gradients(graph: Graph) -> bool:
@@ -125,7 +131,7 @@ def vjp_halves(graph: Graph, wrt: Sequence[int] | None = None) -> Vjp:
     numbers = _differentiable(graph, wrt)
     seeds = tuple(i for i, value in enumerate(graph.outputs) if carries_gradient(value.type))
     parent = GraphBuilder(graph.constraints)
-    both = halves(
+    both = _reverse().halves(
         graph,
         seeds,
         numbers,
@@ -172,6 +178,7 @@ def jvp_graph(graph: Graph) -> Graph:
     Computed as the vjp of the vjp: the reverse derivative is linear in its cotangents, and its own reverse derivative
     with respect to them is the forward one. What it does not need is dead code.
     """
+    reverse = _reverse()
     graph = expand_grads(graph)
     builder, inputs = _builder_for(graph)
     varied = [value for value in inputs if carries_gradient(value.type)]
@@ -179,8 +186,9 @@ def jvp_graph(graph: Graph) -> Graph:
     outputs = builder.inline(graph, inputs)
     seeds = [value for value in outputs if carries_gradient(value.type)]
     with context.using(emitter=builder, constraints=builder.constraints):
-        cotangents = [zeros(value.type) for value in seeds]  # any values do: only the derivative by them is used
-    pulled = Reverse(builder).run(seeds, cotangents, varied)
+        # Any values do: only the derivative by them is used.
+        cotangents = [reverse.zeros(value.type) for value in seeds]
+    pulled = reverse.Reverse(builder).run(seeds, cotangents, varied)
     reached = [(ct, tangent) for ct, tangent in zip(pulled, tangents, strict=True) if ct is not None]
     pushed = backward(builder, [ct for ct, _ in reached], [tangent for _, tangent in reached], cotangents)
     return builder.graph((*outputs, *pushed), f"{graph.name}_jvp")

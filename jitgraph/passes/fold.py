@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph.dtypes import is_float
 from jitgraph.ir.attributes import names_in_attr
@@ -19,6 +18,9 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ops.creation import constant, full
 from jitgraph.passes.rewriter import Rewriter, has_effect, is_tensor, rewrite_regions, uniform_value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAX_BYTES: Final = 64 << 10  # of each operand and result of a folded node: code must not grow by tables
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TypeAlias
@@ -214,8 +213,13 @@ def parse_rules(text: str, vocabulary: Vocabulary) -> tuple[Rule, ...]:
 
     The sides of a rule are read later: there are many rules, and a graph has few ops.
     """
-    lines = re.sub(r"\n\s*=>", " =>", text).splitlines()
-    rules = tuple(_rule(line.strip(), vocabulary) for line in lines if line.strip())
+    lines: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("=>") and lines:
+            lines[-1] += f" {line}"
+        elif line:
+            lines.append(line)
+    rules = tuple([_rule(line, vocabulary) for line in lines])
     names = [rule.name for rule in rules]
     if twice := {name for name in names if names.count(name) > 1}:
         raise GraphError(f"rules named twice: {', '.join(sorted(twice))}")
@@ -223,11 +227,13 @@ def parse_rules(text: str, vocabulary: Vocabulary) -> tuple[Rule, ...]:
 
 
 def _rule(line: str, vocabulary: Vocabulary) -> Rule:
-    match = re.fullmatch(r"(\w+):\s*((\w+)\(.*?)\s*=>\s*(.+?)(?:\s+if\s+(.+))?", line)
-    op = table.named(match[3]) if match is not None else None
-    if match is None or op is None:
+    name, _, sides = line.partition(":")
+    pattern, arrow, rest = sides.partition("=>")
+    replacement, _, conditions = rest.partition(" if ")
+    op = table.named(pattern.partition("(")[0].strip()) if "(" in pattern else None
+    if not name.isidentifier() or not arrow or op is None or not replacement.strip():
         raise GraphError(f"{line!r} is not a rule; expected 'name: op(...) => replacement'")
-    return Rule(match[1], op, (match[2], match[4], match[5]), vocabulary)
+    return Rule(name, op, (pattern.strip(), replacement.strip(), conditions.strip() or None), vocabulary)
 
 
 def _tree(text: str) -> ast.expr:

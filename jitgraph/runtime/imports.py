@@ -20,15 +20,32 @@ _HOMES: Final[dict[str, Mapping[str, str]]] = {}  # by package, the names that i
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """A block that imports modules."""
+    """A block that imports modules; what they define is then old to the collector."""
     with forks.whole(), collector.PAUSED.inside():
+        known = len(sys.modules)
         yield
+        if len(sys.modules) != known:
+            collector.age()
 
 
 def module(name: str) -> ModuleType:
     """The module of this name, imported where it is not there yet."""
     with importing():
         return importlib.import_module(name)
+
+
+def function(place: str, name: str) -> Callable[..., Any]:
+    """The function of this name of a module, which its first call imports."""
+
+    found: Callable[..., Any] | None = None
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        nonlocal found
+        if found is None:
+            found = getattr(module(place), name)
+        return found(*args, **keywords)
+
+    return call
 
 
 def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

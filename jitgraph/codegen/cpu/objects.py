@@ -5,8 +5,8 @@ What they are and their order follow from the module alone, so an image does not
 
 from __future__ import annotations
 
-import itertools
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Final
@@ -70,10 +70,12 @@ def library_object(target: Target, *function: Any) -> bytes:
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
     store = ObjectStore()
-    tasks: list[Task] = [partial(store.object, unit, target, "unit") for unit in units(module)]
-    required = sorted(_required(module, target), key=str)
-    tasks += [partial(library(target, *function).object, store) for function in required]
-    objects = in_threads(tasks)
+
+    def of_libraries() -> list[Task]:
+        required = sorted(_required(module, target), key=str)
+        return [partial(library(target, *function).object, store) for function in required]
+
+    objects = in_threads([partial(store.object, unit, target, "unit") for unit in units(module)], of_libraries)
     store.keep()
     return objects
 
@@ -90,26 +92,45 @@ def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
     return found
 
 
-def in_threads(tasks: Sequence[Task]) -> list[bytes]:
-    """The results of all tasks, in their order; this thread and others each take the next one that nobody has."""
-    helpers = min(len(tasks), loader.processors()) - 1
+def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None = None) -> list[bytes]:
+    """The results of all tasks, in their order; this thread and others each take the next one that nobody has.
+
+    Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while. They wait
+    for nothing, and so end whatever an interrupt does to this thread.
+    """
+    waiting = deque(enumerate(tasks))
     results: dict[int, bytes] = {}
     failures: dict[int, BaseException] = {}
-    numbers = itertools.count()
+    others: list[threading.Thread] = []
 
     def work() -> None:
-        while (number := next(numbers)) < len(tasks) and not failures:
+        while not failures:
             try:
-                results[number] = tasks[number]()
+                number, task = waiting.popleft()
+            except IndexError:
+                break
+            try:
+                results[number] = task()
             except BaseException as error:
                 failures[number] = error
 
-    others = [threading.Thread(target=work, name="jitgraph-llvm") for _ in range(helpers)]
-    for other in others:
-        other.start()
+    def start(count: int) -> None:
+        """Let up to ``count`` others work, one for each processor that this thread leaves."""
+        at_work = sum([other.is_alive() for other in others])
+        for _ in range(min(count, loader.processors() - 1) - at_work):
+            others.append(threading.Thread(target=work, name="jitgraph-llvm"))
+            others[-1].start()
+
+    if more is not None:
+        start(len(tasks))
+        try:
+            waiting.extend(enumerate(more(), len(tasks)))
+        except BaseException as error:
+            failures[len(tasks)] = error
+    start(len(waiting) - 1)
     work()
     for other in others:
         other.join()
     if failures:
         raise failures[min(failures)]
-    return [results[number] for number in range(len(tasks))]
+    return [results[number] for number in sorted(results)]

@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from typing import Final
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.gathering import INDEXING, check_indices
 from jitgraph.codegen.lower.movement import MOVEMENT
-from jitgraph.codegen.lower.reduction import REDUCTION
 from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.values import CREATION, Inline, elementwise_at
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.op import Kind, Lowering
+from jitgraph.runtime import imports
+
+_GATHERING: Final = "jitgraph.codegen.lower.gathering"  # imported, as reductions are, by the first graph that has some
 
 INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
     "elementwise": elementwise_at,
     **CREATION,
     **MOVEMENT,
-    **INDEXING,
-    **REDUCTION,
+    "gather": imports.function(_GATHERING, "gather_at"),
+    "dynamic_slice": imports.function(_GATHERING, "dynamic_slice_at"),
+    "dynamic_update_slice": imports.function(_GATHERING, "dynamic_update_slice_at"),
+    "reduce": imports.function("jitgraph.codegen.lower.reduction", "reduced_at"),
 }
 
 
@@ -30,7 +33,8 @@ def roots_of(graph: Graph, nests: Nests) -> list[Node]:
 
 def lower_group(builder: ScheduleBuilder, group: Group, nests: Nests) -> None:
     """Append the kernels of a group: by its root op where it has one, else as rows or pointwise."""
-    group = check_indices(builder, group)
+    if any("bounds_checked" in node.op.traits for node in group.graph.nodes):
+        group = imports.module(_GATHERING).check_indices(builder, group)
     roots = roots_of(group.graph, nests)
     if roots:
         (root,) = roots

@@ -11,11 +11,10 @@ from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import Evaluator, Index, Inline
+from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
-from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ops.gathering import out_of_range
 
 
@@ -39,7 +38,8 @@ def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: V
     return recorder.as_index(number, extent)
 
 
-def _gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+def gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    """An element of a gather."""
     x, indices = node.inputs
     axis: Any = node.attrs["axis"]
     after = axis + len(indices.shape)
@@ -56,7 +56,8 @@ def clamped(recorder: KernelRecorder, start: Var, extent: DimLike, size: DimLike
     return recorder.as_index(inside, extent - size + 1)
 
 
-def _dynamic_slice_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+def dynamic_slice_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    """An element of a slice that starts where the graph says."""
     x, *starts = node.inputs
     sizes: Any = node.attrs["sizes"]
     source: list[DimLike] = []
@@ -67,7 +68,8 @@ def _dynamic_slice_at(values: Evaluator, node: Node, output: int, index: Index, 
     return values.at(x, tuple(source), mask)
 
 
-def _dynamic_update_slice_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+def dynamic_update_slice_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    """An element of a tensor with such a slice written anew."""
     recorder = values.recorder
     x, update, *starts = node.inputs
     inside: Var | None = None
@@ -126,10 +128,3 @@ def lower_check(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     site = values.sites.number(CheckSite(str(kind), str(message), node.location))
     recorder.check(values.at(node.inputs[0], ()), site)
     builder.launch(recorder, "check")
-
-
-INDEXING: dict[Kind | Lowering, Inline] = {
-    "gather": _gather_at,
-    "dynamic_slice": _dynamic_slice_at,
-    "dynamic_update_slice": _dynamic_update_slice_at,
-}

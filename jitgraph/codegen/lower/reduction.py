@@ -13,12 +13,11 @@ from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.recorder import Combiner, KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import Evaluator, Index, Inline
+from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
-from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ops.order import Order, fewer_slots, order_along
 
 Run = tuple[int, ...]
@@ -152,6 +151,3 @@ def or_empty(recorder: KernelRecorder, node: Node, extent: DimLike, folded: tupl
         return (empty,)
     none = ops.cmp("eq", recorder.index_value(extent), recorder.index_value(0))
     return (ops.select(none, empty, value),)
-
-
-REDUCTION: dict[Kind | Lowering, Inline] = {"reduce": reduced_at}

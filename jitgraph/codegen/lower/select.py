@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Pop, PrintStep, Push, Schedule, ScheduleBuffer
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.forwarding import forward_copies
 from jitgraph.codegen.lower.repeated import RepeatedGroups
 from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.stacks import Held
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
@@ -22,8 +20,13 @@ from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.ops.effects import print_site
 from jitgraph.passes.rewriter import has_effect
+from jitgraph.runtime import imports
+
+if TYPE_CHECKING:
+    from jitgraph.codegen.lower.stacks import Held
+
+_CONTROL: Final = "jitgraph.codegen.lower.control"  # imported, as prints are, by the first graph that has some
 
 
 def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
@@ -142,7 +145,8 @@ class Selector:
             case "print":
                 shown = [self.whole(self._storage(held, value)) for value in node.inputs[1:]]
                 attrs: Any = node.attrs
-                site = print_site([storage.type for storage in shown], location=node.location, **attrs)
+                types = [storage.type for storage in shown]
+                site = imports.module("jitgraph.ops.effects").print_site(types, location=node.location, **attrs)
                 self.builder.steps.append(PrintStep(len(self.builder.prints), tuple(storage.name for storage in shown)))
                 self.builder.prints.append(site)
                 held[node.output] = ""
@@ -164,9 +168,9 @@ class Selector:
             case None if node.op.lowering == "stack_pop":
                 self._pop(operands, places)
             case Conditional():
-                places = lower_cond(self, node, operands, places)
+                places = imports.module(_CONTROL).lower_cond(self, node, operands, places)
             case CarriedLoop() as loop:
-                found = lower_loop(self, loop, operands, places)
+                found = imports.module(_CONTROL).lower_loop(self, loop, operands, places)
                 pairs = zip(found, places, strict=True)
                 self.copy([(a, b) for a, b in pairs if isinstance(a, Storage) and isinstance(b, Storage) and a != b])
                 places = found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from functools import lru_cache
 from types import CodeType
 from typing import Final
@@ -13,13 +12,8 @@ PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
 _FUNCTIONS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
 _STAGING: Final = os.path.join(PACKAGE, "tracing", "script", "staging.py")  # does what the user's code would do
-_LIBRARIES: Final = tuple(
-    {
-        os.path.realpath(path) + os.sep
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
+_STANDARD_LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+_INSTALLED: Final = ("site-packages", "dist-packages")  # the folders of other libraries, wherever they are
 STAGING: Final = "__jg__"
 """The variable of rewritten functions that holds the staging functions."""
 
@@ -40,7 +34,7 @@ def _may_hold_state(file: str) -> bool:
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
         return path.startswith(_STATEFUL) or path == _STAGING
-    return not path.startswith(_LIBRARIES) and "site-packages" not in path
+    return not path.startswith(_STANDARD_LIBRARY) and not any(name in path for name in _INSTALLED)
 
 
 def register_rewritten(code: CodeType, original: CodeType) -> None:

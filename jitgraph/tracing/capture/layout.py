@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 from collections.abc import Callable
 from functools import cache
 from types import CodeType, FrameType, FunctionType
@@ -52,7 +51,7 @@ def data_of(frame: FrameType) -> int:
 def layout() -> FrameLayout:
     """The layout of frames in this interpreter; TraceError for one that is not known."""
     known = sys.implementation.name == "cpython" and sys.version_info[:2] in SUPPORTED
-    if not known or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if not known or "t" in getattr(sys, "abiflags", ""):
         raise _unknown()
     return _found(object(), object())
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import builtins
 import functools
 import re
-import string
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -23,10 +22,9 @@ from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attr
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import forks
+from jitgraph.runtime import forks, imports
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early
-from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _MARK: Final = re.compile("\ue000([0-9]+)\ue001")
 _silent: ContextVar[bool] = ContextVar("jitgraph_silent", default=False)
@@ -105,51 +103,14 @@ def _text(trace: Recorder) -> Iterator[PrintText]:
         trace.text = before
 
 
-class _Formatter(string.Formatter):
-    """As ``str.format``; a tensor that is converted leaves the padding to the print, as its text is not known yet."""
-
-    def convert_field(self, value: Any, conversion: str | None) -> Any:
-        """The text of a value by ``!r``, ``!s`` or ``!a``."""
-        trace = context.current().trace
-        if conversion and trace is not None and isinstance(value, Tensor | SymbolicNumber):
-            return _Converted(value, trace.text)
-        return super().convert_field(value, conversion)
-
-    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The argument of a number or a name; TypeError where the format mentions one that is not given."""
-        given: Any = args if isinstance(key, int) else kwargs
-        if (key >= len(args)) if isinstance(key, int) else key not in kwargs:
-            names = ", ".join(kwargs) or "none"
-            raise TypeError(
-                f"the format mentions the argument {key!r}; given are {len(args)} by position, and by name {names}"
-            )
-        return given[key]
-
-    def check_unused_args(self, used: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """TypeError for an argument that the format does not mention."""
-        unused: list[Any] = [*({*range(len(args))} - used), *(kwargs.keys() - used)]
-        if unused:
-            raise TypeError(f"the format does not mention the argument {unused[0]!r}; write {{}} where it is to stand")
-
-
-class _Converted:
-    """What is traced, in braces with a conversion."""
-
-    def __init__(self, value: Any, text: PrintText) -> None:
-        self._value = value
-        self._text = text
-
-    def __format__(self, form: str) -> str:
-        return self._text.mark(self._value, "r", form)
-
-
 def debug_print(format: str, /, *args: Any, **kwargs: Any) -> None:
     """What ``jg.debug.print`` does."""
     if not isinstance(format, str):
         raise TypeError(
             f'jg.debug.print takes a format first, not a {type(format).__name__}; write jg.debug.print("x = {{}}", x)'
         )
-    _show(lambda: _Formatter().vformat(format, args, kwargs), "\n", None, False)
+    formatter = imports.module("jitgraph.tracing.record.print_format").Formatter()  # ``print`` does without
+    _show(lambda: formatter.vformat(format, args, kwargs), "\n", None, False)
 
 
 def _print(*values: Any, sep: Any = None, end: Any = None, file: Any = None, flush: Any = False) -> None:

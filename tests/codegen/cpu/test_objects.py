@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,38 @@ def test_the_first_failure_is_raised_and_ends_the_rest(monkeypatch: pytest.Monke
     with pytest.raises(ValueError, match="0"):
         in_threads([lambda number=number: task(number) for number in range(50)])  # type: ignore[misc]
     assert len(begun) <= 2
+    assert not [thread for thread in threading.enumerate() if thread.name == "jitgraph-llvm"]
+
+
+@pytest.mark.parametrize("processors", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_tasks_that_come_later_follow_the_others(count: int, processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others begin with what is known, and end; those that come later are shared again."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    begun = threading.Event()
+
+    def task(number: int) -> bytes:
+        begun.set()
+        return bytes([number])
+
+    def more() -> list[Callable[[], bytes]]:
+        if count and processors > 1:
+            assert begun.wait(60)  # what is known has begun
+        time.sleep(0.01)
+        return [lambda number=number: task(number) for number in range(count, 7)]  # type: ignore[misc]
+
+    made = in_threads([lambda number=number: task(number) for number in range(count)], more)  # type: ignore[misc]
+    assert made == [bytes([number]) for number in range(7)]
+
+
+def test_a_failure_to_find_more_tasks_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+
+    def more() -> list[Callable[[], bytes]]:
+        raise ValueError("no library")
+
+    with pytest.raises(ValueError, match="no library"):
+        in_threads([lambda: b""] * 3, more)
     assert not [thread for thread in threading.enumerate() if thread.name == "jitgraph-llvm"]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
@@ -18,11 +17,11 @@ from jitgraph.codegen.lower.schedules.decisions import (
     TransposedTiles,
 )
 from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.schedules.roots import ROOTS, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.roots import ROOTS, ROWS, innermost_in_lanes
 
 CPU: Final = Nests(
     roots=ROOTS,
-    rows=lower_rows,
+    rows=ROWS,
     pointwise=lower_pointwise,
     decisions=Decisions(
         independent=innermost_in_lanes,

@@ -11,7 +11,6 @@ from typing import Final
 from jitgraph.codegen.kernels.library_sizes import LARGE
 from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
 from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.schedules.decisions import (
     Decisions,
     Keeping,
@@ -22,13 +21,13 @@ from jitgraph.codegen.lower.schedules.decisions import (
     SortTiles,
 )
 from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.schedules.roots import ROOTS, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.roots import ROOTS, ROWS, innermost_in_lanes
 
 _SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
 
 GPU: Final = Nests(
     roots={**ROOTS, "attention": lower_attention, "attention_gradient": lower_attention_gradient},
-    rows=lower_rows,
+    rows=ROWS,
     pointwise=lower_pointwise,
     decisions=Decisions(
         independent=innermost_in_lanes,

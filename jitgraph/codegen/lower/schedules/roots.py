@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from jitgraph.codegen.kernels.kernel import LoopKind
-from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
-from jitgraph.codegen.lower.cumulative import lower_cumulative
-from jitgraph.codegen.lower.gathering import lower_check
-from jitgraph.codegen.lower.scattering import lower_scatter
-from jitgraph.codegen.lower.schedules.nests import LowerRoot
-from jitgraph.codegen.lower.sorting import lower_sort
+from jitgraph.codegen.lower.schedules.nests import LowerGroup, LowerRoot
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Nest
+from jitgraph.runtime import imports
+
+
+def _by(module: str, name: str) -> Any:
+    """A lowering whose module is imported by the first op that has such a nest; most graphs have few kinds."""
+    return imports.function(f"jitgraph.codegen.lower.{module}", name)
+
 
 ROOTS: Final[Mapping[Nest, LowerRoot]] = {
-    "dot": lower_dot,
-    "conv": lower_conv,
-    "scatter": lower_scatter,
-    "cumulative": lower_cumulative,
-    "sort": lower_sort,
-    "check": lower_check,
+    "dot": _by("contraction", "lower_dot"),
+    "conv": _by("contraction", "lower_conv"),
+    "scatter": _by("scattering", "lower_scatter"),
+    "cumulative": _by("cumulative", "lower_cumulative"),
+    "sort": _by("sorting", "lower_sort"),
+    "check": _by("gathering", "lower_check"),
 }
+ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
 
 
 def innermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:

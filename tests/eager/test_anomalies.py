@@ -150,3 +150,19 @@ def test_a_rule_of_the_users_is_named_with_the_line_that_failed_in_it() -> None:
     line = back.__code__.co_firstlineno + 1
     with jg.detect_anomaly(), pytest.raises(jg.AnomalyError, match=rf"in the backward of root at .*\n  at .*:{line}\b"):
         y.backward()
+
+
+def test_16_bits_and_complex_numbers_are_watched() -> None:
+    for dtype in (jg.float16, jg.bfloat16, jg.complex64):
+        x = jg.asarray([1.0, 0.0], dtype=dtype)
+        with jg.detect_anomaly(), pytest.raises(jg.AnomalyError, match=r"gave .* at index \(1,\)"):
+            x / x
+
+
+def test_what_was_not_finite_before_is_let_through() -> None:
+    x = jg.asarray([np.inf, np.nan, -0.0, 1e38])
+    with jg.detect_anomaly():
+        assert np.isnan((x * 2).numpy()[1])
+        assert (jg.zeros((0,)) / 0.0).shape == (0,)
+        with pytest.raises(jg.AnomalyError, match=r"div gave inf at index \(\)"):
+            jg.asarray(1.0) / 0.0

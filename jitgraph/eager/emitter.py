@@ -9,7 +9,6 @@ import numpy as np
 
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager import placement
-from jitgraph.eager.anomalies import check_finite
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
@@ -57,7 +56,7 @@ class EagerEmitter:
         if rule is None or outputs is None:
             return placement.emit(op, inputs, attrs, regions)
         if now.anomaly:
-            check_finite(op.name, [value.array for value in inputs], [value.array for value in outputs])
+            _watch(op, inputs, [value.array for value in outputs])
         if now.grad_enabled and rule.differentiable:
             for value in inputs:
                 if value.record is not None:
@@ -118,7 +117,7 @@ class EagerEmitter:
             return _apart(_interpret(op, inputs, attrs, regions), inputs)
         results = evaluated(op, op.evaluate, [_payload(value) for value in inputs], attrs)
         if context.current().anomaly:
-            check_finite(op.name, map(_payload, inputs), results)
+            _watch(op, inputs, results)
         return results
 
 
@@ -162,6 +161,13 @@ def _payload(value: Any) -> Any:
 
 def _detached(value: Any) -> Any:
     return value.recorded(None) if isinstance(value, EagerValue) and value.record is not None else value
+
+
+def _watch(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    """AnomalyError where the arrays ``results`` are the first that are not finite."""
+    from jitgraph.eager.anomalies import check_finite  # here: few programs look for anomalies
+
+    check_finite(op.name, map(_payload, inputs), results)
 
 
 EAGER: Final = EagerEmitter()

@@ -190,4 +190,16 @@ class SharingError(LocatedError, BufferError, ValueError):
 
 
 class AnomalyError(LocatedError, FloatingPointError):
-    """A NaN or infinity arose under ``jg.detect_anomaly()`` from operands that were all finite."""
+    """A NaN or infinity arose under ``jg.detect_anomaly()`` from operands that were all finite.
+
+    In a gradient, ``str()`` also names the op that is differentiated and its line.
+    """
+
+    differentiated: str | None = None  # the op whose gradient this is, and its line
+    in_forward = False  # whether it arose where the forward ran once more for its gradient
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if self.differentiated is None:
+            return text
+        return text.replace(self.message, f"{self.message}, in the backward of {self.differentiated}", 1)

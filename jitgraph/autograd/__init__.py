@@ -37,7 +37,8 @@ def enable_grad() -> Any:
 def detect_anomaly() -> Iterator[None]:
     """A block in which an op that gives NaN or infinity from finite operands raises AnomalyError.
 
-    Traced functions run eagerly in it.
+    In a gradient the error names the op that is differentiated and its line. Traced functions run eagerly in it; the
+    gradient of what was compiled before is computed op by op, for which the forward runs once more.
     """
     with context.using(anomaly=True):
         yield

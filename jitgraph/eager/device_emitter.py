@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager import placement
+from jitgraph.eager.anomalies import check_finite
 from jitgraph.eager.device_program import DeviceProgram, program_for
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.patterns import exact
@@ -19,6 +20,7 @@ from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import vjp_graph
 from jitgraph.runtime import collector
+from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.names import device_named
 
@@ -39,17 +41,20 @@ class DeviceEmitter:
             value if value.__class__ is DeviceValue and value.buffer.device is device else self._operand(op, value)
             for value in inputs
         ]
-        grad = context.current().grad_enabled and "nondifferentiable" not in op.traits
+        now = context.current()
+        grad = now.grad_enabled and "nondifferentiable" not in op.traits
         taped = grad and any(value.record is not None for value in operands)
         if taped and regions:
             return self._emit_region(op, operands, attrs, regions)
-        if taped and op.vjp is None:
+        if (taped and op.vjp is None) or (now.anomaly and op.decompose is not None and not regions):
             if op.decompose is None:
                 raise UnsupportedOp(f"the gradient of {op.name} on {self.device.name}")
             with context.using(emitter=self):
                 result = op.decompose(*operands, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
         outputs = tuple(self._program(op, operands, attrs, regions).call(operands, tells_line=True))
+        if now.anomaly:
+            check_finite(op.name, map(_array, operands), [*map(_array, outputs)])
         if not taped:
             return outputs
         record = DeviceRecord(op, tuple(operands), dict(attrs), outputs, self)
@@ -127,6 +132,11 @@ def _begun(operands: Sequence[DeviceValue]) -> tuple[GraphBuilder, list[Value]]:
     """A builder, and the inputs of its graph for these operands."""
     builder = GraphBuilder()
     return builder, [builder.input(value.type) for value in operands]
+
+
+def _array(value: Any) -> Any:
+    """A copy on the CPU of what lies on a device; other kinds of value are none."""
+    return placement.moved(value, CPU).array if isinstance(value, DeviceValue) else None
 
 
 def emitter_of(name: str) -> DeviceEmitter:

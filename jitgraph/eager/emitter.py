@@ -13,7 +13,7 @@ from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import AnomalyError, HostAccessError, UnsupportedOp
+from jitgraph.errors import HostAccessError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.context import Context
@@ -56,7 +56,7 @@ class EagerEmitter:
         if rule is None or outputs is None:
             return placement.emit(op, inputs, attrs, regions)
         if now.anomaly:
-            _check_finite(op, inputs, [value.array for value in outputs])
+            _watch(op, inputs, [value.array for value in outputs])
         if now.grad_enabled and rule.differentiable:
             for value in inputs:
                 if value.record is not None:
@@ -117,7 +117,7 @@ class EagerEmitter:
             return _apart(_interpret(op, inputs, attrs, regions), inputs)
         results = evaluated(op, op.evaluate, [_payload(value) for value in inputs], attrs)
         if context.current().anomaly:
-            _check_finite(op, inputs, results)
+            _watch(op, inputs, results)
         return results
 
 
@@ -163,19 +163,11 @@ def _detached(value: Any) -> Any:
     return value.recorded(None) if isinstance(value, EagerValue) and value.record is not None else value
 
 
-def _check_finite(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-    for array in results:
-        if not isinstance(array, np.ndarray) or not is_inexact(array.dtype):
-            continue
-        bad = ~np.isfinite(_wide(array))
-        if bad.any() and all(np.isfinite(_wide(value.array)).all() for value in inputs):
-            index = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise AnomalyError(f"{op.name} gave {array[index]} at index {index}")
+def _watch(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    """AnomalyError where the arrays ``results`` are the first that are not finite."""
+    from jitgraph.eager.anomalies import check_finite  # here: few programs look for anomalies
 
-
-def _wide(array: Any) -> Any:
-    """An array as NumPy tests it, which does not know bfloat16."""
-    return array if array.dtype.kind == "c" else array.astype(np.float64)
+    check_finite(op.name, map(_payload, inputs), results)
 
 
 EAGER: Final = EagerEmitter()

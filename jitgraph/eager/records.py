@@ -101,8 +101,11 @@ class KernelRecord(OpRecord):
 class GraphRecord(Record):
     """Control flow: its backward is a graph over residuals and cotangents.
 
-    Where that is differentiated in turn, ``source``, the graph of the op itself, runs once more, op by op.
+    Where that is differentiated in turn, or watched for anomalies, ``source``, the graph of the op itself, runs once
+    more, op by op.
     """
+
+    replays = True
 
     def __init__(
         self,
@@ -123,6 +126,8 @@ class GraphRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
+        if context.current().anomaly:
+            return self._watched(inputs, cotangents)
         filled = [
             _zeros(output) if cotangent is None else cotangent.recorded(None)
             for output, cotangent in zip(self.outputs, cotangents, strict=True)
@@ -133,14 +138,35 @@ class GraphRecord(Record):
         results = results if isinstance(results, tuple) else (results,)
         if context.current().grad_enabled:
             results = self._recorded(inputs, cotangents, results)
+        return self._by_input(inputs, results)
+
+    def _by_input(self, inputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
         found: list[Any] = [None] * len(inputs)
-        for number, result in zip(self.wrt, results, strict=True):
-            found[number] = result
+        for number, gradient in zip(self.wrt, gradients, strict=True):
+            found[number] = gradient
         return found
 
     def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients on the tape."""
-        from jitgraph.eager.replay import GradientRecord, gradients_by_ops  # here: it loads differentiation of graphs
+        from jitgraph.eager.replay import GradientRecord  # here: it loads differentiation of graphs
+
+        variables = [inputs[number] for number in self.wrt]
+        given = [cotangent for cotangent in cotangents if cotangent is not None]
+        record = GradientRecord(variables, given, found, self._replay(inputs, cotangents))
+        return tuple([value.part_of(record, number) for number, value in enumerate(found)])
+
+    def _watched(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        """The cotangents of the inputs by ops that are watched one by one."""
+        from jitgraph.eager.replay import watched
+
+        given = [cotangent for cotangent in cotangents if cotangent is not None]
+        return self._by_input(
+            inputs, watched([inputs[number] for number in self.wrt], given, self._replay(inputs, cotangents))
+        )
+
+    def _replay(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Callable[..., list[Any]]:
+        """The gradients by ops on a tape, of variables in the place of inputs and of the cotangents that came."""
+        from jitgraph.eager.replay import gradients_by_ops
 
         seeds = [number for number, cotangent in enumerate(cotangents) if cotangent is not None]
 
@@ -150,9 +176,7 @@ class GraphRecord(Record):
                 operands[number] = variable
             return gradients_by_ops(self.source, operands, variables, dict(zip(seeds, weights, strict=True)))
 
-        variables = [inputs[number] for number in self.wrt]
-        record = GradientRecord(variables, [cotangents[number] for number in seeds], found, replay)
-        return tuple([value.part_of(record, number) for number, value in enumerate(found)])
+        return replay
 
     def release(self) -> None:
         super().release()

@@ -53,6 +53,7 @@ class Recomputed(Record):
     """A function that keeps its operands alone: it runs once more on the way back."""
 
     name = "recompute"
+    replays = True
 
     def __init__(self, node: Node, inputs: tuple[Any, ...], outputs: tuple[Any, ...], run: Run) -> None:
         super().__init__(_tensors(inputs), (None,) * len(_tensors(outputs)))
@@ -75,6 +76,7 @@ class Ruled(Record):
     """A function with a gradient rule of its own."""
 
     name = "custom_gradient"
+    replays = True
 
     def __init__(self, node: Node, inputs: tuple[Any, ...], outputs: tuple[Any, ...], run: Run) -> None:
         super().__init__(_tensors(inputs), _tensors(outputs))

@@ -13,14 +13,16 @@ from typing import Any
 from jitgraph import ops
 from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
-from jitgraph.eager.region_records import applied
+from jitgraph.eager.region_records import applied, detached
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
+from jitgraph.errors import AnomalyError
 from jitgraph.ir import context, dims
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import StackType, TensorType, TokenType, Type
+from jitgraph.location import Location
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 
@@ -32,6 +34,7 @@ class GradientRecord(Record):
     """A compiled backward call: from the inputs and cotangents of a call to the cotangents of its inputs."""
 
     name = "gradient"
+    replays = True
 
     def __init__(
         self, inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], outputs: Sequence[Any], replay: Gradients
@@ -47,6 +50,15 @@ class GradientRecord(Record):
             variables = [ops.reshape(value, shape=value.shape) for value in self.live_inputs()]  # sweeps end here
             found = self.replay(variables[: self.count], variables[self.count :])
         return tape.gradients(found, cotangents, variables, create_graph=again)
+
+
+def watched(inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], replay: Gradients) -> list[Any]:
+    """What ``replay``, as that of a GradientRecord, gives: each op is watched under ``jg.detect_anomaly()``."""
+    again = context.current().grad_enabled
+    with context.using(grad_enabled=True):
+        variables = [ops.reshape(value, shape=value.shape) for value in inputs]  # sweeps end here
+        found = replay(variables, cotangents)
+    return found if again else [detached(value) for value in found]
 
 
 def gradients_by_ops(
@@ -81,6 +93,18 @@ class _Replay(Interpreter):
     """Over the ops themselves, each called on what it was called on."""
 
     def apply(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        begin = next(tape.ORDER)
+        try:
+            outputs = self._applied(node, inputs, attrs)
+        except AnomalyError as error:
+            error.in_forward = True
+            error.location = node.location or error.location
+            raise
+        if node.location is not None:
+            _place(outputs, begin, node.location)
+        return outputs
+
+    def _applied(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
         if not _OF_REGIONS.isdisjoint(node.op.traits):
             return applied(node, inputs, self.run)
         if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
@@ -113,3 +137,13 @@ class _Replay(Interpreter):
         assert isinstance(type, TensorType)
         shape = [dims.evaluate(size, self.sizes) for size in type.shape[1:]]
         return ops.full(shape=(0, *shape), value=type.dtype.type(0).item(), dtype=type.dtype)
+
+
+def _place(values: Sequence[Any], begin: int, location: Location) -> None:
+    """Let the records that ``values`` come from stand at ``location``, but for those older than ``begin``."""
+    reached = [value.record for value in values if isinstance(value, COMPUTED)]
+    while reached:
+        record = reached.pop()
+        if record is not None and record.order > begin:
+            record.stand_at(location)
+            reached.extend(value.record for value in record.inputs or ())

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph import ops
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import AnomalyError, JitgraphError
 from jitgraph.ir import context
-from jitgraph.location import Location, located, place_of_user
+from jitgraph.location import Location, Place, located, place_of_user
 
 if TYPE_CHECKING:
     from jitgraph.eager.value import EagerValue
@@ -30,7 +30,9 @@ class Record:
     __slots__ = ("__weakref__", "_place", "inputs", "order", "outputs")
 
     name: str = "record"
+    replays = False  # whether backward differentiates ops of the user's one by one
     inputs: tuple[Any, ...] | None
+    _place: Place | Location
 
     def __init__(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """``outputs`` are values without a record, or of other kinds than tensors."""
@@ -42,7 +44,11 @@ class Record:
     @property
     def location(self) -> Location | None:
         """The user's line."""
-        return located(self._place)
+        return self._place if isinstance(self._place, Location) else located(self._place)
+
+    def stand_at(self, location: Location) -> None:
+        """Take ``location`` for the user's line: an op that runs again belongs where it was recorded."""
+        self._place = location
 
     def __repr__(self) -> str:
         return f"<{self.name} at {self.location}>"
@@ -150,12 +156,23 @@ def sweep(
                         found[record, number] = cotangent
             if is_leaf or record.order == oldest:
                 continue
-            accumulate(record.live_inputs(), record.backward([*map(slots.get, range(len(record.outputs)))]))
+            try:
+                accumulate(record.live_inputs(), record.backward([*map(slots.get, range(len(record.outputs)))]))
+            except AnomalyError as error:
+                _name(error, record)
+                raise
             visited.append(record)
         if not (create_graph or retain_graph):
             for record in visited:
                 record.release()
     return found
+
+
+def _name(error: AnomalyError, record: Record) -> None:
+    """Say in whose gradient ``error`` arose; ops that ran one by one inside of a record's gradient are nearer."""
+    if not error.in_forward and (error.differentiated is None or not record.replays):
+        where = record.location
+        error.differentiated = record.name if where is None else f"{record.name} at {where}"
 
 
 def gradients(

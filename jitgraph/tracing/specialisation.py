@@ -161,6 +161,7 @@ class CallRecord(Record):
     """A compiled call on the tape: its backward is the compiled backward graph."""
 
     name = "traced call"
+    replays = True
 
     def __init__(
         self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[EagerValue]
@@ -188,6 +189,8 @@ class CallRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
+        if context.current().anomaly:
+            return self._watched(inputs, cotangents)
         vjp = self.owner.vjp
         given = []
         for number in vjp.seeds:
@@ -203,15 +206,23 @@ class CallRecord(Record):
         with imports.importing():
             from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]
-
-        def replay(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-            weights: list[Any] = [None] * len(cotangents)
-            for number, value in zip(seeds, values, strict=True):
-                weights[number] = value
-            return self._by_ops(inputs, weights)
-
+        replay = partial(self._replay, seeds)
         record = GradientRecord(inputs, [cotangents[i] for i in seeds], found, replay)
         return [value.part_of(record, number) for number, value in enumerate(self.values(found))]
+
+    def _watched(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        """The cotangents of the inputs by ops that are watched one by one."""
+        with imports.importing():
+            from jitgraph.eager.replay import watched  # here: seldom needed
+        seeds = [i for i in self.owner.vjp.seeds if cotangents[i] is not None]
+        return watched(inputs, [cotangents[i] for i in seeds], partial(self._replay, seeds))
+
+    def _replay(self, seeds: Sequence[int], inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """``_by_ops`` for the cotangents ``values`` of the outputs ``seeds``."""
+        weights: list[Any] = [None] * len(self.outputs)
+        for number, value in zip(seeds, values, strict=True):
+            weights[number] = value
+        return self._by_ops(inputs, weights)
 
     def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""

@@ -15,6 +15,7 @@ from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
+    ImagesTogether,
     PartSizes,
     ProductParts,
     Scattering,
@@ -67,6 +68,7 @@ SLOW = Nests(
         rows_in_chunks=7,
         products=ProductParts(side=64, tiles=8, least_steps=800),
         library=LibraryProducts(least_side=5, least_work=900),
+        images=ImagesTogether(most_places=5, least_channels=2, least_steps=3, least_bytes=2),
     ),
 )
 

@@ -13,6 +13,7 @@ from jitgraph.codegen.lower.product_parts import Product, lower_product
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.schedules.decisions import ImagesTogether
 from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
@@ -87,11 +88,12 @@ def lower_dot(builder: ScheduleBuilder, group: Group, node: Node) -> None:
 
 
 def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
-    """A convolution and its epilogue as a contraction for each image and group.
+    """A convolution and its epilogue as a contraction for each image and group, or for each group.
 
     m is the channel of the output in its group, n the place in the output, k the channel of the input in its group and
     the place in the window; the input is read through the index map, and is zero in the padding and between dilated
-    elements.
+    elements. Images of few places are one contraction, whose n is the place in all of them, so that the weight is
+    packed once; k, and with it the order of every sum, is the same.
     """
     if is_empty(node.output.tensor):
         return
@@ -103,22 +105,49 @@ def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     values = builder.evaluator(recorder, group)
     split = recorder.ranges.split
     of_group = channels // groups
+    together = _images_together(node, builder.decisions.images)
+    around = (*(() if together else (images,)), *(() if together and groups == 1 else (groups,)))
+    columns = (images, *place_shape) if together else tuple(place_shape)
+
+    def group_of(at: Sequence[DimLike]) -> DimLike:
+        return at[-1] if around else 0
+
+    def place_of(at: Sequence[DimLike], n: DimLike) -> tuple[DimLike, Index]:
+        image, *place = (*(() if together else at[:1]), *split(n, columns))
+        return image, tuple(place)
 
     def weight(at: Sequence[DimLike], m: DimLike, k: DimLike) -> Var:
-        return _operand(values, w, (at[1] * of_group + m, *split(k, window)))
+        return _operand(values, w, (group_of(at) * of_group + m, *split(k, window)))
 
     def pixel(at: Sequence[DimLike], k: DimLike, n: DimLike) -> Var:
+        image, place = place_of(at, n)
         channel, *taps = split(k, window)
-        places, inside = _source(recorder, node, split(n, place_shape), taps)
-        return _operand(values, x, (at[0], at[1] * window[0] + channel, *places), inside)
+        places, inside = _source(recorder, node, place, taps)
+        return _operand(values, x, (image, group_of(at) * window[0] + channel, *places), inside)
 
     def epilogue(at: Sequence[DimLike], m: DimLike, n: DimLike, acc: Var) -> None:
-        _epilogue(values, node, group, (at[0], at[1] * of_group + m, *split(n, place_shape)), acc)
+        image, place = place_of(at, n)
+        _epilogue(values, node, group, (image, group_of(at) * of_group + m, *place), acc)
 
-    extents = (of_group, dims.product(place_shape), dims.product(window))
-    product = Product((images, groups), extents, weight, pixel, epilogue, accumulator(x.dtype))
+    extents = (of_group, dims.product(columns), dims.product(window))
+    product = Product(around, extents, weight, pixel, epilogue, accumulator(x.dtype))
     lower_product(builder, recorder, product)
     builder.launch(recorder, group.name)
+
+
+def _images_together(node: Node, sizes: ImagesTogether | None) -> bool:
+    """Whether images are columns of one contraction: few places and a weight that is worth packing once. Where the
+    input is dilated, lanes over places of several images are slower to read than the weight is to pack."""
+    images, channels, *place_shape = node.output.shape
+    attrs: dict[str, Any] = dict(node.attrs)
+    if sizes is None or images == 1 or any(spread != 1 for spread in attrs["lhs_dilation"]):
+        return False
+    places, of_group = dims.product(place_shape), channels // attrs["groups"]
+    steps = dims.product(node.inputs[1].shape[1:])
+    if not isinstance(places, int) or not isinstance(of_group, int) or node.output.dtype.itemsize < sizes.least_bytes:
+        return False
+    many = not isinstance(steps, int) or steps >= sizes.least_steps
+    return places <= sizes.most_places and of_group >= sizes.least_channels and many
 
 
 def _source(recorder: KernelRecorder, node: Node, place: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:

@@ -20,6 +20,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
     add,
+    conv,
     cumsum,
     dot,
     exp,
@@ -54,6 +55,11 @@ def scattered(x: Any, i: Any, u: Any) -> Any:
     return scatter_add(x, i, u, axis=0)
 
 
+def convolved(x: Any, w: Any) -> Any:
+    plain = {"strides": (1,), "padding": ((0, 0),), "lhs_dilation": (1,), "rhs_dilation": (1,)}
+    return exp(conv(x, w, groups=2, **plain))
+
+
 CASES: dict[str, Case] = {
     "chain": of_floats(lambda x, y: tanh(add(mul(x, y), x)), (9, 5, 8), (9, 5, 8)),
     "softmax": of_floats(lambda x: softmax(x, axis=1), (6, 300)),
@@ -70,6 +76,8 @@ CASES: dict[str, Case] = {
     "cumsum of one row": of_floats(lambda x: cumsum(x, axis=0), (2100,)),
     "product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (9, 400), (400, 7)),
     "long product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (3, 1700), (1700, 2)),
+    "images": of_floats(convolved, (3, 4, 5), (6, 2, 3)),
+    "a named number of images": of_floats(convolved, (Dim.name("n"), 4, 5), (6, 2, 3), n=3),
     "scatter": (
         scattered,
         [(float32, (6, 4)), (int64, (30,)), (float32, (30, 4))],
@@ -90,6 +98,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "rows_in_chunks": ("cumsum of one row",),
     "products": ("long product",),
     "library": ("product",),
+    "images": ("images", "a named number of images"),
     "scattering": ("scatter", "scatter of the last"),
 }
 """The decisions, and cases whose schedules differ by them."""

@@ -139,6 +139,20 @@ class ProductParts:
 
 
 @dataclass(frozen=True)
+class ImagesTogether:
+    """When a convolution is one product over all its images, not one for each (``lower/contraction.py``).
+
+    The output has up to ``most_places`` places, and the weight of a group ``least_channels`` channels of output or
+    more, each of ``least_steps`` elements or of a number that is not known. An element has ``least_bytes`` or more.
+    """
+
+    most_places: int
+    least_channels: int
+    least_steps: int
+    least_bytes: int
+
+
+@dataclass(frozen=True)
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
@@ -158,3 +172,4 @@ class Decisions:
     rows_in_chunks: int | None
     products: ProductParts | None
     library: LibraryProducts | None
+    images: ImagesTogether | None

@@ -57,6 +57,7 @@ GPU: Final = Nests(
         # is one launch more, which takes as long as some hundreds of steps.
         products=ProductParts(side=64, tiles=128, least_steps=1536),
         library=None,
+        images=None,
     ),
 )
 

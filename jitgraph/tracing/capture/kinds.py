@@ -8,6 +8,7 @@ import operator
 import sys
 import threading
 import types
+from _ctypes import CFuncPtr
 from array import array
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -37,6 +38,8 @@ _CONSTANT_BY_NAME: Final = frozenset(
         "numpy._ArrayFunctionDispatcher",  # a function of NumPy's, which does the same whatever its attributes say
     ]
 )
+
+_SHOWN: Final = (threading.local, np.ufunc, CFuncPtr)  # hold what attributes show, or what never changes
 
 LRU_CACHE: Final = functools._lru_cache_wrapper
 GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
@@ -115,7 +118,7 @@ def may_change(kind: Any) -> bool:
 @_remember
 def hides_state(kind: Any) -> bool:
     """Whether instances hold what no attribute shows, in a class written in C that this is or derives from."""
-    return not issubclass(kind, (threading.local, np.ufunc)) and any(map(_adds_state, kind.__mro__[:-1]))
+    return not issubclass(kind, _SHOWN) and any(map(_adds_state, kind.__mro__[:-1]))
 
 
 def _adds_state(kind: type) -> bool:

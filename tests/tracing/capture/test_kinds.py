@@ -54,6 +54,9 @@ class Hashed:
         return 1
 
 
+FUNCTION = ctypes.CFUNCTYPE(None)
+
+
 class Failure(Exception):
     pass
 
@@ -105,7 +108,7 @@ def test_classes_written_in_c_hide_state() -> None:
     for kind in (array, type("Numbers", (array,), {}), queue.SimpleQueue, ctypes.c_double * 2, ValueError, Failure):
         assert hides_state(kind), kind
     local = type("L", (threading.local,), {})
-    for kind in (Hashed, Slotted, Child, types.SimpleNamespace, threading.local, local, np.ufunc):
+    for kind in (Hashed, Slotted, Child, types.SimpleNamespace, threading.local, local, np.ufunc, FUNCTION):
         assert not hides_state(kind), kind
 
 

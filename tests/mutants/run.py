@@ -53,8 +53,12 @@ def is_found(trees: SimpleQueue[Path], patch: Path) -> bool:
 
 
 def main() -> int:
-    wanted = sys.argv[1:]
-    patches = [p for p in sorted(HERE.glob("*.patch")) if not wanted or p.stem in wanted]
+    known = {patch.stem: patch for patch in sorted(HERE.glob("*.patch"))}
+    wanted = sys.argv[1:] or list(known)
+    if unknown := [name for name in wanted if name not in known]:
+        print(f"no such fault: {', '.join(unknown)}; each is named as its patch in {HERE}; without names all run")
+        return 2
+    patches = [known[name] for name in wanted]
     workers = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
         ignored = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", ".hypothesis")

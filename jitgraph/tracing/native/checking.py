@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import math
 import sys
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -142,7 +143,7 @@ class Checker:
     def _extent(self, source: Source, predicate: Extent) -> None:
         found, register = self.reader.now(source), self.reader.find(source)
         kind = type(found)
-        if not isinstance(found, tuple | list | dict):
+        if not isinstance(found, tuple | list | dict) or isinstance(found, OrderedDict):  # which keeps an order apart
             raise Unsupported(f"{source.text} is a {kind.__name__}")
         self.program.require_type(register, kind)
         if predicate.kind == "length":

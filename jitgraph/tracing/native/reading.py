@@ -15,7 +15,7 @@ from jitgraph.runtime.cpython_api import address_of
 from jitgraph.runtime.raw_words import is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.source import Source, Step, World
-from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of
+from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of, is_plain
 
 _FIELDS: Final = {
     "cell": (types.CellType, "field", cpython.CELL),
@@ -232,11 +232,12 @@ class Reader:
     def _item(self, owner: int, held: Any, key: Any, stored: bool, expected: Sequence[Any] | None) -> int:
         kind = type(held)
         self.program.require_type(owner, kind)
-        if kind is dict or (stored and isinstance(held, dict)):
+        as_built_in = stored or is_plain(held)
+        if as_built_in and isinstance(held, dict):
             return self.entry(owner, held, key, expected)
-        if kind not in (list, tuple) or type(key) is not int or key < 0:
+        if not (as_built_in and isinstance(held, list | tuple)) or type(key) is not int or key < 0:
             raise Unsupported(f"an item of a {kind.__name__} is found by code")
-        return self.program.load("item", owner, flags=int(kind is list), offset=key, expected=expected)
+        return self.program.load("item", owner, flags=int(isinstance(held, list)), offset=key, expected=expected)
 
     def entry(self, owner: int, held: dict[Any, Any], key: Any, expected: Sequence[Any] | None) -> int:
         """Read what a dict has under a text."""

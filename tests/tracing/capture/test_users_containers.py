@@ -33,10 +33,19 @@ def derived(base: Any, *names: str) -> Any:
     return type(f"{base.__name__}_{len(names)}", (base,), {name: method(name) for name in names})
 
 
+CALLS = 6
+"""More than Python serves before calls go past it."""
+
+
+@pytest.fixture(autouse=True, params=["0", "1"], ids=["python", "native"])
+def dispatch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", request.param)
+
+
 def follows(read: Callable[[Any], Any], state: Any, change: Callable[[Any], Any], *, retraces: bool = True) -> None:
     """Whether a trace that reads state gives what Python gives, before and after the state is changed."""
     traced = jg.trace(lambda x: x * read(state))
-    for _ in range(2):
+    for _ in range(CALLS):
         np.testing.assert_array_equal(traced(X).numpy(), X * read(state))
     assert not retraces or traced.cache_info().misses == 1, "what did not change was recorded again"
     change(state)
@@ -201,6 +210,45 @@ def test_the_order_of_an_ordered_dict() -> None:
         OrderedDict.__setitem__(state, "b", 3.0)
         follows(lambda s: [*s.values()][0], state, lambda s: s.move_to_end("a"))
         follows(lambda s: [s[key] for key in s][0], state, lambda s: s.move_to_end("b"))
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, derived(dict), derived(dict, "__getitem__"), derived(OrderedDict)])
+def test_items_of_mappings_are_read_past_python(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+    state = kind(k=2.0)
+    traced = jg.trace(lambda x: x * state["k"])
+    for _ in range(CALLS):
+        traced(X)
+    assert traced.native.hits > 0, traced.native.reasons
+    dict.__setitem__(state, "k", 5.0)
+    np.testing.assert_array_equal(traced(X).numpy(), X * 5)
+
+
+@pytest.mark.parametrize("kind", [list, derived(list), derived(list, "__getitem__"), derived(tuple, "__getitem__")])
+def test_items_of_sequences_are_read_past_python(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+    state = kind([2.0, 3.0])
+    traced = jg.trace(lambda x: x * state[1])
+    for _ in range(CALLS):
+        traced(X)
+    assert traced.native.hits > 0, traced.native.reasons
+    if issubclass(kind, list):
+        list.__setitem__(state, 1, 5.0)
+        np.testing.assert_array_equal(traced(X).numpy(), X * 5)
+        list.pop(state)
+        with pytest.raises(IndexError):
+            traced(X)
+
+
+def test_a_method_that_a_class_gets_later_is_asked() -> None:
+    for base, given in ((dict, {0: 2.0}), (list, [2.0])):
+        kind = derived(base)
+        state = kind(given)
+        traced = jg.trace(lambda x: x * state[0])  # noqa: B023
+        for _ in range(CALLS):
+            traced(X)
+        kind.__getitem__ = lambda self, key: 7.0
+        np.testing.assert_array_equal(traced(X).numpy(), X * 7)
 
 
 # --- changes --------------------------------------------------------------------------------------------------------

@@ -179,18 +179,6 @@ def test_compiling_an_op_is_no_part_of_it() -> None:
         assert applied[name] < compiled[name] + 1e-3, name
 
 
-def test_work_on_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JITGRAPH_CUDA", "simulated")
-    x = jg.asarray(X[:3, :4], device="cuda")
-    f = jg.trace(lambda x: jg.exp(x) + 1)
-    expected = f(x)
-    with jg.profiler.profile() as p:
-        np.testing.assert_array_equal(f(x).cpu().numpy(), expected.cpu().numpy())
-        np.testing.assert_array_equal((x + x).cpu().numpy(), 2 * X[:3, :4])
-    assert [row.name for row in rows_of(p, "call")] == ["<lambda>"] and not rows_of(p, "kernel")
-    assert "add" in {row.name for row in rows_of(p, "op")}
-
-
 def test_nothing_stays_switched_on() -> None:
     before = context.current()
     f = jg.trace(lambda x: x + 1)

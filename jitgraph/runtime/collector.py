@@ -1,4 +1,4 @@
-"""A pause for Python's cyclic collector, for as long as any thread compiles or traces; and what it need not look at."""
+"""A pause for Python's cyclic collector, for as long as any thread compiles or traces."""
 
 from __future__ import annotations
 
@@ -29,16 +29,3 @@ class _Paused(Shared):
 
 
 PAUSED: Final = _Paused()
-_FROZEN_BY_PYTHON: Final = 1000  # CPython 3.12 begins with 375 frozen objects; who freezes a program has thousands
-
-
-def age() -> None:
-    """Put all objects among those that only a full collection looks at, without looking at any.
-
-    The classes, functions and tables of a module stay as long as the process. The collector would look through those of
-    the two hundred modules that compile a first function, some of them twice, which takes a tenth of that time. Where
-    the program has frozen objects, they stay frozen and nothing is done.
-    """
-    if gc.get_freeze_count() < _FROZEN_BY_PYTHON:
-        gc.freeze()
-        gc.unfreeze()

@@ -20,12 +20,9 @@ _HOMES: Final[dict[str, Mapping[str, str]]] = {}  # by package, the names that i
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """A block that imports modules; what they define is then old to the collector."""
+    """A block that imports modules."""
     with forks.whole(), collector.PAUSED.inside():
-        known = len(sys.modules)
         yield
-        if len(sys.modules) != known:
-            collector.age()
 
 
 def module(name: str) -> ModuleType:

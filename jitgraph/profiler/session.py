@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, Literal
 
+from jitgraph import config
 from jitgraph.codegen.cpu.launch_times import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
@@ -60,7 +61,8 @@ class profile:  # noqa: N801 - as in PyTorch
             )
         if around.profile is not None:
             raise JitgraphError("a profile is running already\n  hint: one block at a time has a profile")
-        nanoseconds_per_tick()
+        if not config.INTERPRET.is_on():
+            nanoseconds_per_tick()
         self.around = around
         self._block.enter_context(context.using(profile=self))
         self._begin = time.perf_counter_ns()

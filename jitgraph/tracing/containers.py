@@ -13,8 +13,7 @@ MAX_BYTES: Final = 1 << 20  # of an array whose contents are guarded, where NumP
 
 def is_container(value: Any) -> bool:
     """True for the built-in containers and what derives from them."""
-    kind: Any = type(value)
-    return base_of(kind) is not None
+    return base_of(value) is not None
 
 
 def same_extent(a: Any, b: Any) -> bool:

@@ -42,7 +42,7 @@ _NOW: Final = object()
 
 ContainerOperation: TypeAlias = Literal["append", "clear", "truncate", "add", "discard"]
 OPERATIONS: Final[dict[str, str]] = {
-    "append": "base_of(type({owner})).append({owner}, {value})",
+    "append": "base_of({owner}).append({owner}, {value})",
     "clear": "deque.clear({owner})",
     "truncate": "list.__delitem__({owner}, slice({value}, None))",
     "add": "set.add({owner}, {value})",
@@ -243,7 +243,7 @@ def _restore(target: Any, before: Any) -> None:
         set.clear(target)
         set.update(target, before)
     elif isinstance(target, dict):
-        base: Any = base_of(type(target))
+        base = base_of(target)
         base.clear(target)
         for key, value in before.items():
             base.__setitem__(target, key, value)

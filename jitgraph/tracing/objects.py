@@ -21,7 +21,7 @@ from jitgraph.tracing.predicate import (
     brief,
 )
 from jitgraph.tracing.source import Ref
-from jitgraph.tracing.storage import base_of, is_plain
+from jitgraph.tracing.storage import elements_of, is_by_base
 
 
 class Objects:
@@ -70,8 +70,7 @@ class Objects:
 
     def extent(self, elements: Any, container: Any = None) -> Extent:
         """The predicate of the extent of a container of the user's, which holds what ``elements`` does."""
-        kind: Any = type(container)
-        by_base = base_of(kind) is not None and not is_plain(container)
+        by_base = is_by_base(container)
         if isinstance(elements, dict | types.MappingProxyType):
             return self.keys(elements, by_base=by_base)
         if isinstance(elements, set | frozenset):
@@ -80,9 +79,8 @@ class Objects:
 
     def elements(self, elements: Any, container: Any) -> Elements:
         """The predicate of a container of the user's that holds these very elements in order."""
-        is_mapping = isinstance(elements, dict)
-        found = tuple(elements.values() if is_mapping else elements)
-        return Elements(self.number(found), len(found), is_mapping, not is_plain(container))
+        found = tuple(elements_of(elements))
+        return Elements(self.number(found), len(found), isinstance(elements, dict), is_by_base(container))
 
     def keys(self, keys: Iterable[Any], *, by_base: bool = False) -> Extent:
         """The predicate of a mapping with these keys, in order."""

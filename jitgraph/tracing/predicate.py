@@ -19,7 +19,7 @@ from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
 from jitgraph.tracing.source import Ref, Source
-from jitgraph.tracing.storage import EXPECTED_ERRORS, base_of, held
+from jitgraph.tracing.storage import EXPECTED_ERRORS, held
 
 NAMES: Final[dict[str, Any]] = {
     "Tensor": Tensor,
@@ -215,6 +215,11 @@ class Exactly(Predicate):
         return f"is a {self.shown}"
 
 
+def _found(by_base: bool) -> str:
+    """The code of a container that was found, or of what it holds whatever methods of the user's it has."""
+    return "held({x})" if by_base else "{x}"
+
+
 @dataclass(frozen=True, slots=True)
 class Extent(Predicate):
     """A container of this extent: the length of a sequence, the keys of a mapping in order, the members of a set.
@@ -230,7 +235,7 @@ class Extent(Predicate):
 
     @property
     def condition(self) -> str:
-        x = "held({x})" if self.by_base else "{x}"
+        x = _found(self.by_base)
         if self.kind == "length":
             return f"len({x}) == {{count}}"
         if all(isinstance(element, Plain) and element.kind == "str" for element in self.elements):
@@ -250,8 +255,7 @@ class Extent(Predicate):
         return f"has these {self.count} elements"
 
     def mismatch(self, found: Any) -> str:
-        kind: Any = type(found)
-        return f"is {brief(found)}" if base_of(kind) is None else f"has {len(held(found))}"
+        return f"has {len(held(found))}" if hasattr(type(found), "__len__") else f"is {brief(found)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +272,7 @@ class Elements(Predicate):
 
     @property
     def condition(self) -> str:
-        x = "held({x})" if self.by_base else "{x}"
+        x = _found(self.by_base)
         found = f"{x}.values()" if self.is_mapping else x
         return f"len({x}) == len({{elements}}) and all(map(is_, {found}, {{elements}}))"
 

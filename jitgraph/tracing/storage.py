@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from threading import local
 from typing import Any, Final
@@ -34,33 +34,37 @@ _COPIES: Final[dict[Any, Callable[[Any], Any]]] = {
 
 
 @lru_cache(maxsize=4096)
-def base_of(kind: Any) -> Any:
-    """The built-in class of containers that a class is or derives from; None where there is none."""
+def _base_of(kind: Any) -> Any:
     return next((base for base in _BASES if base in kind.__mro__), None)
 
 
-def _is_plain(kind: Any) -> bool:
-    base = base_of(kind)
-    return base is not None and all(getattr(kind, name, None) is getattr(base, name, None) for name in _ACCESS)
+def base_of(value: Any) -> Any:
+    """The built-in class of containers whose instance a value is, maybe by a class derived from it; None for none."""
+    kind: Any = type(value)
+    return _base_of(kind)
 
 
-def is_plain(container: Any) -> bool:
-    """Whether no class of the user's has a method of its own by which the items of a container are read or changed."""
-    kind: Any = type(container)
-    return kind in _PLAIN or _is_plain(kind)
+def is_by_base(value: Any) -> bool:
+    """Whether it is a container whose class has methods of the user's by which items are read or changed."""
+    kind: Any = type(value)
+    base = None if kind in _PLAIN else _base_of(kind)
+    return base is not None and any(getattr(kind, name, None) is not getattr(base, name, None) for name in _ACCESS)
 
 
-def held(container: Any) -> Any:
+def held(value: Any) -> Any:
     """What a container holds, by the methods of its built-in class: itself where those are its own, else a copy."""
-    kind: Any = type(container)
-    base = base_of(kind)
-    return container if base is None or is_plain(container) else _COPIES[base](container)
+    return _COPIES[base_of(value)](value) if is_by_base(value) else value
+
+
+def elements_of(container: Any) -> Collection[Any]:
+    """The elements that a container holds, of a mapping its values; not a copy where nobody has to make one."""
+    found = held(container)
+    return found.values() if isinstance(found, dict) else found
 
 
 def is_by_storage(container: Any) -> bool:
     """Whether ``container[key]`` asks no method of the user's and no ``__missing__``."""
-    kind: Any = type(container)
-    return not hasattr(kind, "__missing__") and (base_of(kind) is None or is_plain(container))
+    return not hasattr(type(container), "__missing__") and not is_by_base(container)
 
 
 def item_of(container: Any, key: Any) -> Any:
@@ -70,21 +74,18 @@ def item_of(container: Any, key: Any) -> Any:
         if found is MISSING:
             raise KeyError(key)
         return found
-    kind: Any = type(container)
-    base = base_of(kind)
+    base = base_of(container)
     return container[key] if base is None else base.__getitem__(container, key)
 
 
 def set_item(container: Any, key: Any, value: Any) -> None:
     """Put a value into a container by the method of its built-in class."""
-    kind: Any = type(container)
-    base_of(kind).__setitem__(container, key, value)
+    base_of(container).__setitem__(container, key, value)
 
 
 def delete_item(container: Any, key: Any) -> None:
     """Take an item out of a container by the method of its built-in class."""
-    kind: Any = type(container)
-    base_of(kind).__delitem__(container, key)
+    base_of(container).__delitem__(container, key)
 
 
 def _way_of(owner: Any) -> Any:

@@ -32,6 +32,7 @@ from jitgraph.tracing.capture.kinds import (
     is_a,
     is_iterator,
     may_change,
+    runs_as_followed,
 )
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
@@ -243,7 +244,7 @@ class Calls(BuiltinFunctions):
             return None
         if kind in _SHALLOW:
             self._hand_on(arguments)
-            if kind in (map, filter) and arguments and not _runs_as_followed(arguments[0]):
+            if kind in (map, filter) and arguments and not runs_as_followed(arguments[0]):
                 return self._of_opaque(kind, arguments)
             for value in arguments[kind in (map, filter) :]:
                 if kind is reversed:
@@ -388,12 +389,6 @@ class Calls(BuiltinFunctions):
 
             return finish
         return self._of_opaque(function, arguments)
-
-
-def _runs_as_followed(function: Any) -> bool:
-    """Whether the frames of a callable are followed, so that what it reads is seen there."""
-    function = function.__func__ if is_a(function, types.MethodType) else function
-    return is_a(function, types.FunctionType) and is_followed(function.__code__.co_filename)
 
 
 def _computes_at_once(function: Any) -> bool:

@@ -28,7 +28,7 @@ from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.source import Place, item_text
-from jitgraph.tracing.storage import MISSING, attributes_of, entries_of, held
+from jitgraph.tracing.storage import MISSING, attributes_of, elements_of, entries_of, held
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -85,10 +85,10 @@ class ContentsKept(Lookup):
     def _keep_inside(self, container: Any, walked: set[int]) -> None:
         """Containers from outside that stand in a container which the function made."""
         walked.add(id(container))
-        elements = held(container)
+        elements = elements_of(container)
         if len(elements) > MOST_ELEMENTS:
             return
-        for element in list(elements.values() if is_a(elements, dict) else elements):
+        for element in list(elements):
             if is_container(element) and id(element) not in walked:
                 if id(element) in self.steady:
                     self.keep_contents(element)
@@ -156,9 +156,9 @@ class ContentsKept(Lookup):
         self.keep_class(type(value))
         self.keep_contents(value, text)
         self._walking = walking
-        elements = held(value)
+        elements = elements_of(value)
         if objects and len(elements) <= MOST_ELEMENTS:
-            for element in list(elements.values() if is_a(elements, dict) else elements):
+            for element in list(elements):
                 self._keep_whole(element, objects, "")
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:

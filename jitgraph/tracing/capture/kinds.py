@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
+from jitgraph.tracing.storage import class_entry
 from jitgraph.tracing.symbolic.arithmetic import BINARY
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
@@ -153,6 +154,17 @@ def _own_slots(kind: type) -> list[str]:
     if "__slots__" not in entries:
         return []
     return [name for name, value in entries.items() if type(value) is types.MemberDescriptorType]
+
+
+def runs_as_followed(function: Any) -> bool:
+    """Whether the frames of a callable are followed, so that what it reads is seen there."""
+    function = function.__func__ if is_a(function, types.MethodType) else function
+    return is_a(function, types.FunctionType) and is_followed(function.__code__.co_filename)
+
+
+def is_users_own(kind: type, *names: str) -> bool:
+    """Whether the first of these methods that a class has is a function whose frames are followed."""
+    return runs_as_followed(next(filter(None, (class_entry(kind, name) for name in names)), None))
 
 
 def plain_key(key: Any) -> Any:

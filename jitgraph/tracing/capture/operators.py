@@ -12,12 +12,11 @@ import numpy as np
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
-from jitgraph.tracing.capture.followed import is_followed
-from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, plain_key
+from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Place, item_text
-from jitgraph.tracing.storage import MISSING, class_entry, item_of
+from jitgraph.tracing.storage import MISSING, item_of
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
@@ -57,15 +56,10 @@ class Operators(Writes):
         if is_a(owner, types.MappingProxyType) and id(owner) in self.instances:
             self.find(self.instances[id(owner)], key)
             return None
-        if not is_container(owner) or self._is_users_own(owner, "get" if plainly else "__getitem__"):
+        if not is_container(owner) or is_users_own(type(owner), "get" if plainly else "__getitem__"):
             self._item_of_object(owner)
             return None
         return self.read_held(owner, key, plainly=plainly)
-
-    def _is_users_own(self, owner: Any, *names: str) -> bool:
-        """Whether the first of these methods that the class of ``owner`` has is a function whose frame is followed."""
-        entry: Any = next(filter(None, (class_entry(type(owner), name) for name in names)), None)
-        return is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename)
 
     def read_held(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
         """What a container holds under a key is about to be read, by the method of its built-in class."""
@@ -130,7 +124,7 @@ class Operators(Writes):
             self.bind_to_process(this_process.of_order(owner))
         if is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
-        elif is_container(owner) and not self._is_users_own(owner, "__iter__"):
+        elif is_container(owner) and not is_users_own(type(owner), "__iter__"):
             self.special(owner, "iter")
             self.keep_contents(owner)
         else:
@@ -139,8 +133,7 @@ class Operators(Writes):
     def _object_whole(self, owner: Any, operation: str, name: str) -> None:
         """An object takes part in an operation: by code of its own, which is followed, or else as a whole."""
         self.special(owner, operation)
-        entry = class_entry(type(owner), name)
-        if is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
+        if is_users_own(type(owner), name):
             return
         if not is_a(owner, type | types.FunctionType):
             self.keep_whole(owner)
@@ -158,7 +151,7 @@ class Operators(Writes):
         if operation == "is":
             self._compare_identity(operands)
             return
-        if operation == "in" and not self._is_users_own(operands[1], "__contains__") and self.is_entry(*operands):
+        if operation == "in" and not is_users_own(type(operands[1]), "__contains__") and self.is_entry(*operands):
             return
         if operation in _TEXTS or (operation == "%" and is_a(operands[0], str | bytes)):
             for operand in operands:
@@ -171,7 +164,7 @@ class Operators(Writes):
                     self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
             elif is_a(operand, np.ndarray):
                 self._of_array(operation, operand, operands)
-            elif operation in _OF_ONE_METHOD and self._is_users_own(operand, *SPECIAL[operation]):
+            elif operation in _OF_ONE_METHOD and is_users_own(type(operand), *SPECIAL[operation]):
                 self.special(operand, operation)
             elif is_container(operand):
                 self.special(operand, operation)

@@ -14,7 +14,7 @@ import numpy as np
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.storage import held
+from jitgraph.tracing.storage import elements_of
 
 _SAME_EVERYWHERE: Final = frozenset(
     [
@@ -90,8 +90,8 @@ def of_order(value: Any, depth: int = _DEEPEST) -> str:
         if all(type(member) in (*_ORDERED_MEMBERS, bool) for member in value):
             return ""
         return "the order of a set whose members hash otherwise in each process"
-    if depth and is_container(value) and len(elements := held(value)) <= 4096:
-        for element in list(elements.values() if isinstance(elements, dict) else elements):
+    if depth and is_container(value) and len(elements := elements_of(value)) <= 4096:
+        for element in list(elements):
             if reason := of_order(element, depth - 1):
                 return reason
     return ""

@@ -14,8 +14,7 @@ from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.contents import ContentsKept
 from jitgraph.tracing.capture.events import Finish
-from jitgraph.tracing.capture.followed import is_followed
-from jitgraph.tracing.capture.kinds import is_a, is_plain_key, plain_key
+from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.log import APPENDS
 from jitgraph.tracing.source import Place, item_text
@@ -97,8 +96,7 @@ class Writes(ContentsKept):
 
     def sets_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
         """``owner[key] = value``, or ``del owner[key]``: a method of the class may do that, which is followed."""
-        entry = class_entry(type(owner), "__delitem__" if removes else "__setitem__")
-        if is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
+        if is_users_own(type(owner), "__delitem__" if removes else "__setitem__"):
             self.special(owner, "setitem")
         else:
             self.set_item(owner, key, removes=removes)

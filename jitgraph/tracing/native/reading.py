@@ -15,7 +15,7 @@ from jitgraph.runtime.cpython_api import address_of
 from jitgraph.runtime.raw_words import is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.source import Source, Step, World
-from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of, is_plain
+from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of, is_by_base
 
 _FIELDS: Final = {
     "cell": (types.CellType, "field", cpython.CELL),
@@ -232,7 +232,7 @@ class Reader:
     def _item(self, owner: int, held: Any, key: Any, stored: bool, expected: Sequence[Any] | None) -> int:
         kind = type(held)
         self.program.require_type(owner, kind)
-        as_built_in = stored or is_plain(held)
+        as_built_in = stored or not is_by_base(held)
         if as_built_in and isinstance(held, dict):
             return self.entry(owner, held, key, expected)
         if not (as_built_in and isinstance(held, list | tuple)) or type(key) is not int or key < 0:

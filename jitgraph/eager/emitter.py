@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -34,12 +35,14 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
-        if now.profile is not None:
-            return now.profile.applied(self._emit, op, inputs, attrs, regions)  # type: ignore[no-any-return]
-        return self._emit(op, inputs, attrs, regions)
+        if now.profile is None:
+            return self._emit(now, op, inputs, attrs, regions)
+        found: tuple[Any, ...] = now.profile.applied(partial(self._emit, now), op, inputs, attrs, regions)
+        return found
 
-    def _emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
-        now = context.current()
+    def _emit(
+        self, now: Context, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
+    ) -> tuple[Any, ...]:
         if now.autocast is not None:
             from jitgraph.eager import autocasting  # here, as few programs need it
 

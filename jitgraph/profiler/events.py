@@ -101,7 +101,3 @@ class Events:
                 self._events.append(event)
             else:
                 self.dropped += 1
-
-    def seconds(self, *kinds: Kind) -> float:
-        """How long everything of these kinds took together."""
-        return 1e-9 * sum(total.nanoseconds for key, total in self.totals.items() if key[0] in kinds)

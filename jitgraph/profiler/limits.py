@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -11,12 +11,9 @@ import numpy as np
 
 from jitgraph import ops
 from jitgraph.ir import context
-from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs
-from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
 from jitgraph.profiler.events import Total
-from jitgraph.tracing.backend import Runnable, compile_graph
+from jitgraph.profiler.one_op import compiled
 
 _ROUNDS: Final = 5
 _COPIED: Final = 256 << 20  # bytes, of which no cache holds much
@@ -43,19 +40,12 @@ def limits() -> Limits:
     """Those of this machine, which takes some tenths of a second the first time."""
     long, square = np.ones(_COPIED // 4, np.float32), np.ones((_SIDE, _SIDE), np.float32)
     with context.using(profile=None):
-        negative = _compiled(ops.neg, [long], {}, donate=((0, 0),))
-        product = _compiled(ops.dot, [square, square], _PRODUCT)
+        negative = compiled(ops.neg, [long], donate=((0, 0),))
+        product = compiled(ops.dot, [square, square], _PRODUCT)
         return Limits(
             2 * _COPIED / _best(lambda: negative.run([long], donate=[0])),  # in place: no page of memory is new
             2 * _SIDE**3 / _best(lambda: product.run([square, square])),
         )
-
-
-def _compiled(op: Op, given: Sequence[Any], attrs: Attrs, donate: Sequence[tuple[int, int]] = ()) -> Runnable:
-    """One op on arrays like these."""
-    builder = GraphBuilder()
-    inputs = [builder.input(TensorType(array.dtype, array.shape)) for array in given]
-    return compile_graph(builder.graph(builder.emit(op, inputs, attrs, ()), op.name), donate=donate)
 
 
 def _best(function: Callable[[], Any]) -> float:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Final, Literal
 
 from jitgraph import config
@@ -46,7 +47,7 @@ class profile:  # noqa: N801 - as in PyTorch
         self._block = ExitStack()
         self._invocations: dict[int, tuple[Specialisation, Invocation]] = {}
         self._ops = OpTimer(self._op)
-        self.around = context.current()
+        self.around: context.Context
         """The context around the block."""
 
     def __enter__(self) -> profile:
@@ -87,15 +88,13 @@ class profile:  # noqa: N801 - as in PyTorch
         self._invocations[id(owner)] = owner, made
         return made
 
-    def timed(self, made: Runnable) -> Runnable:
-        """What runs in place of code that a gradient needs."""
-        return self._timed(made, "gradient") or _Whole(made, self)
+    def gradient(self, made: Runnable) -> Callable[..., list[Any]]:
+        """What runs in place of ``made.run``, the code of a gradient."""
+        entry = self._timed(made, "gradient")
+        return self._as_a_whole("gradient", made.run) if entry is None else entry.run
 
     def _timed(self, made: Runnable, name: str) -> TimedEntry | None:
-        begin = time.perf_counter_ns()
-        entry = timed_entry(made)
-        self._took("profiler", f"timed code of {name}", (), begin, time.perf_counter_ns())
-        return entry
+        return timed_entry(made, partial(self._took, "profiler", f"timed code of {name}", ()))
 
     def _as_a_whole(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*given: Any) -> Any:
@@ -111,27 +110,26 @@ class profile:  # noqa: N801 - as in PyTorch
 
     def called(self, entry: TimedEntry, plan: loader.ShapePlan, begin: int, end: int, table: Sequence[int]) -> None:
         """A call of timed code ended, which filled ``table``."""
-        per_tick, sizes = nanoseconds_per_tick(), entry.sizes(plan)
+        per_tick, thread = nanoseconds_per_tick(), threading.get_ident()
         first, last = table[BEGIN], table[END]
-        thread = threading.get_ident()
-        start = end - (last - first) * per_tick if last else begin  # the entry's own end is what the call waits for
-        start = max(float(begin), start)
+        # The entry's own end is what a call waits for; one that failed has none.
+        start = max(begin, end - (last - first) * per_tick) if last else begin
         inside, events, loops = 0.0, [], {}
-        for number, site in enumerate(entry.sites):
+        for number, (step, work) in enumerate(zip(entry.steps, entry.works(plan), strict=True)):
             words = FIRST_STEP + WORDS_OF_STEP * number
             runs = table[words + RUNS]
             if not runs:
                 continue
-            took, work = table[words + TICKS] * per_tick, site.work(sizes)
+            took = table[words + TICKS] * per_tick
             inside += took
-            total = self._events.total("kernel", site.name, site.lines)
+            total = self._events.total("kernel", step.name, step.lines)
             total.add(took, runs, runs * work.bytes, runs * work.flops, work.bits)
             if runs > 1:
-                loops[f"{site.name} ({number})"] = f"{runs} runs, {took / 1e3:.3f} us"
+                loops[f"{step.name} ({number})"] = f"{runs} runs, {took / 1e3:.3f} us"
                 continue
             at = start + (table[words + BEGAN] - first) * per_tick
             details = {"bytes": work.bytes, "flops": work.flops}
-            events.append(ProfileEvent("kernel", site.name, site.lines, thread, int(at), int(at + took), details))
+            events.append(ProfileEvent("kernel", step.name, step.lines, thread, int(at), int(at + took), details))
         name = entry.signature.name
         self._events.total("call", name, ()).add(end - begin - inside)
         self._events.note([ProfileEvent("call", name, (), thread, begin, end, loops), *events])
@@ -194,10 +192,3 @@ class profile:  # noqa: N801 - as in PyTorch
         Kernels that ran once in a call stand where they ran. Those of loops stand among the call's arguments.
         """
         chrome.export(path, self._events, self._begin, self.seconds)
-
-
-class _Whole:
-    """Code that is timed as a whole."""
-
-    def __init__(self, made: Runnable, profile: profile) -> None:
-        self.run = profile._as_a_whole("gradient", made.run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -19,14 +19,13 @@ from jitgraph import ops
 from jitgraph.codegen.cpu import native
 from jitgraph.codegen.cpu.launch_times import BEGIN, FIRST_STEP, WORDS_OF_STEP, timed_steps
 from jitgraph.ir import context
-from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.types import TensorType
-from jitgraph.profiler.work import TimedStep
+from jitgraph.profiler.one_op import compiled
+from jitgraph.profiler.work import LeastWork, TimedStep
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
-from jitgraph.tracing import backend
 
 _CALIBRATION: Final = 0.02  # seconds
+_MOST_SIZES: Final = 256
 _made: Final[WeakKeyDictionary[Executable, TimedEntry]] = WeakKeyDictionary()
 
 
@@ -42,10 +41,11 @@ class TimedEntry(loader.Entry):
             callback=made.callback,
             threads=entry.threads,
         )
-        self.sites = [TimedStep(schedule, step) for step in timed_steps(schedule.steps)]
+        self.steps = [TimedStep(schedule, step) for step in timed_steps(schedule.steps)]
+        self._works: dict[tuple[int, ...], list[LeastWork]] = {}
 
     def call(self, plan: loader.ShapePlan, buffers: bytes) -> None:
-        table = (ctypes.c_uint64 * (FIRST_STEP + WORDS_OF_STEP * len(self.sites)))()
+        table = (ctypes.c_uint64 * (FIRST_STEP + WORDS_OF_STEP * len(self.steps)))()
         profile = context.current().profile
         begin = time.perf_counter_ns()
         try:
@@ -54,18 +54,30 @@ class TimedEntry(loader.Entry):
             if profile is not None:
                 profile.called(self, plan, begin, time.perf_counter_ns(), table)
 
-    def sizes(self, plan: loader.ShapePlan) -> dict[str, int]:
-        """The named sizes of a call."""
-        return dict(zip(self.signature.dims, plan.dims, strict=False))
+    def works(self, plan: loader.ShapePlan) -> list[LeastWork]:
+        """What a run of each step does at least in a call with these sizes."""
+        sizes = tuple(plan.dims)[: len(self.signature.dims)]
+        found = self._works.get(sizes)
+        if found is None:
+            if len(self._works) >= _MOST_SIZES:
+                self._works.clear()
+            named = dict(zip(self.signature.dims, sizes, strict=True))
+            found = self._works[sizes] = [step.work(named) for step in self.steps]
+        return found
 
 
-def timed_entry(made: Any) -> TimedEntry | None:
-    """Timed code of what was compiled; None where launches cannot be timed: on GPUs, and in the interpreter."""
-    if not isinstance(made, Executable) or made.target is None or made.target.sm is not None or made.stages is None:
+def timed_entry(made: Any, tell: Callable[[int, int], None]) -> TimedEntry | None:
+    """Timed code of what was compiled; None where launches cannot be timed: on GPUs, and in the interpreter.
+
+    ``tell`` is told from when to when it was made, unless it was there.
+    """
+    if not isinstance(made, Executable) or made.target is None or made.target.sm is not None:
         return None
     found = _made.get(made)
-    if found is None:
+    begin = time.perf_counter_ns()
+    if found is None and made.stages is not None:
         found = _made[made] = TimedEntry(made)
+        tell(begin, time.perf_counter_ns())
     return found
 
 
@@ -81,11 +93,10 @@ class _Noting:
 @lru_cache(maxsize=1)
 def nanoseconds_per_tick() -> float:
     """How long a tick of the time stamp counter is, measured against the clock once in a process, in 20 ms."""
-    builder = GraphBuilder()
-    x = builder.input(TensorType(np.dtype(np.float32), (1,)))
-    made = backend.compile_graph(builder.graph(builder.emit(ops.neg, [x], {}, ()), "ticks"))
+    given = [np.ones(1, np.float32)]
+    made = compiled(ops.neg, given)
     assert isinstance(made, Executable)
-    entry, noting, given = TimedEntry(made), _Noting(), [np.ones(1, np.float32)]
+    entry, noting = TimedEntry(made), _Noting()
     with context.using(profile=noting):
         entry.run(given)
         entry.run(given)

@@ -60,7 +60,6 @@ class _Touched:
         self.flops = 0.0
         self.bits = 32
         self._sizes = sizes
-        self._dtypes = {param.name: param.dtype for param in kernel.params}
         self._walk(kernel.body, 1.0)
 
     def _extent(self, extent: DimLike) -> float:

@@ -189,7 +189,8 @@ class CallRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
-        if context.current().anomaly:
+        now = context.current()
+        if now.anomaly:
             return self._watched(inputs, cotangents)
         vjp = self.owner.vjp
         given = []
@@ -197,11 +198,10 @@ class CallRecord(Record):
             cotangent, like = cotangents[number], self.outputs[number]
             given.append(self.zeros(like) if cotangent is None else self.payload(cotangent))
         kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.payload(self.outputs[i]) for i in vjp.kept_outputs]
-        code, profile = self.owner.backward, context.current().profile
-        if profile is not None:
-            code = profile.timed(code)
-        found = code.run([*kept, *map(self.payload, self.saved), *given])
-        if not context.current().grad_enabled:
+        code = self.owner.backward
+        run = code.run if now.profile is None else now.profile.gradient(code)
+        found = run([*kept, *map(self.payload, self.saved), *given])
+        if not now.grad_enabled:
             return self.values(found)
         with imports.importing():
             from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again

@@ -22,7 +22,7 @@ from jitgraph.tensor import Tensor, lifting, wrap
 
 
 def own_part(gradient: Tensor | None, variable: Tensor, variables: list[Tensor]) -> Tensor:
-    """The gradient, zeros where there is none; detached unless it depends on something besides ``variables``."""
+    """The gradient, zeros where there is none; detached unless it depends on a leaf besides ``variables``."""
     if gradient is None:
         return zeros_beside(variable, variable.value.type.shape)
     value = gradient.value
@@ -40,13 +40,16 @@ def zeros_beside(tensor: Tensor, shape: Sequence[DimLike]) -> Tensor:
 
 
 def _reaches_leaf(start: Record, own: set[Any]) -> bool:
-    """Whether the tape below ``start`` holds a leaf that is none of ``own``."""
+    """Whether the tape below ``start`` holds a leaf that is none of ``own``.
+
+    A leaf whose handle has gone counts for none: it was a variable of a transform that has returned.
+    """
     seen, pending = {start}, [start]
     while pending:
         record = pending.pop()
         if record in own:
             below = record.inputs or ()  # an identity over an outer variable
-        elif isinstance(record, LeafRecord):
+        elif isinstance(record, LeafRecord) and record.handle() is not None:
             return True
         else:
             below = record.inputs or ()
@@ -72,7 +75,7 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         with enable_grad():
             chosen = Variables(function, args, kwargs, argnums, argnames)
-            value, aux = _with_aux(chosen.call(), has_aux)
+            value, aux = with_aux(chosen.call(), has_aux)
             if not isinstance(value, Tensor) or value.ndim != 0:
                 shown = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
                 raise ShapeError(f"grad needs a function whose result is a scalar tensor, not {shown}", hint=".sum()")
@@ -84,7 +87,8 @@ def value_and_grad(
     return differentiated
 
 
-def _with_aux(result: Any, has_aux: bool) -> tuple[Any, Any]:
+def with_aux(result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """What a function gives that is differentiated, and what it gives beside it; JitgraphError for no such pair."""
     if has_aux and not (isinstance(result, tuple) and len(result) == 2):
         raise JitgraphError("has_aux=True needs a function that returns (value, aux)")
     return result if has_aux else (result, None)
@@ -169,7 +173,7 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     place = PlaceOfCall("vjp", "pullback")
     with enable_grad():
         chosen = every(function, args)
-        result, aux = _with_aux(chosen.call(), has_aux)
+        result, aux = with_aux(chosen.call(), has_aux)
     variables = chosen.variables
     outputs, shape = outputs_of(result, "vjp")
 
@@ -200,18 +204,19 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: b
     several = isinstance(primals, tuple | list)
     xs, vs = (tuple(primals), tuple(tangents)) if several else ((primals,), (tangents,))
     with enable_grad():
-        linear = Linearised(every(function, xs), has_aux)
+        linear = Linearised("jvp", every(function, xs), has_aux)
         moved = linear.push(vs)
     return (linear.result(), moved, linear.aux()) if has_aux else (linear.result(), moved)
 
 
 class Linearised:
-    """A function at a point, with its derivative as a linear function of tangents."""
+    """A function at a point, with its derivative as a linear function of tangents; ``name`` is what errors name."""
 
-    def __init__(self, chosen: DifferentiableCall, has_aux: bool = False) -> None:
-        self._variables = variables = chosen.variables
-        result, self._aux = _with_aux(chosen.call(), has_aux)
-        self.outputs, self.shape = outputs_of(result, "jvp")
+    def __init__(self, name: str, chosen: DifferentiableCall, has_aux: bool = False) -> None:
+        self._name, self._variables = name, chosen.variables
+        variables = chosen.variables
+        result, self._aux = with_aux(chosen.call(), has_aux)
+        self.outputs, self.shape = outputs_of(result, name)
         self._dummies = [variable(zeros_beside(y, y.value.type.shape)) for y in self.outputs]
         live = [(y, u) for y, u in zip(self.outputs, self._dummies, strict=True) if y.requires_grad]
         self._pulled: list[Tensor | None] = [None] * len(variables)
@@ -235,10 +240,12 @@ class Linearised:
     def push_flat(self, directions: list[Tensor]) -> list[Tensor]:
         """As ``push``, from a tangent of each variable to one of each output."""
         if len(directions) != len(self._variables):
-            raise JitgraphError(f"jvp: {len(self._variables)} tensors but {len(directions)} tangents")
+            raise JitgraphError(f"{self._name}: {len(self._variables)} tensors but {len(directions)} tangents")
         for x, v in zip(self._variables, directions, strict=True):
             if tuple(x.shape) != tuple(v.shape):
-                raise ShapeError(f"jvp: a tangent of shape {tuple(v.shape)} for a tensor of shape {tuple(x.shape)}")
+                raise ShapeError(
+                    f"{self._name}: a tangent of shape {tuple(v.shape)} for a tensor of shape {tuple(x.shape)}"
+                )
         pairs = [(g, v) for g, v in zip(self._pulled, directions, strict=True) if g is not None and g.requires_grad]
         found: list[Tensor | None] = [None] * len(self._dummies)
         if pairs:

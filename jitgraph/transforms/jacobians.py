@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, ops
+from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd.transforms import (
     Linearised,
@@ -16,6 +16,7 @@ from jitgraph.autograd.transforms import (
     grad,
     outputs_of,
     pullback,
+    with_aux,
     without_own,
     zeros_beside,
 )
@@ -40,44 +41,58 @@ def jacobian(
     keeps for its gradient is there for each of them. JitgraphError for a result that is no tensor, DTypeError for an
     argument or result that is no float.
     """
-
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with enable_grad():
-            chosen: DifferentiableCall = Variables(function, args, kwargs, argnums, argnames)
-            if context.current().trace is not None:
-                chosen = recorded = _Call(chosen, has_aux, "jacobian")
-                if recorded.is_batchable:
-                    return recorded.result(*recorded.jacobian())
-            result = chosen.call()
-            aux = None
-            if has_aux:
-                result, aux = _pair(result)
-            outputs, shape = outputs_of(result, "jacobian")
-            _require_floats(outputs)
-            variables = chosen.variables
-            rows = [_rows(output, variables) for output in outputs]
-        made = shape.unflatten([chosen.packed(row) for row in rows])
-        return (made, without_own(aux, variables)) if has_aux else made
-
-    return differentiated
+    return _derivatives("jacobian", _Call.jacobian, _by_rows, function, argnums, has_aux, argnames)
 
 
 jacrev = jacobian
 """As ``jacobian``."""
 
 
+def jacfwd(
+    function: Callable[..., Any], argnums: Argnums = None, has_aux: bool = False, *, argnames: Argnames = None
+) -> Callable[..., Any]:
+    """As ``jacobian``, column by column, by forward mode: for functions with more results than arguments."""
+    return _derivatives("jacfwd", _Call.jacfwd, _by_columns, function, argnums, has_aux, argnames)
+
+
+def _derivatives(
+    name: str,
+    at_once: Callable[[_Call], tuple[Rows, Any]],
+    one_by_one: Callable[[DifferentiableCall, bool], tuple[Rows, tree.TreeDef, Any]],
+    function: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    argnames: Argnames,
+) -> Callable[..., Any]:
+    """A function that returns whole derivatives: all directions at once in a trace, where they can be."""
+
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad():
+            chosen: DifferentiableCall = Variables(function, args, kwargs, argnums, argnames)
+            recorded = None if context.current().trace is None else _Call(chosen, has_aux, name)
+            if recorded is not None and recorded.is_batchable:
+                rows, aux = at_once(recorded)
+                shape = recorded.shape
+            else:
+                rows, shape, aux = one_by_one(recorded or chosen, has_aux)
+        made = shape.unflatten([chosen.packed(row) for row in rows])
+        return (made, aux) if has_aux else made
+
+    return differentiated
+
+
 class _Call(Recorded):
-    """A call inside of a trace, recorded as a region, in the place of its ``Variables``."""
+    """A call inside of a trace, recorded as a region, in the place of its ``Variables``; ``shape`` is the result's."""
+
+    shape: tree.TreeDef
 
     def __init__(self, chosen: DifferentiableCall, has_aux: bool, what: str) -> None:
         self.packed = chosen.packed
         self._has_aux = has_aux
 
         def call() -> tuple[list[Tensor], Any]:
-            result, aux = chosen.call(), None
-            if has_aux:
-                result, aux = _pair(result)
-            outputs, self._shape = outputs_of(result, what)
+            result, aux = with_aux(chosen.call(), has_aux)
+            outputs, self.shape = outputs_of(result, what)
             _require_floats(outputs)
             return outputs, aux
 
@@ -86,19 +101,8 @@ class _Call(Recorded):
     def call(self) -> Any:
         """The result of the function, computed from the region."""
         outputs, aux = self.replay()
-        result = self._shape.unflatten(outputs)
+        result = self.shape.unflatten(outputs)
         return (result, aux) if self._has_aux else result
-
-    def result(self, rows: Rows, aux: Any) -> Any:
-        """Derivatives in the structure of the result, each in that of the arguments; with ``aux`` if there is one."""
-        made = self._shape.unflatten([self.packed(row) for row in rows])
-        return (made, aux) if self._has_aux else made
-
-
-def _pair(result: Any) -> tuple[Any, Any]:
-    if not (isinstance(result, tuple) and len(result) == 2):
-        raise JitgraphError("has_aux=True needs a function that returns (value, aux)")
-    return result
 
 
 def _require_floats(outputs: Sequence[Tensor]) -> None:
@@ -109,49 +113,37 @@ def _require_floats(outputs: Sequence[Tensor]) -> None:
             )
 
 
+def _by_rows(chosen: DifferentiableCall, has_aux: bool) -> tuple[Rows, tree.TreeDef, Any]:
+    """The derivatives of one element of the outputs after the other; the structure of the result, and aux."""
+    result, aux = with_aux(chosen.call(), has_aux)
+    outputs, shape = outputs_of(result, "jacobian")
+    _require_floats(outputs)
+    return [_rows(output, chosen.variables) for output in outputs], shape, without_own(aux, chosen.variables)
+
+
 def _rows(output: Tensor, variables: list[Tensor]) -> list[Tensor]:
     """The derivatives of every element of ``output`` with respect to each variable."""
     shape = tuple(output.value.type.shape)
     flat = wrap(ops.reshape(output.value, shape=(output.value.type.size,)))
     count = int(flat.shape[0])
     found = [pullback([flat[i]], [None], variables) for i in range(count)]
-    return [_whole([row[i] for row in found], shape, output, v) for i, v in enumerate(variables)]
+    return [_stacked([row[i] for row in found], 0, shape, output, v) for i, v in enumerate(variables)]
 
 
-def _whole(rows: Sequence[Tensor], shape: tuple[Any, ...], output: Tensor, v: Tensor) -> Tensor:
-    target = (*shape, *v.shape)
-    if not rows:
-        return zeros_beside(output, target)
-    return reshape(stack(list(rows)), target)
-
-
-def jacfwd(
-    function: Callable[..., Any], argnums: Argnums = None, has_aux: bool = False, *, argnames: Argnames = None
-) -> Callable[..., Any]:
-    """As ``jacobian``, column by column, by forward mode: for functions with more results than arguments."""
-
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with enable_grad():
-            chosen: DifferentiableCall = Variables(function, args, kwargs, argnums, argnames)
-            if context.current().trace is not None:
-                chosen = recorded = _Call(chosen, has_aux, "jacfwd")
-                if recorded.is_batchable:
-                    return recorded.result(*recorded.jacfwd())
-            linear = Linearised(chosen, has_aux)
-            _require_floats(linear.outputs)
-            columns = []
-            for number, v in enumerate(chosen.variables):
-                count = int(dims.product(v.value.type.shape))
-                pushed = [linear.push_flat(_direction(chosen.variables, number, i)) for i in range(count)]
-                columns.append([[leaves[k] for leaves in pushed] for k in range(len(linear.outputs))])
-            rows = [
-                [_column(columns[n][k], tuple(y.shape), y, v) for n, v in enumerate(chosen.variables)]
-                for k, y in enumerate(linear.outputs)
-            ]
-        made = linear.shape.unflatten([chosen.packed(row) for row in rows])
-        return (made, linear.aux()) if has_aux else made
-
-    return differentiated
+def _by_columns(chosen: DifferentiableCall, has_aux: bool) -> tuple[Rows, tree.TreeDef, Any]:
+    """As ``_by_rows``, along one element of the variables after the other."""
+    linear = Linearised("jacfwd", chosen, has_aux)
+    _require_floats(linear.outputs)
+    columns = []
+    for number, v in enumerate(chosen.variables):
+        count = int(dims.product(v.value.type.shape))
+        pushed = [linear.push_flat(_direction(chosen.variables, number, i)) for i in range(count)]
+        columns.append([[leaves[k] for leaves in pushed] for k in range(len(linear.outputs))])
+    rows = []
+    for k, y in enumerate(linear.outputs):
+        shape = tuple(y.shape)
+        rows.append([_stacked(columns[n][k], len(shape), shape, y, v) for n, v in enumerate(chosen.variables)])
+    return rows, linear.shape, linear.aux()
 
 
 def _direction(variables: Sequence[Tensor], number: int, place: int) -> list[Tensor]:
@@ -165,11 +157,12 @@ def _direction(variables: Sequence[Tensor], number: int, place: int) -> list[Ten
     return made
 
 
-def _column(columns: Sequence[Tensor], shape: tuple[Any, ...], output: Tensor, v: Tensor) -> Tensor:
+def _stacked(parts: Sequence[Tensor], axis: int, shape: tuple[Any, ...], output: Tensor, v: Tensor) -> Tensor:
+    """The derivatives of an output of this shape with respect to ``v``, of which these parts lie along ``axis``."""
     target = (*shape, *v.shape)
-    if not columns:
+    if not parts:
         return zeros_beside(output, target)
-    return reshape(stack(list(columns), axis=len(shape)), target)
+    return reshape(stack(list(parts), axis=axis), target)
 
 
 def hessian(
@@ -192,7 +185,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     """
     place = PlaceOfCall("linearize", "push")
     with enable_grad():
-        linear = Linearised(every(function, primals))
+        linear = Linearised("linearize", every(function, primals))
 
     def push(*tangents: Any) -> Any:
         if len(tangents) != len(primals):

@@ -24,6 +24,7 @@ from jitgraph.runtime import loader
 from jitgraph.runtime.loader.abi import ASKED_TYPE, function_address
 from jitgraph.runtime.loader.guarded import Guarded
 from jitgraph.runtime.loader.host import Runtime
+from tests import scripted
 from tests.codegen.cuda.loop_programs import newton, printing, rnn, shrink, taking
 from tests.codegen.cuda.programs import floats
 from tests.graphs import needs_native
@@ -50,16 +51,7 @@ def require_the_bits_of_the_cpu(function: Callable[..., Any], *arguments: Any) -
     require_same(expected, arrays_of(found), ulps=0)
 
 
-@jg.script
-def collatz(n):
-    steps = 0
-    while n != 1:
-        if n % 2 == 0:
-            n = n // 2
-        else:
-            n = 3 * n + 1
-        steps = steps + 1
-    return steps
+collatz = jg.script(scripted.collatz)
 
 
 @jg.script

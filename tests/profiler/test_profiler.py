@@ -15,6 +15,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
+from tests import scripted
 
 X = np.random.default_rng(0).standard_normal((37, 19)).astype(np.float32)
 
@@ -102,16 +103,7 @@ def test_a_training_step_has_the_bits_that_it_has_without() -> None:
     assert all(row.lines for row in rows_of(p, "kernel"))
 
 
-@jg.script
-def collatz(n: Any) -> Any:
-    steps = jg.asarray(0)
-    while n != 1:
-        if n % 2 == 0:
-            n = n // 2
-        else:
-            n = 3 * n + 1
-        steps = steps + 1
-    return steps
+collatz = jg.script(scripted.collatz)
 
 
 def test_kernels_of_a_loop_count_each_turn() -> None:

@@ -250,3 +250,37 @@ def test_whole_derivatives_inside_of_other_transforms() -> None:
         close(third, np.einsum("i,ij,ik->ijk", 24 * values(x[0]), np.eye(3), np.eye(3)))
     loss = lambda w: (jg.jacobian(f)(w) ** 2).sum()
     close(jg.trace(jg.grad(loss))(x[0]), jg.grad(loss)(x[0]))
+
+
+def _nested(w: Any) -> list[Any]:
+    """First derivatives and what else the transforms give of a function of constants and ``w``."""
+    x = jg.asarray([1.0, 2.0, 3.0])
+    total, cubes = (lambda x: (x * x * w).sum()), (lambda x: x * x * x * w)
+
+    def pair(x: Any) -> Any:
+        return total(x), cubes(x)
+
+    y, pull = jg.vjp(cubes, x)
+    z, push = jg.linearize(cubes, x)
+    rows, aux = jg.jacobian(pair, has_aux=True)(x)
+    columns, other = jg.jacfwd(pair, has_aux=True)(x)
+    return [
+        *jg.grad(pair, has_aux=True)(x),
+        *jg.value_and_grad(total)(x),
+        *jg.jvp(cubes, (x,), (x,)),
+        *(y, *pull(x), z, push(x), rows, aux, columns, other),
+        jg.hessian(lambda x: cubes(x).sum())(x),
+    ]
+
+
+@each_mode
+def test_gradients_of_nested_transforms_depend_on_no_variable_of_theirs(mode: Mode) -> None:
+    w = jg.asarray(2.0)
+    count = len(_nested(w))
+    for number in range(count):
+        outer = jg.grad(lambda w, number=number: _nested(w)[number].sum())
+        found = mode(outer)(w)
+        assert not found.requires_grad, number
+        np.testing.assert_allclose(found.numpy(), float(_nested(w)[number].sum()) / 2, rtol=1e-6)
+    learned = jg.asarray(2.0).requires_grad_()
+    assert all(part.requires_grad for part in _nested(learned)), "a leaf of the user's stays open"

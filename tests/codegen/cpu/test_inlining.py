@@ -18,6 +18,7 @@ from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
 from tests.processes import in_child
+from tests.scripted import collatz
 
 
 @pytest.fixture(autouse=True)
@@ -231,16 +232,6 @@ def test_a_loop_without_end_stops_where_the_user_asks() -> None:
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_loop_with_a_branch_asks_the_host_once_in_many_turns(nested: bool) -> None:
     """Reading the clock at each turn takes longer than the turn."""
-
-    def collatz(n: Any) -> Any:
-        steps = jg.asarray(0)
-        while n != 1:
-            if n % 2 == 0:
-                n = n // 2
-            else:
-                n = 3 * n + 1
-            steps = steps + 1
-        return steps
 
     def longest(m: Any) -> Any:
         i, most = jg.asarray(1), jg.asarray(0)

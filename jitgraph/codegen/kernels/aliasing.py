@@ -1,12 +1,14 @@
 """Which parameters of a kernel may be the same memory: a written one takes the place of one that is read.
 
 That is so where every element of the read buffer is read, in the iteration that writes the element in its place, before
-it is written, and by no other iteration.
+it is written, and by no other iteration. Several stores are the pieces of one (``lower/lane_cuts.py``).
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import combinations, starmap
+from math import gcd
 
 from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Load, Loop, Statement, Store
 from jitgraph.codegen.kernels.traversal import bodies_of, statements_of
@@ -48,9 +50,9 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
     params = {param.name: param for param in kernel.params}
     found = set()
     for written, places in stores.items():
-        if written not in params or params[written].access != "write" or len(places) != 1:
+        if written not in params or params[written].access != "write":
             continue
-        if not _writes_each_once(places[0]):
+        if not all(map(_writes_each_once, places)) or not all(starmap(_are_apart, combinations(places, 2))):
             continue
         for read, reads in loads.items():
             if read not in params or params[read].access != "read" or read in in_operands:
@@ -59,7 +61,7 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
             if (
                 same_width
                 and params[read].size == params[written].size
-                and all(_comes_first(load, places[0]) for load in reads)
+                and all(any(_comes_first(load, store) for store in places) for load in reads)
             ):
                 found.add((written, read))
     return frozenset(found)
@@ -113,6 +115,41 @@ def _writes_each_once(store: _AccessPlace) -> bool:
     names = dims.names(store.index)
     own = all(axis.name in names or axis.iterations == (1, 0, None) for axis in store.axes)
     return own and not any(name.startswith("_v") for name in names)
+
+
+def _are_apart(one: _AccessPlace, other: _AccessPlace) -> bool:
+    """Whether two stores write to different parts of rows, of which the loops around both name one: never the same."""
+    around = {a.name for a, b in zip(one.axes, other.axes, strict=False) if a == b}
+    part, other_part = (_part_of_row(place, around) for place in (one, other))
+    if part is None or other_part is None:
+        return False
+    (steps, low, high), (other_steps, other_low, other_high) = part, other_part
+    if steps != other_steps or not (high < other_low or other_high < low):
+        return False
+    width = max(high, other_high) - min(low, other_low) + 1
+    return not steps or gcd(*steps.values()) >= width
+
+
+def _part_of_row(place: _AccessPlace, around: set[str]) -> tuple[dict[str, int], int, int] | None:
+    """An index as steps of the axes ``around``, and the least and greatest of the rest; None where that is unknown."""
+    inside = {axis.name: axis.iterations for axis in place.axes if axis.name not in around}
+    steps: dict[str, int] = {}
+    low = high = 0
+    for monomial, factor in dims.terms_of(place.index).items():
+        match monomial:
+            case ():
+                low, high = low + factor, high + factor
+            case (str(name),) if name in around:
+                steps[name] = factor
+            case (str(name),) if name in inside:
+                extent, begin, span = inside[name]
+                if not isinstance(extent, int) or begin != 0 or span is not None:
+                    return None
+                far = factor * (extent - 1)
+                low, high = low + min(0, far), high + max(0, far)
+            case _:
+                return None
+    return steps, low, high
 
 
 def _comes_first(load: _AccessPlace, store: _AccessPlace) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeVar
 
+from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.index import has_atoms
 from jitgraph.codegen.kernels.kernel import (
     Attend,
@@ -27,9 +29,10 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
 from jitgraph.codegen.lower.blocks import OpenBlock
+from jitgraph.codegen.lower.lane_cuts import cut_lanes
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import SharedTiles, TransposedTiles
+from jitgraph.codegen.lower.schedules.decisions import LaneCuts, SharedTiles, TransposedTiles
 from jitgraph.codegen.lower.shared_tiles import tile_shared
 from jitgraph.codegen.lower.statements import StatementRecorder
 from jitgraph.dtypes import DType, float32
@@ -269,7 +272,12 @@ class KernelRecorder(StatementRecorder):
     # --- the end
 
     def kernel(
-        self, name: str, tiles: TransposedTiles | SharedTiles | None, *, fastmath: bool = False
+        self,
+        name: str,
+        tiles: TransposedTiles | SharedTiles | None = None,
+        lane_cuts: LaneCuts | None = None,
+        *,
+        fastmath: bool = False,
     ) -> tuple[Kernel, tuple[str, ...]]:
         """The finished kernel, and the schedule's buffers for its parameters in order."""
         assert len(self._blocks) == 1
@@ -284,4 +292,9 @@ class KernelRecorder(StatementRecorder):
             how: Literal["read", "write", "readwrite"] = "readwrite" if len(access) == 2 else next(iter(access))
             params.append(Param(f"p{position}", storage.type.dtype, storage.size, how))
         sizes = sorted(sizes_of(body) | {name for param in params for name in dims.names(param.size)})
-        return Kernel(name, tuple(params), body, tuple(sizes), (), fastmath), tuple(self._storages)
+        kernel = Kernel(name, tuple(params), body, tuple(sizes), (), fastmath)
+        if lane_cuts is not None:
+            cut = replace(kernel, body=cut_lanes(body, lane_cuts, self.ranges, self._new_axis, self.var))
+            if aliasing_pairs(kernel) <= aliasing_pairs(cut):  # what may work in place still may
+                kernel = cut
+        return kernel, tuple(self._storages)

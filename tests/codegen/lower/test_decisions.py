@@ -20,13 +20,17 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
     add,
+    concat,
     conv,
     cumsum,
     dot,
     exp,
+    full,
     mul,
+    pad,
     reduce_max,
     reduce_sum,
+    reshape,
     scatter,
     scatter_add,
     softmax,
@@ -60,6 +64,14 @@ def convolved(x: Any, w: Any) -> Any:
     return exp(conv(x, w, groups=2, **plain))
 
 
+def joined(x: Any, y: Any, end: int = 2) -> Any:
+    """A transposed operand and another one side by side in each row, between two ends; sums of its columns, too."""
+    rows = reshape(transpose(x, permutation=(0, 2, 1)), shape=(3, x.shape[1] * x.shape[2]))
+    half = full(shape=(), value=0.5, dtype=float32)
+    whole = pad(concat(rows, y, axis=1), half, low=(0, end), high=(0, 9), interior=(0, 0))
+    return add(mul(whole, whole), exp(whole)), reduce_sum(whole, axes=(0,))
+
+
 CASES: dict[str, Case] = {
     "chain": of_floats(lambda x, y: tanh(add(mul(x, y), x)), (9, 5, 8), (9, 5, 8)),
     "softmax": of_floats(lambda x: softmax(x, axis=1), (6, 300)),
@@ -85,6 +97,8 @@ CASES: dict[str, Case] = {
     ),
 }
 
+CASES["joined"] = of_floats(joined, (3, 5, 4), (3, 20))
+CASES["joined in long pieces"] = of_floats(lambda x, y: joined(x, y, 10), (3, 16, 8), (3, 130))
 CASES["scatter of the last"] = (lambda x, i, u: scatter(x, i, u, axis=0), *CASES["scatter"][1:])
 
 ASKED: dict[str, tuple[str, ...]] = {
@@ -99,6 +113,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "products": ("long product",),
     "library": ("product",),
     "images": ("images", "a named number of images"),
+    "lane_cuts": ("joined",),
     "scattering": ("scatter", "scatter of the last"),
 }
 """The decisions, and cases whose schedules differ by them."""

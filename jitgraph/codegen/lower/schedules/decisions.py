@@ -153,6 +153,19 @@ class ImagesTogether:
 
 
 @dataclass(frozen=True)
+class LaneCuts:
+    """When a vector loop is cut where a condition of its lanes changes, or along a division (``lower/lane_cuts.py``).
+
+    A piece, or a run of lanes, has ``least`` iterations or more; there are up to ``most`` pieces, of a body of up to
+    ``most_statements``.
+    """
+
+    least: int
+    most: int
+    most_statements: int
+
+
+@dataclass(frozen=True)
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
@@ -173,3 +186,4 @@ class Decisions:
     products: ProductParts | None
     library: LibraryProducts | None
     images: ImagesTogether | None
+    lane_cuts: LaneCuts | None

@@ -58,6 +58,7 @@ GPU: Final = Nests(
         products=ProductParts(side=64, tiles=128, least_steps=1536),
         library=None,
         images=None,
+        lane_cuts=None,
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import field
 from types import CodeType, FrameType
 from typing import Final, TypeAlias
 
@@ -29,6 +30,8 @@ class Location:
 
     file: str
     line: int
+    modules: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Of an op in a trace the modules in whose calls it stands: a class, and names of submodules inside of it."""
 
     def __str__(self) -> str:
         return f"{_relative(self.file)}:{self.line}"
@@ -58,6 +61,8 @@ def place_of_user() -> Place:
     return None
 
 
+MODULE_CALLS: Final[dict[int, CodeType]] = {}
+"""The code by which modules are called, of which ``self`` is the module, by its id: to hash code takes long."""
 _KNOWN_FILES: Final[dict[str, bool]] = {}  # the files of this process: each call of an op on the tape asks
 
 

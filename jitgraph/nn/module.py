@@ -15,6 +15,7 @@ from jitgraph.autograd import no_grad
 from jitgraph.dtypes import bfloat16, canonical, float16, float32, float64, is_float
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
 from jitgraph.nn import state as state_loading
 from jitgraph.nn.state import Keys
@@ -361,6 +362,9 @@ class Module:
     def _shown_children(self) -> list[str]:
         """What ``repr`` says of each child."""
         return [f"({name}): {_indent(repr(child))}" for name, child in self.named_children()]
+
+
+MODULE_CALLS[id(Module.__call__.__code__)] = Module.__call__.__code__
 
 
 def _indent(text: str) -> str:

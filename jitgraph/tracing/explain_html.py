@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
-from jitgraph.ir.graph_html import STYLE, graph_html
+from jitgraph.ir.graph_html import STYLE, fold, graph_html, module_at
 from jitgraph.tracing.lowered import Lowered, sizes_of
 
 if TYPE_CHECKING:
@@ -49,22 +50,34 @@ def function_html(function: TracedFunction) -> str:
 
 
 def _compiled(lowered: Lowered) -> Iterator[str]:
-    from jitgraph.codegen.kernels.kernel_text import print_kernel
     from jitgraph.codegen.kernels.memory import launches
 
     yield f"<h2>Graph after the passes: {len(lowered.fused.nodes)} ops</h2>{graph_html(lowered.fused)}"
     schedule = lowered.stages.schedule
     steps = launches(schedule.steps)
     yield f"<h2>Kernels: {len(steps)}</h2>"
-    for number, launch in steps.items():
-        place = "" if launch.location is None else escape(str(launch.location))
-        buffers = escape(", ".join(launch.buffers))
-        yield (
-            f"<details><summary>{number}: {escape(launch.kernel.name)} ({buffers}) <span class='count'>{place}</span>"
-            f"</summary><pre>{escape(print_kernel(launch.kernel))}</pre></details>"
-        )
+    yield from _kernels(list(steps.items()), 0)
     yield "<h2>Memory of temporaries over time</h2>"
     yield from _memory(schedule, sizes_of(lowered.plan))
+
+
+def _kernels(steps: list[tuple[int, Any]], depth: int) -> Iterator[str]:
+    """Launches, inside of ``depth`` modules."""
+    from jitgraph.codegen.kernels.kernel_text import print_kernel
+
+    for name, group in groupby(steps, lambda step: module_at(step[1].location, depth)):
+        members = list(group)
+        if name is not None:
+            inside = "\n".join(_kernels(members, depth + 1))
+            yield fold(f"<b>{escape(name)}</b>", len(members), "kernel", f"<div class='inside'>{inside}</div>")
+            continue
+        for number, launch in members:
+            place = "" if launch.location is None else escape(str(launch.location))
+            buffers = escape(", ".join(launch.buffers))
+            yield (
+                f"<details><summary>{number}: {escape(launch.kernel.name)} ({buffers}) <span class='count'>{place}"
+                f"</span></summary><pre>{escape(print_kernel(launch.kernel))}</pre></details>"
+            )
 
 
 def _memory(schedule: Any, sizes: Mapping[str, int]) -> Iterator[str]:

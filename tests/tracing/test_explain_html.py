@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import jitgraph as jg
@@ -78,3 +82,112 @@ def test_a_loop_stands_in_the_fold_of_its_line() -> None:
     check(page)
     folds = re.findall(r"<details>.*?</details>", page, re.DOTALL)
     assert "graph @" in "".join(folds)
+
+
+class Tower(jg.nn.Module):
+    """Modules as attributes, in a list, called twice, and one that is made in the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = jg.nn.ModuleList([jg.nn.Sequential(jg.nn.Linear(4, 4), jg.nn.ReLU()) for _ in range(2)])
+        self.head = jg.nn.Linear(4, 1)
+        self.head.register_forward_pre_hook(lambda module, given: (given[0] * 2,))
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x) + 1
+        return jg.nn.Tanh()(self.head(self.blocks[0](x)))
+
+
+def paths(graph: Any) -> dict[tuple[str, ...], set[str]]:
+    """The ops of each module."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for node in graph.nodes:
+        found.setdefault(node.location.modules if node.location else (), set()).add(node.op.name)
+    return found
+
+
+def check_paths(graph: Any) -> None:
+    found = paths(graph)
+    assert {"linear"} <= found["Tower", "blocks.0", "0"] and {"linear"} <= found["Tower", "blocks.1", "0"]
+    assert {"relu"} <= found["Tower", "blocks.1", "1"] and {"add"} <= found["Tower",]
+    assert {"mul", "linear"} <= found["Tower", "head"] and {"tanh"} <= found["Tower", "Tanh"]
+    assert "square" in found[()]
+
+
+def test_ops_know_the_modules_that_they_are_of() -> None:
+    tower = Tower()
+    x = jg.ones((2, 4))
+    traced = jg.trace(lambda x: jg.square(tower(x)))
+    check_paths(traced.lower(x).graph)
+    page = jg.explain(traced, x).html()
+    check(page)
+    assert page.index("<b>Tower</b>") < page.index("<b>blocks.0</b>") < page.index("<b>blocks.1</b>")
+    assert "<b>head</b>" in page and page.count("<b>Tower</b>") == 3, "in both graphs, and of the kernels"
+    plain = jg.explain(jg.trace(network), x, jg.ones((4, 4))).html()
+    assert "<b>" not in plain
+
+
+def test_kernels_of_gradients_stand_in_their_modules() -> None:
+    tower, x = Tower(), jg.ones((2, 4))
+
+    def step(x: Any) -> Any:
+        tower(x).sum().backward()
+        return tower.head.weight.grad
+
+    stages = jg.trace(step).lower(x).stages
+    modules = {launch.location.modules for launch in stages.schedule.steps if launch.location is not None}
+    assert {("Tower", "head"), ("Tower", "blocks.1", "0")} <= modules
+
+
+def test_a_kept_trace_knows_the_modules(tmp_path: Path) -> None:
+    program = """
+import jitgraph as jg
+
+class Tower(jg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = jg.nn.ModuleList([jg.nn.Linear(4, 4) for _ in range(2)])
+
+    def forward(self, x):
+        return self.blocks[1](self.blocks[0](x)) * 2
+
+tower = Tower()
+traced = jg.trace(tower)
+traced(jg.ones((2, 4)))
+print(sorted({node.location.modules for node in traced.plans[0].graph.nodes}), traced.cache_info().traces)
+"""
+    environment = {**os.environ, "JITGRAPH_CACHE_DIR": str(tmp_path)}
+    (tmp_path / "program.py").write_text(program)
+    runs = [
+        subprocess.run(
+            [sys.executable, str(tmp_path / "program.py")], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert runs == [f"[('Tower',), ('Tower', 'blocks.0'), ('Tower', 'blocks.1')] {kept}\n" for kept in (0, 1)]
+
+
+def test_names_are_found_without_code_of_the_users() -> None:
+    class Guarded(jg.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = jg.nn.Linear(4, 4)
+            self.is_made = True
+
+        def __getattribute__(self, name: str) -> Any:
+            found = super().__getattribute__(name)
+            assert name != "__dict__" or not found.get("is_made")
+            return found
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError
+
+        __hash__ = None  # type: ignore[assignment]
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x) * 2
+
+    module = Guarded()
+    graph = jg.trace(lambda x: module(x)).lower(jg.ones(4)).graph
+    assert {("Guarded",), ("Guarded", "inner")} <= set(paths(graph))

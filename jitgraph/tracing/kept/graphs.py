@@ -25,20 +25,23 @@ def write_graph(graph: Graph, code: CodeEntry | None, folder: str | None) -> dic
     from jitgraph.ir.printer import print_graph
 
     files: dict[str, int] = {}
-    locations = [
-        None if node.location is None else [files.setdefault(node.location.file, len(files)), node.location.line]
-        for node in graph.walk()
-    ]
+    modules: dict[tuple[str, ...], int] = {}
+    locations = [None if at is None else _place(at, files, modules) for at in (node.location for node in graph.walk())]
     return {
         "text": print_graph(graph, full=True, locations=False, inline=_INLINE),
         "name": graph.name,
         "outputs": len(graph.outputs),
         "hints": [value.hint for value in _values(graph)],
         "files": list(files),
+        "modules": list(modules),
         "lines": locations,
         "code": None if code is None else [code.key, code.key_with_lines],
         "folder": folder,
     }
+
+
+def _place(at: Location, files: dict[str, int], modules: dict[tuple[str, ...], int]) -> list[int]:
+    return [files.setdefault(at.file, len(files)), at.line, modules.setdefault(at.modules, len(modules))]
 
 
 def folder_here() -> str:
@@ -58,7 +61,11 @@ class KeptGraph:
             self._text, self.name = read_text(data["text"]), read_text(data["name"])
             self._hints = [None if hint is None else read_text(hint) for hint in data["hints"]]
             files = [read_text(file) for file in data["files"]]
-            self._lines = [None if at is None else (files[read_int(at[0])], read_int(at[1])) for at in data["lines"]]
+            modules = [tuple(map(read_text, path)) for path in data["modules"]]
+            self._lines = [
+                None if at is None else (files[read_int(at[0])], read_int(at[1]), modules[read_int(at[2])])
+                for at in data["lines"]
+            ]
             self.outputs = read_int(data["outputs"])
             keys, folder = data["code"], data["folder"]
             self.code = None if keys is None else (read_text(keys[0]), read_text(keys[1]))

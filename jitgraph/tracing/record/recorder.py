@@ -27,6 +27,7 @@ from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.record.gradients import Gradients
+from jitgraph.tracing.record.module_path import Places
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -83,6 +84,7 @@ class Recorder:
         self._place = CPU
         self._held: list[Tensor] = []
         self._stopped: dict[Value, TracedValue] = {}
+        self._places = Places()
 
     # --- the emitter ------------------------------------------------------------------------------------------------
 
@@ -116,7 +118,7 @@ class Recorder:
     def _append(
         self, op: Op, inputs: Sequence[Value], attrs: Attrs, regions: Sequence[Graph], needed: bool
     ) -> list[TracedValue]:
-        location = self.builder.location = Location.of_user()
+        location = self.builder.location = self._places.here()
         attrs = {name: without_numbers(value) for name, value in attrs.items()}
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]

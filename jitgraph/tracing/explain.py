@@ -24,7 +24,7 @@ class Report(Text):
     lowered: Lowered
 
     def html(self) -> str:
-        """One page without links to anything else: the report, the graph folded by lines, kernels, memory over time."""
+        """One page without links: the report, graphs and kernels folded by modules and lines, memory over time."""
         from jitgraph.tracing.explain_html import page
 
         return page(self.lowered, self)

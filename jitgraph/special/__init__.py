@@ -8,7 +8,7 @@ from jitgraph import ops
 from jitgraph.dtypes import float32, is_float
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, elementwise, wrap
-from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, where
+from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, round, where
 from jitgraph.tensor.functions.elementwise import sigmoid as expit
 from jitgraph.tensor.functions.reductions import log_softmax, logsumexp, softmax
 from jitgraph.tensor.functions.special_functions import (
@@ -53,6 +53,19 @@ if TYPE_CHECKING:
     from jitgraph.special.incomplete_beta import betainc as betainc
     from jitgraph.special.incomplete_gamma import gammainc as gammainc
     from jitgraph.special.incomplete_gamma import gammaincc as gammaincc
+    from jitgraph.special.polynomials import chebyshev_polynomial_t as chebyshev_polynomial_t
+    from jitgraph.special.polynomials import chebyshev_polynomial_u as chebyshev_polynomial_u
+    from jitgraph.special.polynomials import chebyshev_polynomial_v as chebyshev_polynomial_v
+    from jitgraph.special.polynomials import chebyshev_polynomial_w as chebyshev_polynomial_w
+    from jitgraph.special.polynomials import hermite_polynomial_h as hermite_polynomial_h
+    from jitgraph.special.polynomials import hermite_polynomial_he as hermite_polynomial_he
+    from jitgraph.special.polynomials import laguerre_polynomial_l as laguerre_polynomial_l
+    from jitgraph.special.polynomials import legendre_polynomial_p as legendre_polynomial_p
+    from jitgraph.special.polynomials import shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t
+    from jitgraph.special.polynomials import shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u
+    from jitgraph.special.polynomials import shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v
+    from jitgraph.special.polynomials import shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w
+    from jitgraph.special.polynomials import spherical_bessel_j0 as spherical_bessel_j0
 
 __all__ = [
     "bessel_j0",
@@ -61,6 +74,10 @@ __all__ = [
     "bessel_y1",
     "betainc",
     "betaln",
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
     "digamma",
     "entr",
     "erf",
@@ -72,6 +89,9 @@ __all__ = [
     "expm1",
     "gammainc",
     "gammaincc",
+    "gammaln",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
     "i0",
     "i0e",
     "i1",
@@ -83,6 +103,8 @@ __all__ = [
     "k1",
     "k1e",
     "kl_div",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
     "lgamma",
     "log1p",
     "log_ndtr",
@@ -98,11 +120,18 @@ __all__ = [
     "ndtr",
     "ndtri",
     "polygamma",
+    "psi",
     "rel_entr",
+    "round",
     "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
     "sinc",
     "softmax",
+    "spherical_bessel_j0",
     "xlog1py",
     "xlogy",
     "y0",
@@ -115,10 +144,17 @@ _BESSEL = (
     "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 y0 y1"
 )
 
+_POLYNOMIALS = (
+    "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h "
+    "hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t "
+    "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w spherical_bessel_j0"
+)
+
 __getattr__ = imports.attributes(
     "jitgraph.special",
     {"betainc": "incomplete_beta", "gammainc": "incomplete_gamma", "gammaincc": "incomplete_gamma"}
-    | dict.fromkeys(_BESSEL.split(), "bessel"),
+    | dict.fromkeys(_BESSEL.split(), "bessel")
+    | dict.fromkeys(_POLYNOMIALS.split(), "polynomials"),
 )
 
 
@@ -140,6 +176,12 @@ def lgamma(x: TensorLike) -> Tensor:
 def digamma(x: TensorLike) -> Tensor:
     """The derivative of lgamma: infinite at zeros with the sign of -x, NaN at -1, -2, ... Integers in float32."""
     return elementwise(ops.digamma, x, floating=True)
+
+
+gammaln = lgamma
+"""As ``lgamma``."""
+psi = digamma
+"""As ``digamma``."""
 
 
 def polygamma(n: int, x: TensorLike) -> Tensor:

@@ -10,6 +10,10 @@ from tests.coverage.case import Case, case, positive, uniform
 
 M = (3, 5)
 WIDE = uniform((20,), -12, 12)
+POLYNOMIALS = (
+    *(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+    *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
+)
 UNIT = uniform((15,), 0.001, 0.999)
 
 
@@ -21,7 +25,7 @@ CASES = [
     *(_one(name, WIDE) for name in ("i0", "i0e", "i1", "i1e", "sinc", "log_ndtr", "ndtr", "expit", "erf", "erfc")),
     *(_one(name, UNIT) for name in ("ndtri", "logit", "erfinv")),
     *(_one(name, positive(M)) for name in ("entr", "digamma")),
-    case("special.gammaln", lambda m, x: m.special.lgamma(x), lambda t, x: t.special.gammaln(x), positive(M)),
+    _one("gammaln", positive(M)),
     _one("erfcx", uniform((15,), -3, 30)),
     *(_one(name, uniform(M, -2, 2)) for name in ("exp2", "expm1")),
     _one("log1p", positive(M)),
@@ -58,6 +62,19 @@ CASES = [
         for scale in ("", "scaled_")
         for name in ("k0", "k1")
     ),
+    *(
+        case(
+            f"special.{name}, degree {n}",
+            lambda m, x, name=name, n=n: getattr(m.special, name)(x, n),
+            None,
+            uniform((20,), -1.5, 1.5),
+            gradient=False,
+            tolerance=1e-9,
+        )
+        for name in POLYNOMIALS
+        for n in (3, 9)
+    ),
+    _one("spherical_bessel_j0", WIDE, gradient=False),
     case("special.softmax", lambda m, x: m.special.softmax(x, 1), None, M),
     case("special.log_softmax", lambda m, x: m.special.log_softmax(x, 1), None, M),
     case("special.logsumexp", lambda m, x: m.special.logsumexp(x, 1), None, M),

@@ -46,6 +46,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {  
     "ndtr": (_ndtr, [(-13, 9)]),
     "ndtri": (_ndtri, [(1e-6, 0.4)]),
     "sinc": (lambda x: mp.sincpi(x), [(-20, 20)]),
+    "spherical_bessel_j0": (lambda x: mp.sin(x) / x, [(-200, 200)]),
     "xlog1py": (lambda x, y: x * mp.log1p(y), [(-5, 5), (-0.9, 50)]),
     "y0": (lambda x: mp.bessely(0, x), [(1e-3, 200)]),
     "y1": (lambda x: mp.bessely(1, x), [(1e-3, 200)]),

@@ -70,7 +70,7 @@ SLOW = Nests(
         products=ProductParts(side=64, tiles=8, least_steps=800),
         library=LibraryProducts(least_side=5, least_work=900),
         images=ImagesTogether(most_places=5, least_channels=2, least_steps=3, least_bytes=2),
-        lane_cuts=LaneCuts(least=2, most=20, most_statements=200),
+        lane_cuts=LaneCuts(least=2, most_statements=1000),
     ),
 )
 

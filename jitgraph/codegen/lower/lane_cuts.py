@@ -56,11 +56,11 @@ class _Cutting:
         extent, inside = loop.extent, list(statements_of(loop.body))
         if not (loop.is_whole and isinstance(extent, int)) or extent < 2 * self._cuts.least:
             return [loop]
-        if len(inside) > self._cuts.most_statements or any(isinstance(statement, Local) for statement in inside):
+        if any(isinstance(statement, Local) for statement in inside):
             return [loop]
         conditions = _conditions(loop, {**constants, **_constants(loop.body)})
         ends = sorted({0, extent, *(cut for _, cut in conditions.values() if 0 < cut < extent)})
-        if len(ends) - 1 > self._cuts.most or any(b - a < self._cuts.least for a, b in itertools.pairwise(ends)):
+        if (len(ends) - 1) * len(inside) > self._cuts.most_statements or self._are_short(ends):
             ends = [0, extent]
         made: list[Statement] = []
         for begin, end in itertools.pairwise(ends):
@@ -71,6 +71,9 @@ class _Cutting:
             }
             made += self._piece(loop, begin, end, known, outermost=outermost)
         return made or [loop]
+
+    def _are_short(self, ends: list[int]) -> bool:
+        return any(end - begin < self._cuts.least for begin, end in itertools.pairwise(ends))
 
     def _piece(
         self, loop: Loop, begin: int, end: int, known: Mapping[str, bool], *, outermost: bool

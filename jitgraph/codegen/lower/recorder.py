@@ -294,7 +294,8 @@ class KernelRecorder(StatementRecorder):
         sizes = sorted(sizes_of(body) | {name for param in params for name in dims.names(param.size)})
         kernel = Kernel(name, tuple(params), body, tuple(sizes), (), fastmath)
         if lane_cuts is not None:
-            cut = replace(kernel, body=cut_lanes(body, lane_cuts, self.ranges, self._new_axis, self.var))
-            if aliasing_pairs(kernel) <= aliasing_pairs(cut):  # what may work in place still may
+            pieces = cut_lanes(body, lane_cuts, self.ranges, self._new_axis, self.var)
+            cut = kernel if pieces is body else replace(kernel, body=pieces)
+            if cut is not kernel and aliasing_pairs(kernel) <= aliasing_pairs(cut):  # what works in place still does
                 kernel = cut
         return kernel, tuple(self._storages)

@@ -156,12 +156,11 @@ class ImagesTogether:
 class LaneCuts:
     """When a vector loop is cut where a condition of its lanes changes, or along a division (``lower/lane_cuts.py``).
 
-    A piece, or a run of lanes, has ``least`` iterations or more; there are up to ``most`` pieces, of a body of up to
-    ``most_statements``.
+    A piece, or a run of lanes, has ``least`` iterations or more; all pieces have up to ``most_statements`` before those
+    are left out that they need not.
     """
 
     least: int
-    most: int
     most_statements: int
 
 

@@ -86,11 +86,12 @@ class EagerKernels:
         target: Target | None = None,
         *,
         is_wanted: bool = False,
+        is_exact: bool = False,
     ) -> Prepared | None:
         """The code for ``op``, or for a half of its gradient, on operands of these types.
 
         ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile. ``is_wanted``:
-        also where the evaluation has the same bits.
+        also where the evaluation has the same bits. ``is_exact``: for these sizes alone, None where that is refused.
         None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
         where this one does not take them: its errors are those of the op.
         """
@@ -101,8 +102,10 @@ class EagerKernels:
             return None
         pattern = pattern_of(op, shapes, attrs)
         try:
-            return self._prepared(op, dtypes, pattern, half, target)
+            return self._prepared(op, dtypes, pattern.known if is_exact else pattern, half, target)
         except _REFUSALS:
+            if is_exact:
+                return None
             actual = [TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=True)]
             op.output_types(actual, attrs, ())  # what is wrong with the operands themselves
             return self._prepared(op, dtypes, pattern.known, half, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 FEW: Final = 4
 """Calls of one kind that Python serves before a table is worth while."""
+LONG: Final = 20_000_000
+"""Nanoseconds in which a kernel for given sizes is compiled: once one for named sizes ran for as long, it is made."""
+_SHORT: Final = 5_000
+"""Nanoseconds of a run that another kernel would not shorten by much."""
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
 
 
@@ -53,35 +58,41 @@ class Direct(NamedTuple):
 class KernelCall:
     """Calls a kernel on values of the types that it was prepared for.
 
-    ``run(*values)`` gives a tuple of values: by Python at first, and past it once such calls came back.
+    ``run(*values)`` gives a tuple of values: by Python at first, and past it once such calls came back. A kernel for
+    named sizes that ran for as long as it takes to compile one gives place to that for these very sizes, which has the
+    same bits and may take a fraction of the time.
     """
 
-    __slots__ = ("_call", "_makes", "_multiplies", "_next", "_outputs", "_pack", "_plan", "_served", "checks", "entry",
-                 "given", "run")  # fmt: skip
+    __slots__ = ("_exact", "_kernel", "_least", "_makes", "_multiplies", "_next", "_outputs", "_served", "_took",
+                 "checks", "entry", "given", "run")  # fmt: skip
 
     def __init__(
         self, prepared: Prepared, shapes: Sequence[tuple[int, ...]] | None = None, *, multiplies: bool = True,
-        python: Callable[..., tuple[EagerValue, ...]] | None = None,
+        python: Callable[..., tuple[EagerValue, ...]] | None = None, exact: Callable[[], Prepared | None] | None = None,
     ) -> None:  # fmt: skip
         """``shapes`` are those of the results, where the kernel has them as rows.
 
         ``multiplies``: it may do as much work as a product of its operands. ``python`` does the same by Python.
+        ``exact`` makes the kernel for these very sizes.
         """
-        entry, self._plan = prepared.kernel.entry, prepared.plan
-        self.entry = entry
-        self._call, self._pack = entry.call, entry.pack
+        self._take(prepared)
+        self._exact, self._took, self._least = exact, 0, sys.maxsize
         self._multiplies = multiplies
-        found = self._plan.outputs
+        found = prepared.plan.outputs
         wanted = [shape for shape, _, _ in found] if shapes is None else shapes
         self._outputs = [
             (native_type(dtype, shape), size) for shape, (_, dtype, size) in zip(wanted, found, strict=True)
         ]
         self._makes = [_making(type, size, recycles=len(found) == 1) for type, size in self._outputs]
-        self.checks = bool(entry.signature.checks)
         self.given = prepared.kernel.given
         self._served = 0
         self._next = FEW
         self.run = python or self._by_python
+
+    def _take(self, prepared: Prepared) -> None:
+        self.entry = entry = prepared.kernel.entry
+        self.checks = bool(entry.signature.checks)
+        self._kernel = entry.call, prepared.plan, entry.pack  # in one, as another thread may be about to call it
 
     def _by_python(self, *values: EagerValue) -> tuple[EagerValue, ...]:
         self._served += 1
@@ -89,8 +100,23 @@ class KernelCall:
             self.go_native(values)
         operands = [value if value.native is not None else readable(value) for value in values]
         results = [make() for make in self._makes]
-        self._call(self._plan, self._pack(*[value.address for value in operands + results]))
+        call, plan, pack = self._kernel
+        if self._exact is None:
+            call(plan, pack(*[value.address for value in operands + results]))
+            return tuple(results)
+        begin = time.perf_counter_ns()
+        call(plan, pack(*[value.address for value in operands + results]))
+        took = time.perf_counter_ns() - begin
+        self._took, self._least = self._took + took, min(self._least, took)
+        if self._took >= LONG:
+            self._go_exact()
         return tuple(results)
+
+    def _go_exact(self) -> None:
+        exact, self._exact = self._exact, None
+        prepared = None if exact is None else exact()
+        if prepared is not None and prepared.kernel.given == self.given:
+            self._take(prepared)
 
     def go_native(self, values: Sequence[EagerValue]) -> None:
         """Let later calls on values like these go past Python, where that can be; else ask again after as many calls.
@@ -124,9 +150,11 @@ class KernelCall:
         """
         from jitgraph.eager.dispatch.launches import LaunchTable, require_short  # here, as many calls never come back
 
+        if self._exact is not None and self._least > _SHORT:
+            raise Unsupported("a kernel for these sizes may take its place")
         types = [native_type(value.dtype, value.shape) for value in values]
         require_short([*types, *self.results], self._multiplies)
-        return LaunchTable(self.entry, self._plan, arguments or types, self._outputs, *ambient)
+        return LaunchTable(self.entry, self._kernel[1], arguments or types, self._outputs, *ambient)
 
 
 def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], EagerValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -149,10 +150,15 @@ class KernelGradient:
 
     def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
         dtypes, shapes = types_of(inputs)
-        prepared = self._kernels.prepare(self._op, dtypes, shapes, record.attrs, half, self._target, is_wanted=True)
+        prepare = partial(
+            self._kernels.prepare, self._op, dtypes, shapes, record.attrs, half, self._target, is_wanted=True
+        )
+        prepared = prepare()
         assert prepared is not None
         wanted = [shapes[number] for number in prepared.kernel.given]
-        launch = self._launches[half] = KernelCall(prepared, wanted, multiplies=may_multiply(self._op))
+        exact = partial(prepare, is_exact=True) if gains_by_sizes(self._op) else None
+        launch = KernelCall(prepared, wanted, multiplies=may_multiply(self._op), exact=exact)
+        self._launches[half] = launch
         return launch
 
 
@@ -202,6 +208,11 @@ class ByDevice(EagerRule):
 def may_multiply(op: Op) -> bool:
     """Whether an op may do as much work as a product of its operands."""
     return op.kind == "contraction" or op.decompose is not None
+
+
+def gains_by_sizes(op: Op) -> bool:
+    """Whether a kernel for known sizes may be much faster than one for named sizes: not where all axes are one."""
+    return may_multiply(op) and not is_pointwise(op)
 
 
 def types_of(values: Sequence[Any]) -> tuple[Any, tuple[tuple[int, ...], ...]]:
@@ -269,12 +280,13 @@ class Rules:
             outputs = [type.shape for type in types]
         elif is_pointwise(op) and (whole := common_shape(shapes)) is not None:
             outputs = [whole]
-        prepared = self._kernels.prepare(op, dtypes, shapes, attrs, is_wanted="compound" in op.traits)
+        prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted="compound" in op.traits)
+        prepared = prepare()
         made: EagerRule | None = None
         if prepared is not None:
-            made = ByKernel(
-                op, KernelCall(prepared, outputs, multiplies=may_multiply(op)), self._kernels, prepared.target
-            )
+            exact = partial(prepare, target=prepared.target, is_exact=True) if gains_by_sizes(op) else None
+            launch = KernelCall(prepared, outputs, multiplies=may_multiply(op), exact=exact)
+            made = ByKernel(op, launch, self._kernels, prepared.target)
         elif op.evaluate is not None:
             made = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
         return self._kept(key, made, inputs)

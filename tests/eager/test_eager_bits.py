@@ -11,9 +11,10 @@ import pytest
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.compiler import compile
-from jitgraph.eager import tape
+from jitgraph.eager import launch, tape
 from jitgraph.eager.kernels import is_compiled
 from jitgraph.eager.patterns import is_pointwise
+from jitgraph.eager.rules import gains_by_sizes
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.builder import GraphBuilder, decomposition
 from jitgraph.ir.constraints import Constraints
@@ -121,6 +122,20 @@ def test_gradients_are_those_of_a_trace(case: tuple[str, Any]) -> None:
                 assert (value is None) == (array is None)
                 if value is not None:
                     require_same([array], [value.array], ulps=0.0, signs=False)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if dtypes.SHORT_NAMES[case[1]] == "f32" and gains_by_sizes(OPS[case[0]])],
+    ids=label,
+)
+def test_kernels_for_given_sizes_have_the_same_bits(case: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take the place of those for named sizes that ran for long, here after one call."""
+    monkeypatch.setattr(launch, "LONG", 0)
+    for _ in range(2):
+        test_results_are_those_of_a_trace(case)
+        if case in DIFFERENTIABLE:
+            test_gradients_are_those_of_a_trace(case)
 
 
 @pytest.mark.parametrize("name", [name for name, op in OPS.items() if op.decompose is not None])

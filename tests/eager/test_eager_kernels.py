@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -12,9 +13,12 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import ops
+from jitgraph.eager import launch
+from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.kernels import EagerKernels
 from jitgraph.eager.launch import KernelCall
 from jitgraph.eager.value import EagerValue
+from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv
@@ -218,3 +222,33 @@ def test_what_ran_while_graphs_were_interpreted_runs_kernels_afterwards(monkeypa
     kernel = jg.trace(jg.cos)(x).numpy()
     assert (interpreted != kernel).any()
     np.testing.assert_array_equal(jg.cos(jg.asarray(x)).numpy(), kernel)
+
+
+def test_a_kernel_that_ran_for_long_gives_place_to_one_for_given_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = (jg.asarray(np.random.default_rng(2).normal(size=shape)) for shape in ((37, 41), (41, 43)))
+    attrs = {"batch": ((), ()), "contract": ((1,), (0,))}
+
+    def sizes() -> Sequence[str]:
+        rule = EAGER.kernel_rule(ops.dot, [x.value, y.value], attrs)
+        assert rule is not None and rule.launch is not None
+        return rule.launch.entry.signature.dims
+
+    expected = (x @ y).numpy().tobytes()
+    assert len(sizes()) == 3
+    monkeypatch.setattr(launch, "LONG", 0)
+    for _ in range(12):
+        assert (x @ y).numpy().tobytes() == expected
+    assert len(sizes()) == 0
+    other = jg.asarray(np.ones((41, 44)))
+    assert (x @ other).shape == (37, 44), "others go on by names"
+    with pytest.raises(ShapeError):
+        x @ jg.ones((40, 43), dtype=jg.float64)
+
+
+def test_threads_change_kernels_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "LONG", 200_000)
+    x = jg.asarray(np.random.default_rng(3).normal(size=(129, 131)))
+    expected = (x @ x.T).numpy().tobytes()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: (x @ x.T).numpy().tobytes(), range(200)))
+    assert set(found) == {expected}

@@ -30,8 +30,8 @@ FEW: Final = 4
 """Calls of one kind that Python serves before a table is worth while."""
 LONG: Final = 20_000_000
 """Nanoseconds in which a kernel for given sizes is compiled: once one for named sizes ran for as long, it is made."""
-_SHORT: Final = 5_000
-"""Nanoseconds of a run that another kernel would not shorten by much."""
+_SHORT: Final = 50_000
+"""Nanoseconds of a run beside which Python's part of a call counts: such a kernel goes past Python, for named sizes."""
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
 
 
@@ -150,7 +150,7 @@ class KernelCall:
         """
         from jitgraph.eager.dispatch.launches import LaunchTable, require_short  # here, as many calls never come back
 
-        if self._exact is not None and self._least > _SHORT:
+        if self._exact is not None and self._served >= FEW and self._least > _SHORT:
             raise Unsupported("a kernel for these sizes may take its place")
         types = [native_type(value.dtype, value.shape) for value in values]
         require_short([*types, *self.results], self._multiplies)

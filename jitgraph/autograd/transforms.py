@@ -30,6 +30,8 @@ def own_part(gradient: Tensor | None, variable: Tensor, variables: list[Tensor])
         own = {v.value.record for v in variables}
         if not _reaches_leaf(value.record, own):
             return wrap(value.recorded(None))
+    elif gradient._requires_grad and any(gradient is v for v in variables):
+        return wrap(value)  # the variable of a traced transform itself: its mark is the transform's, not the result's
     return gradient
 
 

@@ -284,3 +284,22 @@ def test_gradients_of_nested_transforms_depend_on_no_variable_of_theirs(mode: Mo
         np.testing.assert_allclose(found.numpy(), float(_nested(w)[number].sum()) / 2, rtol=1e-6)
     learned = jg.asarray(2.0).requires_grad_()
     assert all(part.requires_grad for part in _nested(learned)), "a leaf of the user's stays open"
+
+
+@each_mode
+def test_a_variable_that_a_transform_gives_back_requires_no_gradient(mode: Mode) -> None:
+    def same(x: Any) -> Any:
+        return x
+
+    def given(x: Any) -> Any:
+        (_, aux), _ = jg.value_and_grad(lambda a: ((a * a).sum(), a), has_aux=True)(x)
+        return [aux, jg.vjp(same, x)[0], jg.jvp(same, x, x)[0], jg.linearize(same, x)[0]]
+
+    x = tensor(3)
+    for number, found in enumerate(mode(given)(x)):
+        close(found, values(x))
+        assert not found.requires_grad, number
+    gradient = mode(jg.grad(lambda x: sum((part * part).sum() for part in given(x))))(x)
+    close(gradient, 8 * values(x))
+    learned = jg.asarray(values(x)).requires_grad_()
+    assert all(part.requires_grad for part in mode(given)(learned)), "a leaf of the user's stays open"

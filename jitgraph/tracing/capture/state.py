@@ -185,6 +185,10 @@ class State:
             log.keep(target, text, self.line, *before)
         if is_a(target, dict) and self.log.entry(target) is None:
             before = (self._at_first(target),)
+        elif isinstance(target, Place):  # a method of the dict may have put another value there meanwhile
+            holder = target.owner if is_a(target.owner, dict) else target.storage
+            if holder is not None and (kept := self.log.entry(holder)) is not None:
+                before = (kept.before.get(target.key, MISSING),)
         return self.log.keep(target, text, self.line, *before)
 
     def _at_first(self, mapping: dict[Any, Any]) -> dict[Any, Any]:

@@ -91,7 +91,7 @@ class Lookup(ClassLookup):
         return self._of_instance(owner, name, default)
 
     def look_up_plainly(self, owner: Any, name: str) -> Finish | None:
-        """As ``look_up``, for a call of ``object.__getattribute__``, which asks no method of the user's of that name."""
+        """As ``look_up``, for a call of ``object.__getattribute__``, which asks no code of the user's."""
         self._seen.pop((id(owner), name, self.in_package), None)
         if is_a(owner, Tensor | types.ModuleType | type) or not self._has_getter(owner):
             return self.look_up(owner, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jitgraph import tree
+from jitgraph import dtypes, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
 from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, variable
@@ -30,13 +30,15 @@ def own_part(gradient: Tensor | None, variable: Tensor, variables: list[Tensor])
         own = {v.value.record for v in variables}
         if not _reaches_leaf(value.record, own):
             return wrap(value.recorded(None))
+    elif gradient._requires_grad and any(gradient is v for v in variables):
+        return wrap(value)  # the variable of a traced transform itself: its mark is the transform's, not the result's
     return gradient
 
 
 def zeros_beside(tensor: Tensor, shape: Sequence[DimLike]) -> Tensor:
     """Zeros of the dtype of a tensor, where it lies."""
     with placement.beside(tensor.value):
-        return wrap(lifting.constant(0.0, tensor.dtype, shape))
+        return wrap(lifting.constant(0.0 if dtypes.is_inexact(tensor.dtype) else 0, tensor.dtype, shape))
 
 
 def _reaches_leaf(start: Record, own: set[Any]) -> bool:
@@ -198,8 +200,9 @@ def _tensor(x: Any) -> Tensor:
 def jvp(function: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False) -> Any:
     """``(y, dy)``: the result and its derivative along ``tangents``; one tensor each, or tuples for several arguments.
 
-    Computed as the vjp of the vjp, which is linear in its cotangent. Of a module, tangents are a dict by name. With
-    ``has_aux`` the function returns ``(y, aux)``, and ``aux`` comes third.
+    Computed as the vjp of the vjp, which is linear in its cotangent. Of a module, tangents are a dict by name; a result
+    of integers or bools does not vary: zeros of its dtype. With ``has_aux`` the function returns ``(y, aux)``, and
+    ``aux`` comes third.
     """
     several = isinstance(primals, tuple | list)
     xs, vs = (tuple(primals), tuple(tangents)) if several else ((primals,), (tangents,))
@@ -217,7 +220,8 @@ class Linearised:
         variables = chosen.variables
         result, self._aux = with_aux(chosen.call(), has_aux)
         self.outputs, self.shape = outputs_of(result, name)
-        self._dummies = [variable(zeros_beside(y, y.value.type.shape)) for y in self.outputs]
+        zeros = [zeros_beside(y, y.value.type.shape) for y in self.outputs]
+        self._dummies = [variable(zero) if dtypes.is_inexact(zero.dtype) else zero for zero in zeros]
         live = [(y, u) for y, u in zip(self.outputs, self._dummies, strict=True) if y.requires_grad]
         self._pulled: list[Tensor | None] = [None] * len(variables)
         if live:
@@ -247,17 +251,18 @@ class Linearised:
                     f"{self._name}: a tangent of shape {tuple(v.shape)} for a tensor of shape {tuple(x.shape)}"
                 )
         pairs = [(g, v) for g, v in zip(self._pulled, directions, strict=True) if g is not None and g.requires_grad]
-        found: list[Tensor | None] = [None] * len(self._dummies)
+        dummies = [u for u in self._dummies if u.requires_grad]  # results that are no floats do not vary
+        found: list[Tensor | None] = [None] * len(dummies)
         if pairs:
             found = list(
                 tensor_grad(
                     [g for g, _ in pairs],
-                    self._dummies,
+                    dummies,
                     [v for _, v in pairs],
                     create_graph=True,
                     retain_graph=True,
                     allow_unused=True,
                 )
             )
-        own = [*self._variables, *self._dummies]
-        return [own_part(g, u, own) for g, u in zip(found, self._dummies, strict=True)]
+        own, moved = [*self._variables, *dummies], iter(found)
+        return [own_part(next(moved) if u.requires_grad else None, u, own) for u in self._dummies]

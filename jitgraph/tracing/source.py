@@ -241,6 +241,7 @@ STEP_NAMES: Final[dict[str, Any]] = {
 """What the code of steps may use."""
 
 _ITEM: Final = "{owner}[{item}]"
+_STORED: Final = "storage_of({owner})"
 _ATTRIBUTE_CHANGES: Final = ("set_attribute({owner}, {item}, {value})", "delete_attribute({owner}, {item})")
 
 STEPS: Final[dict[StepKind, Meaning]] = {
@@ -252,7 +253,13 @@ STEPS: Final[dict[StepKind, Meaning]] = {
         "type.__delattr__({owner}, {item})",
         within="entries_of({owner})",
     ),
-    "own": Meaning("storage_of({owner})[{item}]", "{owner}.{key}", *_ATTRIBUTE_CHANGES, within="storage_of({owner})"),
+    "own": Meaning(
+        f"{_STORED}[{{item}}]",
+        "{owner}.{key}",
+        f"{_STORED}[{{item}}] = {{value}}",
+        f"del {_STORED}[{{item}}]",
+        within=_STORED,
+    ),
     "cached": Meaning("{owner}(*{item})", "{owner}{item}"),
     "item": Meaning(_ITEM, _ITEM, "{owner}[{item}] = {value}", "del {owner}[{item}]", within="{owner}"),
     "entry": Meaning(
@@ -297,6 +304,13 @@ class Place(NamedTuple):
     key: Any
     text: str
 
+    @classmethod
+    def of_attribute(cls, owner: Any, name: str, text: str) -> Place:
+        """An attribute that the instance ``owner`` itself may hold, found past a ``__getattribute__`` of the user's."""
+        asked = isinstance(class_entry(type(owner), "__getattribute__"), types.FunctionType)
+        place = cls("attribute", owner, name, text)
+        return place._replace(kind="own") if asked and place.storage is not None else place
+
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for the same place of the same object (not for equal objects)."""
@@ -328,7 +342,7 @@ class Place(NamedTuple):
     @property
     def storage(self) -> dict[str, Any] | None:
         """The dict in which the owner keeps the attribute; None where a slot or a property does, or its class."""
-        if self.kind not in ("attribute", "own") or hasattr(type(self._of_class), "__set__"):
+        if self.kind != "own" and (self.kind != "attribute" or hasattr(type(self._of_class), "__set__")):
             return None
         return attributes_of(self.owner)
 

@@ -147,6 +147,64 @@ class C$n:
 B$n = C$n()""",
     ),
     place(
+        "attribute behind __getattribute__",
+        "B$n.v",
+        "object.__setattr__(B$n, 'h', $new)",
+        "B$n.__dict__['h'] = $new",
+        "C$n.__getattribute__ = lambda self, name: $new",
+        state="""\
+class C$n:
+    def __getattribute__(self, name):
+        found = object.__getattribute__(self, "h" if name == "v" else name)
+        return found if name == "v" or name.startswith("__") else (found, found)
+B$n = C$n()
+object.__setattr__(B$n, "h", $old)""",
+    ),
+    place(
+        "__dict__ behind __getattribute__",
+        "B$n.v",
+        "B$n.v = $new",
+        "B$n.__dict__ = {'v': $new}",
+        state="""\
+class C$n:
+    v = property(lambda self: "hidden")
+    v = v.setter(lambda self, value: self.__dict__.__setitem__("v", value))
+    def __getattribute__(self, name):
+        own = object.__getattribute__(self, "__dict__")
+        return own[name] if name in own else super().__getattribute__(name)
+B$n = C$n()
+B$n.v = $old""",
+    ),
+    place(
+        "class entry behind __getattribute__",
+        "B$n.v",
+        "C$n.v = $new",
+        "object.__setattr__(B$n, 'v', $new)",
+        state="""\
+class C$n:
+    v = $old
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+B$n = C$n()""",
+    ),
+    place(
+        "descriptor over __dict__",
+        "B$n.v",
+        "B$n.v = $new",
+        "vars(B$n)['v'] = $new",
+        "B$n.__dict__ = {'v': $new}",
+        state="""\
+class D$n:
+    def __get__(self, owner, kind):
+        return owner.__dict__.get("v", 1)
+    def __set__(self, owner, value):
+        owner.__dict__["v"] = value
+class C$n:
+    v = D$n()
+B$n = C$n()
+B$n.v = $old""",
+    ),
+    place(
         "cached_property",
         "B$n.v",
         "vars(B$n).pop('v', None)\nB$n.h = $new",

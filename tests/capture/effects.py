@@ -39,6 +39,53 @@ EFFECTS: tuple[Rule, ...] = (
         "vars(B$n).pop('w', None)",
         state=_BOX,
     ),
+    effect(
+        "attribute counted behind __getattribute__",
+        "B$n.v += 1",
+        "B$n.v",
+        "B$n.v = $v",
+        state="""\
+class C$n:
+    def __getattribute__(self, name):
+        found = object.__getattribute__(self, name)
+        return found + 10 if name == "v" else found
+B$n = C$n()
+B$n.v = 2""",
+    ),
+    effect(
+        "attribute counted behind a descriptor",
+        "B$n.v += 1",
+        "B$n.v",
+        "B$n.v = $v",
+        "vars(B$n).pop('v', None)",
+        state="""\
+class D$n:
+    def __get__(self, owner, kind):
+        return owner.__dict__.get("v", 1)
+    def __set__(self, owner, value):
+        owner.__dict__["v"] = value
+class C$n:
+    v = D$n()
+B$n = C$n()""",
+    ),
+    effect(
+        "attribute deleted behind a descriptor",
+        "if 'v' in vars(B$n):\n    del B$n.v",
+        "B$n.v",
+        "vars(B$n)['v'] = $v",
+        state="""\
+class D$n:
+    def __get__(self, owner, kind):
+        return owner.__dict__.get("v", 1)
+    def __set__(self, owner, value):
+        owner.__dict__["v"] = value
+    def __delete__(self, owner):
+        del owner.__dict__["v"]
+class C$n:
+    v = D$n()
+B$n = C$n()
+B$n.v = 3""",
+    ),
     effect("function attribute counted", "f$n.v += 1", "f$n.v", "f$n.v = $v", state="def f$n():\n    pass\nf$n.v = 0"),
     effect(
         "global set", "g$n($num)", "G$n", "G$n = $v", state="G$n = 1\ndef g$n(value):\n    global G$n\n    G$n = value"

@@ -93,6 +93,22 @@ def test_bounds_beyond_a_dtype_hold_nothing_back(dtype: Any) -> None:
             np.testing.assert_array_equal(found, due)
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: jg.clip(x, 2**64, None),
+    lambda x: jg.clip(x, -(2**70), 2**70),
+    lambda x: jg.nn.functional.hardtanh(x, -(2**64), 2**65),
+    lambda x: jg.nn.functional.huber_loss(x, 2 * x, delta=2**64),
+    lambda x: jg.var(x, correction=-(2**64)),
+    lambda x: jg.std(x, correction=1e30),
+])  # fmt: skip
+def test_graphs_with_long_integers_beside_floats_are_read_back(f: Any) -> None:
+    x = jg.asarray([1.0, 2.0, 3.0])
+    graph = jg.trace(f).lower(x).graph
+    assert jg.ir.parse(str(graph)) == graph
+    for (found,) in everywhere(lambda x: [f(x)], x.numpy()):
+        np.testing.assert_allclose(found, f(x).numpy(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, dtypes.bool_], ids=str)
 def test_integers_are_compared_exactly_with_python_ints(dtype: Any) -> None:
     x = np.array([False, True]) if dtype == dtypes.bool_ else edges(dtype)

@@ -284,3 +284,46 @@ def test_gradients_of_nested_transforms_depend_on_no_variable_of_theirs(mode: Mo
         np.testing.assert_allclose(found.numpy(), float(_nested(w)[number].sum()) / 2, rtol=1e-6)
     learned = jg.asarray(2.0).requires_grad_()
     assert all(part.requires_grad for part in _nested(learned)), "a leaf of the user's stays open"
+
+
+@each_mode
+def test_a_variable_that_a_transform_gives_back_requires_no_gradient(mode: Mode) -> None:
+    def same(x: Any) -> Any:
+        return x
+
+    def given(x: Any) -> Any:
+        (_, aux), _ = jg.value_and_grad(lambda a: ((a * a).sum(), a), has_aux=True)(x)
+        return [aux, jg.vjp(same, x)[0], jg.jvp(same, x, x)[0], jg.linearize(same, x)[0]]
+
+    x = tensor(3)
+    for number, found in enumerate(mode(given)(x)):
+        close(found, values(x))
+        assert not found.requires_grad, number
+    gradient = mode(jg.grad(lambda x: sum((part * part).sum() for part in given(x))))(x)
+    close(gradient, 8 * values(x))
+    learned = jg.asarray(values(x)).requires_grad_()
+    assert all(part.requires_grad for part in mode(given)(learned)), "a leaf of the user's stays open"
+
+
+@each_mode
+def test_a_result_that_is_no_float_does_not_vary(mode: Mode) -> None:
+    def f(x: Any) -> Any:
+        return x * 2, {"place": jg.argmax(x), "large": x > 0}
+
+    def moved(x: Any) -> Any:
+        value, push = jg.linearize(f, x)
+        return [jg.jvp(f, x, x), (value, push(x))]
+
+    x = tensor(3)
+    for result, (first, rest) in mode(moved)(x):
+        close(result[0], 2 * values(x))
+        close(first, 2 * values(x))
+        assert result[1]["place"].item() == int(values(x).argmax())
+        assert rest["place"].dtype == jg.int64 and rest["place"].item() == 0
+        assert rest["large"].dtype == jg.bool and rest["large"].tolist() == [False] * 3
+    fixed = mode(lambda x: jg.jvp(jg.argmax, x, x)[1])(x)
+    assert fixed.dtype == jg.int64 and fixed.item() == 0
+    twice = mode(jg.grad(lambda x: jg.jvp(lambda a: (a**3, a > 0), x, x)[1][0].sum()))(x)
+    close(twice, 9 * values(x) ** 2)
+    with pytest.raises(jg.DTypeError, match="only floats have derivatives, not a result of bool"):
+        mode(jg.jacfwd(lambda a: a > 0))(x)

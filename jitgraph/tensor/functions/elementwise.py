@@ -360,6 +360,8 @@ def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> T
     if given and plain and lifting.common_dtype(x, *given) == dtype:
         for bound in given:
             scalars.require_representable(bound, dtype)
+        if not dtypes.is_integer(dtype):  # no attribute holds an int of more than 64 bits
+            min, max = (float(bound) if type(bound) is int else bound for bound in (min, max))
         return wrap(ops.clamp(value, low=min, high=max))
     result = wrap(value)
     if min is not None:

@@ -183,7 +183,8 @@ def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims
                       for part in (ops.real, ops.imag))  # fmt: skip
         return (real + imag).sqrt() if name == "std" else real + imag
     axes = axes_of(axis, value.type.ndim, name)
-    whole = int(correction) if float(correction).is_integer() else float(correction)
+    is_whole = float(correction).is_integer() and abs(float(correction)) < 2**63  # no attribute holds a longer int
+    whole = int(correction) if is_whole else float(correction)
     result = op(value, axes=axes, correction=whole)
     return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
 

@@ -320,8 +320,7 @@ class Calls(BuiltinFunctions):
             self.set_attribute(owner, arguments[0])
             return None
         if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
-            self._seen.pop((id(owner), arguments[0], self.in_package), None)
-            return self.look_up(owner, arguments[0])
+            return self.look_up_plainly(owner, arguments[0])
         if name in _READERS and count and is_container(owner):
             return self.read_held(owner, arguments[0], plainly=name == "get")
         if name == "__getitem__" and count and is_a(owner, np.ndarray | types.MappingProxyType):

@@ -86,15 +86,26 @@ class Lookup(ClassLookup):
         if kind is types.MethodType:
             self._method_parts(owner)
             return None if name in ("__self__", "__func__") else self.look_up(owner.__func__, name)
+        if self._has_getter(owner):
+            return None  # the user's code runs, and is followed
         return self._of_instance(owner, name, default)
+
+    def look_up_plainly(self, owner: Any, name: str) -> Finish | None:
+        """As ``look_up``, for a call of ``object.__getattribute__``, which asks no code of the user's."""
+        self._seen.pop((id(owner), name, self.in_package), None)
+        if is_a(owner, Tensor | types.ModuleType | type) or not self._has_getter(owner):
+            return self.look_up(owner, name)
+        return self._of_instance(owner, name, MISSING)
+
+    def _has_getter(self, owner: Any) -> bool:
+        """Whether code of the user's says what every attribute of ``owner`` is."""
+        if id(owner) in self.steady:
+            self.keep_kind(owner)
+        getter = self.find(type(owner), "__getattribute__")
+        return getter is not None and is_a(getter[1], types.FunctionType)
 
     def _of_instance(self, owner: Any, name: str, default: Any) -> Finish | None:
         kind, steady = type(owner), id(owner) in self.steady
-        if steady:
-            self.keep_kind(owner)
-        getter = self.find(kind, "__getattribute__")
-        if getter is not None and is_a(getter[1], types.FunctionType):
-            return None  # the user's code runs, and is followed
         if name == "__dict__" and (storage := attributes_of(owner)) is not None:
             self.instances[id(storage)] = owner
             if steady:
@@ -170,7 +181,7 @@ class Lookup(ClassLookup):
     def _own_attribute(self, owner: Any, name: str, value: Any) -> Finish | None:
         """An attribute that the instance itself holds."""
         text = f"{self.text_of(owner)}.{name}"
-        place = Place("attribute", owner, name, text)
+        place = Place.of_attribute(owner, name, text)
         if id(owner) in self.keyed:
             if place.identity not in self.writes and name not in _step_names(owner) and value is not MISSING:
                 self._keep_attribute(place, resolved(value))

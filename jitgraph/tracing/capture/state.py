@@ -25,7 +25,7 @@ from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import Place, Step, item_step
-from jitgraph.tracing.storage import MISSING, held
+from jitgraph.tracing.storage import MISSING, class_entry, held
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
 
@@ -185,6 +185,10 @@ class State:
             log.keep(target, text, self.line, *before)
         if is_a(target, dict) and self.log.entry(target) is None:
             before = (self._at_first(target),)
+        elif isinstance(target, Place):  # a method of the dict may have put another value there meanwhile
+            holder = target.owner if is_a(target.owner, dict) else target.storage
+            if holder is not None and (kept := self.log.entry(holder)) is not None:
+                before = (kept.before.get(target.key, MISSING),)
         return self.log.keep(target, text, self.line, *before)
 
     def _at_first(self, mapping: dict[Any, Any]) -> dict[Any, Any]:
@@ -216,7 +220,10 @@ class State:
         """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
         if id(container) in self.instances and is_a(key, str):
             text = text.replace(f".__dict__[{key!r}]", f".{key}")
-            return Place("attribute", self.instances[id(container)], key, text)
+            owner = self.instances[id(container)]
+            if hasattr(type(class_entry(type(owner), key)), "__set__"):
+                return Place("own", owner, key, text)  # a property, say, hides it
+            return Place.of_attribute(owner, key, text)
         return Place("item", container, key, text)
 
     def release(self, mapping: Any, key: Any) -> None:

@@ -66,7 +66,7 @@ class Writes(ContentsKept):
         else:
             storage = attributes_of(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
-        place = Place("attribute", owner, name, text)
+        place = Place.of_attribute(owner, name, text)
         if isinstance(before, dict) and name == "__dict__":
             before = dict(before)
         self.note_write(place, before)

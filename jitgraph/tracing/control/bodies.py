@@ -65,7 +65,7 @@ def _is_covered(entry: LogEntry, journal: Journal | None) -> bool:
     if journal is None:
         return False
     if isinstance(target, Place):
-        return journal.covers(target.owner, target.key, attribute=target.kind == "attribute")
+        return journal.covers(target.owner, target.key, attribute=target.kind in ("attribute", "own"))
     return journal.covers(target, None, attribute=False)
 
 

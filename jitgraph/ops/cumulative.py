@@ -32,6 +32,13 @@ from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.windows import pad, slice
 
 
+def _latest(x: Array, extreme: Array, axis: int) -> Array:
+    """Of the elements that are as extreme, among them zeros of both signs, the latest; of NaNs too."""
+    index = np.arange(x.shape[axis]).reshape([-1 if number == axis else 1 for number in range(x.ndim)])
+    reached = np.where((widen(x) == extreme) | np.isnan(widen(x)), index, 0)
+    return np.asarray(np.take_along_axis(x, np.maximum.accumulate(reached, axis), axis))
+
+
 def _cumulative(
     name: str,
     ufunc: np.ufunc,
@@ -59,6 +66,8 @@ def _cumulative(
                 start = init(x.dtype) or -0.0  # the zero that keeps the sign of one which comes first
                 return accumulate_in_order(ufunc, widen(x), axis, start).astype(x.dtype)
             result = ufunc.accumulate(widen(x), axis, dtype=widen_dtype(x.dtype))
+            if not rounds and dtypes.is_float(x.dtype):
+                return _latest(x, result, axis)
             return np.asarray(result).astype(x.dtype)
 
     def samples(dtype: DType) -> Sequence[Sample]:
@@ -204,15 +213,15 @@ cummax: Op = _cumulative(
     "cummax",
     np.maximum,
     init=least,
-    combine=lambda s, x, y: s.max(x, y),
+    combine=lambda s, x, y: s.max(y, x),  # the latest of equal ones
     vjp=_extreme_vjp,
-    doc="The greatest of elements 0 .. i; NaN from the first NaN on.",
+    doc="The greatest of elements 0 .. i, of equal ones the latest; NaN from the first NaN on.",
 )
 cummin: Op = _cumulative(
     "cummin",
     np.minimum,
     init=greatest,
-    combine=lambda s, x, y: s.min(x, y),
+    combine=lambda s, x, y: s.min(y, x),
     vjp=_extreme_vjp,
-    doc="The least of elements 0 .. i; NaN from the first NaN on.",
+    doc="The least of elements 0 .. i, of equal ones the latest; NaN from the first NaN on.",
 )

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
         Tanhshrink,
         Threshold,
     )
+    from jitgraph.nn.adaptive_softmax import (
+        AdaptiveLogSoftmaxWithLoss,
+    )
     from jitgraph.nn.attention import (
         MultiheadAttention,
     )
@@ -181,6 +184,7 @@ _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one 
     "transformer": (
         "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
     ),
+    "adaptive_softmax": ("AdaptiveLogSoftmaxWithLoss"),
     "attention": ("MultiheadAttention"),
     "fractional_pooling": ("FractionalMaxPool2d FractionalMaxPool3d"),
     "summaries": ("summary"),
@@ -223,6 +227,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",

@@ -96,20 +96,21 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Uniform in +-gain * sqrt(6 / (fan_in + fan_out))."""
-    bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
+    bound = gain * math.sqrt(6.0 / (sum(fans(tensor)) or 1))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))))
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (sum(fans(tensor)) or 1)))
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise JitgraphError(f"mode {mode!r} is neither 'fan_in' nor 'fan_out'")
     fan = fans(tensor)[0 if mode == "fan_in" else 1]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    gain = calculate_gain(nonlinearity, a)
+    return gain / math.sqrt(fan) if fan else 0.0  # a weight of no elements, as of no features, has nothing to draw
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:

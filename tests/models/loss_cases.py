@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.models.case import LayerCase, labels, normal, positive
+from tests.models.case import LayerCase, call_of, labels, normal, positive
 
 X, Y = normal(6, 5) * 2, normal(6, 5, seed=1)
 CLASSES = labels(5, 6)
@@ -48,7 +48,29 @@ STEPS, SIZES = np.array([12, 9, 11]), np.array([4, 2, 3])
 REPEATED = np.array([[1, 1, 2, 2], [3, 3, 3, 1], [2, 4, 4, 4]])
 SHORT = np.array([3, 9, 4])
 
+ROWS, WORDS = normal(7, 12), np.array([0, 29, 4, 3, 11, 12, 28])
+
+
+def adaptive(words: str, *inputs: Any, call: Any = call_of, **options: Any) -> LayerCase:
+    """Of 30 classes in three clusters: a target at each end of each of them."""
+    settings = {"in_features": 12, "n_classes": 30, "cutoffs": [4, 12], **options}
+    return LayerCase(
+        f"AdaptiveLogSoftmaxWithLoss{words}",
+        lambda lib: lib.nn.AdaptiveLogSoftmaxWithLoss(**settings),
+        inputs,
+        call=call,
+    )
+
+
 CASES = [
+    adaptive("", ROWS, WORDS),
+    adaptive(", div_value=2, head_bias=True", ROWS, WORDS, div_value=2.0, head_bias=True),
+    adaptive(", one cluster in use", ROWS, WORDS % 4),
+    adaptive(", clusters of one class", ROWS, WORDS, cutoffs=[1, 2, 29]),
+    adaptive(", no feature in a cluster", ROWS, WORDS, div_value=5.0),
+    adaptive(" of one row", ROWS[0], np.array(17)),
+    adaptive(".log_prob", ROWS, call=lambda lib, module, x: module.log_prob(x)),
+    adaptive(".predict", normal(64, 12) * 4, call=lambda lib, module, x: module.predict(x)),
     *reductions("L1Loss", X, Y),
     *reductions("MSELoss", X, Y),
     *reductions("SmoothL1Loss", X, Y, beta=0.7),

@@ -68,6 +68,7 @@ class _Copy:
         """Known conditions that something takes as a value: they stand before all else."""
 
     def body(self, body: Body) -> Body:
+        """The copy of a body."""
         outer, self._made = self._made, []
         for statement in body:
             self._copy(statement)
@@ -160,11 +161,8 @@ class _Copy:
         self._ranges.declare(axis, extent)
         self._indices[loop.axis] = Dim.name(axis)
         inside = [self._defined(carry.var) for carry in loop.carries]
-        outer, self._made = self._made, []
-        for statement in loop.body:
-            self._copy(statement)
+        body = self.body(loop.body)
         following = [self._var(carry.next) for carry in loop.carries]
-        body, self._made = tuple(self._made), outer
         combine = None if loop.combine is None else self._combine(loop.combine)
         carries = tuple(
             Carry(var, init, next, self._defined(carry.result))

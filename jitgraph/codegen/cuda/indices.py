@@ -2,17 +2,22 @@
 
 Sums and products may wrap on the way, since what they end in fits. A division does so only where its operands are known
 to fit as they are; others are divided in 64 bits.
+
+Elements that a thread has at constant distances from each other share one index, that of a first place, to which each
+adds its distance in 64 bits: the assembler makes that a part of the instruction that loads or stores, where an address
+for each element would take two registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import gcd, prod
+from typing import NamedTuple
 
 from jitgraph.codegen.kernels.kernel import Attend, Contract, Kernel, Loop
 from jitgraph.codegen.kernels.traversal import statements_of
-from jitgraph.codegen.llvm.environment import Environment, constant_of
-from jitgraph.codegen.llvm.index import index_value
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, index_value, names
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int32, int64
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
@@ -20,16 +25,48 @@ from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
 _LIMIT = 1 << 31
 
 
+class Place(NamedTuple):
+    """A value of an axis: that of a thread's first element, and how far the element lies from it."""
+
+    first: LlvmScalar
+    distance: int
+
+    def value(self, env: Environment) -> LlvmScalar:
+        return add(env, self.first, integer(self.distance))
+
+
 class Indices:
     """The index expressions of a kernel: in 32 bits where all of its buffers are known to be small enough."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.narrow = all(isinstance(param.size, int) and param.size < _LIMIT for param in kernel.params)
+        sizes = [param.size for param in kernel.params]
+        self.narrow = all(isinstance(size, int) and size < _LIMIT for size in sizes)
+        self._largest = max((size for size in sizes if isinstance(size, int)), default=0)
         self._extents = _extents(kernel)
 
-    def element(self, env: Environment, dim: DimLike) -> LlvmScalar:
-        """The place of an element in a buffer."""
-        return self._value(env, dim) if self.narrow else index_value(env, dim)
+    def element(self, env: Environment, dim: DimLike, places: Mapping[str, Place]) -> LlvmScalar:
+        """The index of an element in a buffer; ``places`` are axes of which a thread has several values."""
+        distance = self._distance(dim, places)
+        if distance is not None:
+            env = env.at({axis: place.first for axis, place in places.items()})
+        index = self._value(env, dim) if self.narrow else index_value(env, dim)
+        return add(env, _wide(env, index), integer(distance)) if distance else index
+
+    def _distance(self, dim: DimLike, places: Mapping[str, Place]) -> int | None:
+        """How far the element lies from that of the first places; None where nothing constant does."""
+        if isinstance(dim, int):
+            return None
+        total, others = 0, []
+        for monomial, coefficient in dim.terms.items():
+            place = places.get(monomial[0]) if len(monomial) == 1 and isinstance(monomial[0], str) else None
+            if place is None:
+                others.append(monomial)
+            else:
+                total += coefficient * place.distance
+        if any(not places.keys().isdisjoint(names(Dim({monomial: 1}))) for monomial in others):
+            return None
+        # the index of the first place, which may lie beside the buffer, has to fit as well
+        return None if self.narrow and self._largest + abs(total) >= _LIMIT else total
 
     def value(self, env: Environment, dim: DimLike) -> LlvmScalar:
         """An index expression as an int64."""
@@ -130,6 +167,11 @@ def _literal(value: int) -> LlvmScalar:
     """A literal int32, wrapped as sums and products are."""
     wrapped = (value + _LIMIT) % (2 * _LIMIT) - _LIMIT
     return LlvmScalar(str(wrapped), "i32", int32, 1)
+
+
+def _wide(env: Environment, x: LlvmScalar) -> LlvmScalar:
+    """An index in 64 bits."""
+    return x if x.dtype == int64 else env.ops.make(f"sext {x} to i64", int64, 1)
 
 
 def _low(env: Environment, x: LlvmScalar) -> LlvmScalar:

@@ -121,7 +121,7 @@ class CopiedPanels:
         outer, inner = wide(env, line), wide(env, words.times(place, self.elements))
         row, k = (outer, inner) if layout.along_k else (inner, outer)
         here = env.at({side.axis: add(env, side.first, row), side.k: k})
-        index = Indices(env.kernel).element(here, load.index)
+        index = Indices(env.kernel).element(here, load.index, {})
         self.source = element_address(env, env["&" + load.buffer], index)
         self.step = self._bytes_of(coefficient(load.index, side.k))
         further = side.axis if across != layout.along_k else side.k

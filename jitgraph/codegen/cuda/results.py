@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitgraph.codegen.cuda.indices import Place
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add
+from jitgraph.codegen.llvm.environment import Environment, constant_of
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 
@@ -26,34 +26,36 @@ class TileResults:
         self.contract, self.env, self.statements = contract, env, statements
         self.extents, self.sides = extents[:2], sides
 
-    def store(self, m: LlvmScalar, n: LlvmScalar, totals: Sequence[LlvmScalar]) -> None:
+    def store(self, m: Place, n: Place, totals: Sequence[LlvmScalar]) -> None:
         """The elements of row ``m`` from column ``n`` on, which is a multiple of their number."""
         env, s, (rows, columns) = self.env, self.env.ops, self.extents
         together = _divides(len(totals), columns)
-        with loops.only_if(env, None if _divides(self.sides[0], rows) else s.cmp("lt", m, rows)):
+        with loops.only_if(env, None if _divides(self.sides[0], rows) else s.cmp("lt", m.value(env), rows)):
             for number, total in enumerate(totals):
                 if number and together:
                     continue
-                column = add(env, n, integer(number))
-                inside = None if _divides(self.sides[1], columns) else s.cmp("lt", column, columns)
+                column = Place(n.first, n.distance + number)
+                inside = None if _divides(self.sides[1], columns) else s.cmp("lt", column.value(env), columns)
                 with loops.only_if(env, inside):
                     if together:
                         self._row(m, n, totals)
                     else:
                         self._element(m, column, total)
 
-    def _row(self, m: LlvmScalar, n: LlvmScalar, totals: Sequence[LlvmScalar]) -> None:
+    def _row(self, m: Place, n: Place, totals: Sequence[LlvmScalar]) -> None:
         """Elements whose accesses LLVM makes one of: the first says how it is aligned."""
         for number, total in enumerate(totals):
             self.statements.first_of = None if number else (self.contract.n, len(totals))
-            self._element(m, add(self.env, n, integer(number)), total)
+            self._element(m, Place(n.first, n.distance + number), total)
         self.statements.first_of = None
 
-    def _element(self, m: LlvmScalar, n: LlvmScalar, total: LlvmScalar) -> None:
+    def _element(self, m: Place, n: Place, total: LlvmScalar) -> None:
         contract = self.contract
-        scope = self.env.at({contract.m: m, contract.n: n})
+        scope = self.env.at({contract.m: m.value(self.env), contract.n: n.value(self.env)})
         scope.bind(contract.acc.name, scope.ops.cast(total, contract.acc.dtype))
+        self.statements.places = {contract.m: m, contract.n: n}
         scope.emit(contract.epilogue)
+        self.statements.places = {}
 
 
 def _divides(side: int, extent: LlvmScalar) -> bool:

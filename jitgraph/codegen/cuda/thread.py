@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jitgraph.codegen.cuda.failures import Failures
-from jitgraph.codegen.cuda.indices import Indices, alignment
+from jitgraph.codegen.cuda.indices import Indices, Place, alignment
 from jitgraph.codegen.cuda.reductions import emit_reduce
 from jitgraph.codegen.kernels.kernel import (
     Body,
@@ -36,12 +37,14 @@ class ThreadStatements:
     """What ``Environment.statement`` is where each thread works by itself.
 
     Of elements that a thread has side by side the first says how it is aligned, from which LLVM makes accesses of
-    several: ``first_of`` is their axis and their number, while the first one is emitted.
+    several: ``first_of`` is their axis and their number, while the first one is emitted. ``places`` are axes whose
+    values, while an element is emitted, lie at constant distances from those of a thread's first one.
     """
 
     def __init__(self, indices: Indices, failures: Failures | None) -> None:
         self.indices, self.failures = indices, failures
         self.first_of: tuple[str, int] | None = None
+        self.places: Mapping[str, Place] = {}
 
     def statement(self, statement: Statement, env: Environment) -> None:
         """Emit one statement and bind what it defines."""
@@ -70,7 +73,7 @@ class ThreadStatements:
         buffer = env["&" + load.buffer]
         access = self._masked(load, env)
         mask = None if access.mask is None else env[access.mask.name]
-        index = self.indices.element(env, load.index)
+        index = self.indices.element(env, load.index, self.places)
         env.bind(load.var.name, load_element(env, buffer, index, mask, self._alignment(load)))
 
     def _store(self, store: Store, env: Environment) -> None:
@@ -78,7 +81,7 @@ class ThreadStatements:
         access = self._masked(store, env)
         mask = None if access.mask is None else env[access.mask.name]
         value = to_memory(env, env[store.value.name], buffer.dtype)
-        index = self.indices.element(env, store.index)
+        index = self.indices.element(env, store.index, self.places)
         if store.update is None:
             store_element(env, buffer, index, value, mask, self._alignment(store))
             return

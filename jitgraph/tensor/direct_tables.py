@@ -17,6 +17,7 @@ from jitgraph.eager.records import OpRecord
 from jitgraph.eager.rules import EagerRule
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
+from jitgraph.errors import NumberError
 from jitgraph.ir.context import Context
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import lifting
@@ -41,9 +42,12 @@ def table_of(given: Given, direct: Direct, now: Context) -> NativeTable | None:
     numbers = [place for place in places if not isinstance(given[place], EagerValue)]
     if numbers and (direct.dtype is None or direct.dtype.name not in layout.NUMBER_DTYPES):
         return None
-    values = [
-        lifting.number_value(given[place], direct.dtype) if place in numbers else given[place] for place in places
-    ]
+    try:
+        values = [
+            lifting.number_value(given[place], direct.dtype) if place in numbers else given[place] for place in places
+        ]
+    except NumberError:
+        return None  # Python serves what the dtype has no room for, such as a comparison with 2**70
     rule = EAGER.kernel_rule(direct.op, values, direct.attrs)
     if rule is None or rule.launch is None or rule.launch.checks or len(rule.launch.results) != 1:
         return None

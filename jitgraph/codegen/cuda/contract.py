@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cuda import tree
-from jitgraph.codegen.cuda.indices import Place
+from jitgraph.codegen.cuda.indices import AxisPlace
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
 from jitgraph.codegen.cuda.panels import Side, piece_bytes, wide
@@ -240,6 +240,6 @@ class ContractWriter:
         row, column = (add(env, first, wide(env, start)) for first, start in zip(self.first, self.start, strict=True))
         for number in range(0, len(totals), group):
             down, across = divmod(number, tiles.of_thread)
-            m = Place(row, self._apart(tiles.rows) * (down // group) + down % group)
-            n = Place(column, self._apart(tiles.columns) * (across // group))
+            m = AxisPlace(row, self._apart(tiles.rows) * (down // group) + down % group)
+            n = AxisPlace(column, self._apart(tiles.columns) * (across // group))
             self.results.store(m, n, totals[number : number + group])

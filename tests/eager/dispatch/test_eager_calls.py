@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import os
 import sys
 import threading
@@ -337,3 +338,14 @@ def test_references_and_memory_stay_level(name: str) -> None:
         assert abs(found - kept) < 100
     assert after[4] - before[4] < 16 << 20
     assert (served() - hits >= rounds) == (name != "declined")
+
+
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
+def test_a_number_beyond_the_dtype_gets_no_table(compare: Callable[..., Any]) -> None:
+    values = [-(2**31), -1, 2**31 - 1]
+    x = jg.asarray(np.array(values, np.int32))
+    assert natively(lambda: compare(x, 5))[1] == 1
+    for huge in (2**70, -(2**70), 2**31, -(2**31) - 1):
+        for _ in range(OFTEN * 5):
+            assert compare(x, huge).tolist() == [compare(number, huge) for number in values]
+            assert compare(huge, x).tolist() == [compare(huge, number) for number in values]

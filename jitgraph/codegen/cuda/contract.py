@@ -161,7 +161,8 @@ class ContractWriter:
             whole = stop
             if not self._ends_whole:
                 whole = subtract(env, stop, s.make(f"urem {stop}, {pipeline.depth}", int64, 1))
-            sums = loops.counted(env, start, whole, pipeline.depth, zeros, self._whole_panel)
+            # The assembler unrolls loops of few panels, and then has too few registers.
+            sums = loops.counted(env, start, whole, pipeline.depth, zeros, self._whole_panel, rolled=True)
             return loops.counted(env, whole, stop, pipeline.depth, sums, self._last_panel)
 
         def merge(left: object, right: object) -> list[LlvmScalar]:

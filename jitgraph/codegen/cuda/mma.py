@@ -214,7 +214,7 @@ class MmaWriter:
             return pipeline.panel(k, lambda stage: products(stage, sums))
 
         pipeline.begin()
-        self._store(loops.counted(env, *self.steps, pipeline.depth, zeros, panel))
+        self._store(loops.counted(env, *self.steps, pipeline.depth, zeros, panel, rolled=True))
 
     def _products(self, stage: LlvmScalar, step: int, sums: list[LlvmScalar]) -> list[LlvmScalar]:
         """A step of k: the fragments of a warp's part of the tile, and their products."""

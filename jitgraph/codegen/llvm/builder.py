@@ -186,9 +186,17 @@ class LlvmFunction:
     def jump(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def branch(self, condition: str, then: str, otherwise: str, likely: bool | None = None) -> None:
-        """Branch on an i1; ``likely`` says which way it mostly goes."""
+    def branch(
+        self, condition: str, then: str, otherwise: str, likely: bool | None = None, *, rolled: bool = False
+    ) -> None:
+        """Branch on an i1; ``likely`` says which way it mostly goes.
+
+        ``rolled`` is for the branch back of a loop that neither LLVM nor an assembler is to unroll.
+        """
         hint = "" if likely is None else f", !prof !{0 if likely else 1}"
+        if rolled:
+            self.module.declare('!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}')
+            hint += ", !llvm.loop !2"
         self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{hint}")
 
     def ret(self, value: LlvmValue | None = None) -> None:

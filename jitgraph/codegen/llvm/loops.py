@@ -38,11 +38,19 @@ def window(loop: Loop, env: Environment) -> tuple[LlvmScalar, LlvmScalar]:
 
 
 def counted(
-    env: Environment, begin: LlvmScalar, end: LlvmScalar, step: int, carries: Sequence[LlvmScalar], emit: Emit
+    env: Environment,
+    begin: LlvmScalar,
+    end: LlvmScalar,
+    step: int,
+    carries: Sequence[LlvmScalar],
+    emit: Emit,
+    *,
+    rolled: bool = False,
 ) -> list[LlvmScalar]:
     """``for axis in range(begin, end, step): carries = emit(axis, carries)``; gives the last carries.
 
-    The axis is a uniform int64; ``end - begin`` need not be a multiple of ``step``.
+    The axis is a uniform int64; ``end - begin`` need not be a multiple of ``step``. A loop that is to stay ``rolled``
+    is unrolled by no one.
     """
     function = env.function
     first, last = constant_of(begin), constant_of(end)
@@ -72,7 +80,7 @@ def counted(
         assert result.type == phi.value.type, (result, phi.value)
         phi.add(result.name, latch)
     more = function.emit("i1", f"icmp slt {stepped}, {end.name}")
-    function.branch(more.name, loop, after)
+    function.branch(more.name, loop, after, rolled=rolled)
     function.start_block(after, outside)
     if known is not None:
         return results

@@ -19,6 +19,7 @@ from jitgraph.codegen.lower.product_parts import span_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select
+from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, Array, code_of, run, schedule_of
@@ -84,6 +85,16 @@ def test_parts_assemble_without_spills() -> None:
     schedule = schedule_of(jg.trace(product).lower(x, y).graph)
     for usage in assemble([code_of(schedule).texts["ptx"]], "sm_90"):
         assert usage.spilled == 0
+
+
+@needs_ptxas
+def test_few_panels_stay_in_a_loop() -> None:
+    """Four panels all written out for sm_80 would take 179 registers, and more than there are with other epilogues."""
+    sm_80 = Target.named("sm_80")
+    given = [numbers("float32", *shape) for shape in ((64, 64), (32, 64), (32,), (64, 32))]
+    graph = jg.trace(lambda x, w, b, r: r + (x @ w.T + b)).lower(*given).graph
+    (usage,) = assemble([code_of(schedule_of(graph, sm_80), sm_80).texts["ptx"]], "sm_80")
+    assert usage.spilled == 0 and usage.registers <= 96
 
 
 def test_a_convolution_is_cut_as_well() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jitgraph import foreign
+from jitgraph.eager.device_value import device_type
 from jitgraph.eager.value import native_type
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
@@ -78,13 +79,20 @@ class Layout(Predicate):
         writer.line(f"{value} = {x}._value")
         negation = "" if self.requires_grad else "not "
         writer.require(f"{negation}({x}._requires_grad or {value}.record is not None)")
+        fixed = tuple(size for size in self.shape if isinstance(size, int))
+        is_fixed = len(fixed) == len(self.shape)
         if self.device != CPU:
-            writer.require(f"isinstance({value}, DeviceValue) and {value}.device == {self.device!r}")
-            writer.require(f"{value}.type.dtype == {writer.constant(self.dtype)}")
+            writer.require(f"isinstance({value}, DeviceValue) and {value}.buffer.device.name == {self.device!r}")
+            dtype = writer.constant(self.dtype)
+            if is_fixed:
+                known = writer.constant(device_type(self.dtype, fixed))
+                other = f"{value}.type.dtype == {dtype} and {value}.shape == {fixed!r}"
+                writer.require(f"{value}.type is {known} or {other}")
+                return
+            writer.require(f"{value}.type.dtype == {dtype}")
             self._emit_sizes(writer, value)
             return
-        fixed = tuple(size for size in self.shape if isinstance(size, int))
-        if len(fixed) == len(self.shape):
+        if is_fixed:
             known = writer.constant(native_type(self.dtype, fixed))
             writer.line(f"if {value}.native is not {known}:")
             writer.line(f"    {value} = operand({value}, {known})")

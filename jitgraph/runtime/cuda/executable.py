@@ -15,8 +15,8 @@ import numpy as np
 from jitgraph.errors import DeviceError
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader
+from jitgraph.runtime.cuda import blocks, cublas
 from jitgraph.runtime.cuda import buffers as memory
-from jitgraph.runtime.cuda import cublas
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.doubts import Doubt, joined
@@ -65,7 +65,7 @@ class ShapeCall(NamedTuple):
     device: Device
     loaded: _OnDevice
     plan: ShapePlan
-    sizes: tuple[int, ...]  # bytes of each output
+    sizes: tuple[tuple[int, int], ...]  # bytes of each output, and of the block that holds it
     pack: Callable[..., bytes]  # the addresses that the entry is given
     last: tuple[int, ...]  # those of them that are the same in every call: constants, and functions at the end
     pinned_bytes: int  # of the memory in which the entry looks at what is on the device; 0 for one that never waits
@@ -113,7 +113,7 @@ class CudaExecutable(Executable):
             device,
             loaded,
             plan,
-            sizes=tuple([size for *_, size in plan.outputs]),
+            sizes=tuple([(size, blocks.rounded(size)) for *_, size in plan.outputs]),
             pack=struct.Struct(f"{count}P").pack,
             last=last,
             pinned_bytes=pinned,
@@ -164,13 +164,13 @@ class CudaExecutable(Executable):
                     doubt = before
                 elif before is not None:
                     doubt.before = (before,)
-            outputs = []
-            for number, size in enumerate(call.sizes):
+            outputs, take = [], device.memory.take
+            for number, (size, rounded) in enumerate(call.sizes):
                 if number in taken:
                     made = taken[number]
                     made.written_on(stream)
                 else:
-                    block = device.memory.allocate(size)
+                    block = take(rounded, stream)
                     made = CudaBuffer(device, block.address, size, stream, block, None)
                 outputs.append(made)
                 addresses.append(made.address)

@@ -59,8 +59,10 @@ class DeviceAllocator:
 
     def allocate(self, size: int) -> MemoryBlock:
         """A block of at least ``size`` bytes for work of this thread's current stream; OutOfMemoryError."""
-        stream = self._context.stream
-        wanted = blocks.rounded(size)
+        return self.take(blocks.rounded(size), self._context.stream)
+
+    def take(self, wanted: int, stream: int) -> MemoryBlock:
+        """As ``allocate``, for a size that ``blocks.rounded`` gave and this stream."""
         with self._lock:
             if self._returned or self._waiting:
                 self._collect()
@@ -188,6 +190,11 @@ class DeviceAllocator:
                 block.used_on = set()
             else:
                 self._make_ready(block)
+        if self._waiting:
+            self._look_at_waiting()
+
+    def _look_at_waiting(self) -> None:
+        """Make those blocks ready with which other streams have done."""
         for _ in range(len(self._waiting)):
             block, events = self._waiting.popleft()
             if all(self._context.enter().is_event_done(event) for event in events):
@@ -208,6 +215,8 @@ class DeviceAllocator:
         ready = self._ready.get(key)
         if ready is None:
             self._ready[key] = [block]
+        elif not ready:
+            ready.append(block)
         else:
             bisect.insort(ready, block, key=_downwards)
 

@@ -27,6 +27,16 @@ def same(x: Any, y: Any) -> None:
     np.testing.assert_allclose(x.detach().cpu().numpy(), y.detach().cpu().numpy(), rtol=2e-6, atol=1e-6)
 
 
+def test_dtype_and_shape_are_part_of_the_key(here: Machine) -> None:
+    doubled = jg.trace(lambda x: x + x)
+    arrays = [np.ones(shape, dtype) for dtype in (np.float32, np.int32) for shape in ((2, 3), (3, 2), (6,))]
+    for array in arrays * 2:
+        found = doubled(jg.asarray(array, device="cuda"))
+        assert found.shape == array.shape and found.dtype == array.dtype
+        np.testing.assert_array_equal(found.cpu().numpy(), array + array)
+    assert doubled.cache_info().misses == len(arrays)
+
+
 @needs_two
 def test_the_device_is_part_of_the_key(here: Machine) -> None:
     function = jg.trace(lambda a, b: jg.tanh(a @ b) + 1)

@@ -330,14 +330,55 @@ def test_a_training_step_takes_batches_there(path: Path, serve: Any, library: Li
         there.free(loss)
     for key, value in host.state.items():
         assert bits_of(there.state(key)) == bits_of(value)
-    key = next(iter(host.state))
-    wrong = Tensor(on=there.model.value)
-    with pytest.raises(CError, match="copied by the host's memory; the value lies on cuda:0"):
-        there.check(library.c.jg_state_get(there.model, key.encode(), ctypes.byref(wrong), ctypes.byref(there.error)))
-    a.on = there.model.value
-    with pytest.raises(CError, match="copied by the host's memory"):
-        there.check(library.c.jg_state_set(there.model, key.encode(), ctypes.byref(a), ctypes.byref(there.error)))
     there.close()
+
+
+def test_state_is_copied_within_the_device(path: Path, serve: Any, library: Library, beside: Any) -> None:
+    step(path, targets=BOTH)
+    fake = serve(path)
+    there, elsewhere, host = (library.load(path, name) for name in ("cuda", "cuda:1", None))
+    place, second = beside(), beside(1)
+
+    def asked(function: str, model: Any, key: str, value: Any) -> None:
+        model.check(
+            getattr(library.c, function)(model.model, key.encode(), ctypes.byref(value), ctypes.byref(model.error))
+        )
+
+    def copies() -> int:
+        return sum(call.symbol.startswith(("cuMemcpyHtoD", "cuMemcpyDtoH")) for call in fake.calls)
+
+    keys = list(loader.load(path).state)
+    for key in keys:
+        value = there.state(key)
+        changed = np.asarray(value + 1, value.dtype)
+        put, room, found = place.put(changed), place.put(value), Tensor(on=there.model.value)
+        put.on = room.on = there.model.value
+        before = copies()
+        asked("jg_state_set", there, key, put)
+        asked("jg_state_get", there, key, found)
+        asked("jg_state_get", there, key, room)
+        assert copies() == before
+        for tensor in (found, room):
+            assert tuple(tensor.shape[: tensor.rank]) == value.shape
+            assert bits_of(place.read(tensor)) == bits_of(changed)
+        there.free(found)
+        assert bits_of(there.state(key)) == bits_of(changed)
+        there.set_state(key, value)
+        assert bits_of(there.state(key)) == bits_of(value)
+    far = second.put(there.state(keys[0]))
+    far.on = elsewhere.model.value
+    why = {there: "it lies on cuda:1, and the model on cuda:0", host: "it lies on cuda:1, and the model on cpu"}
+    for function in ("jg_state_get", "jg_state_set"):
+        for model, words in why.items():
+            with pytest.raises(CError, match=f"the state '{keys[0]}': {words}"):
+                asked(function, model, keys[0], far)
+        wrong = Tensor.from_buffer_copy(far)
+        wrong.on = there.model.value
+        with pytest.raises(CError, match=f"the state '{keys[0]}'.*cuda:"):
+            asked(function, there, keys[0], wrong)
+    for model in why:
+        model.close()
+    elsewhere.close()
 
 
 def test_memory_that_does_not_fit_is_refused(path: Path, serve: Any, library: Library, beside: Any) -> None:

@@ -124,8 +124,8 @@ jg_status jg_run(jg_model *model, const char *entry, const jg_tensor *inputs, si
                  size_t output_count, jg_error *error);
 
 /* The tensors that the model brings along, by key: weights, optimiser and random state. get copies into value as jg_run
-   does into an output; set copies from value, whose dtype and shape must be those of the state. Both copy by the host's
-   memory alone. */
+   does into an output; set copies from value, whose dtype and shape must be those of the state. on says where value
+   lies, as for jg_run; both are done when they return. */
 size_t jg_state_count(const jg_model *model);
 const char *jg_state_key(const jg_model *model, size_t index);
 jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,54 +19,80 @@
 #include "device_model.c"
 #include "run.c"
 
-/* The state of that key; NULL where there is none, or an argument is NULL. */
+/* The state of that key, which a value may be copied to or from; NULL where there is none, or an argument is NULL. */
 __attribute__((noinline)) static Tensor *state_named(const jg_model *model, const char *key, const jg_tensor *value,
-                                                     jg_error *error) {
+                                                     char where[WHERE_SIZE], jg_error *error) {
     const char *missing = !model ? "model" : !key ? "key" : !value ? "value" : NULL;
     if (missing) no_pointer(error, missing);
     if (missing) return NULL;
     Tensor *found = find(&model->tensor_index, key);
+    snprintf(where, WHERE_SIZE, "the state '%.60s'", key);
     if (!found) fail(error, JG_BAD_ARGUMENT, "no state '%.60s'", key);
-    if (!found || !place_of(value->on)) return found;
-    fail(error, JG_BAD_ARGUMENT, "the state '%.60s' is copied by the host's memory; the value lies on %s", key,
-         place_of(value->on)->name);
-    return NULL;
+    return found && is_reached(model, value->on, where, error) ? found : NULL;
 }
 
-/* Copies a state on the model's GPU to the host, or from there. */
-static void copy_state(jg_model *model, const Tensor *tensor, void *to, const void *from, jg_error *error) {
+/* Copies the state of a model on a GPU to ``value``, on either side, which gets memory where it has none. */
+static bool copy_out(const Device *device, const Tensor *tensor, jg_tensor *value, const char *where,
+                     jg_error *error) {
+    DeviceBlock block = {.address = (uintptr_t)value->data};
+    if (!place_of(value->on)) return download(device, value->data, &tensor->there, tensor->bytes, error);
+    if (value->data && !is_there(device, value->data, tensor->bytes, where, error)) return false;
+    if (!value->data && !grow(device, &block, tensor->bytes, error)) return false;
+    bool asked = tensor->there.address
+                     ? copy_there(device, block.address, tensor->there.address, tensor->bytes, error)
+                     : upload(device, &block, tensor->data, tensor->bytes, error);
+    if (!asked && !value->data) free_block(device, &block);
+    if (asked) value->data = (void *)(uintptr_t)block.address;
+    return asked;
+}
+
+/* Copies ``value``, on either side, to the state of a model on a GPU, or to ``memory`` where the state is the host's. */
+static bool copy_in(const Device *device, const Tensor *tensor, void *memory, const jg_tensor *value,
+                    const char *where, jg_error *error) {
+    DeviceBlock block = {.address = (uintptr_t)value->data};
+    if (!place_of(value->on)) return upload(device, &tensor->there, value->data, tensor->bytes, error);
+    if (!is_there(device, value->data, tensor->bytes, where, error)) return false;
+    return memory ? download(device, memory, &block, tensor->bytes, error)
+                  : copy_there(device, tensor->there.address, block.address, tensor->bytes, error);
+}
+
+static bool copy_state(jg_model *model, const Tensor *tensor, void *memory, jg_tensor *to, const jg_tensor *from,
+                       const char *where, jg_error *error) {
+    const Device *device = model->device;
     void *before;
     pthread_mutex_lock(&model->device_lock);
-    if (enter_device(model->device, &before, error)) {
-        bool asked = to ? download(model->device, to, &tensor->there, tensor->bytes, error)
-                        : upload(model->device, &tensor->there, from, tensor->bytes, error);
-        if (asked) wait_for(model->device, error);
-        leave_device(model->device, before);
+    bool good = enter_device(device, &before, error);
+    if (good) {
+        good = to ? copy_out(device, tensor, to, where, error)
+                  : copy_in(device, tensor, memory, from, where, error);
+        good = good && wait_for(device, error);
+        leave_device(device, before);
     }
     pthread_mutex_unlock(&model->device_lock);
+    return good;
 }
 
 jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error) {
     jg_error unused;
+    char where[WHERE_SIZE];
     error = cleared(error ? error : &unused);
-    const Tensor *tensor = state_named(model, key, value, error);
+    const Tensor *tensor = state_named(model, key, value, where, error);
     if (!tensor) return error->status;
     if (value->data && value->bytes < tensor->bytes) {
-        fail(error, JG_BAD_ARGUMENT, "the state '%.60s' needs %zu bytes, but has room for %zu", key, tensor->bytes,
-             value->bytes);
+        fail(error, JG_BAD_ARGUMENT, "%s needs %zu bytes, but has room for %zu", where, tensor->bytes, value->bytes);
         return error->status;
     }
     bool own = !value->data;
     if (own) {
         value->bytes = tensor->bytes;
-        if (!(value->data = aligned_memory(tensor->bytes))) out_of_memory(error, tensor->bytes);
-        if (!value->data) return error->status;
+        if (!place_of(value->on) && !(value->data = aligned_memory(tensor->bytes))) out_of_memory(error, tensor->bytes);
+        if (error->status != JG_OK) return error->status;
     }
     value->dtype = tensor->dtype;
     value->rank = tensor->rank;
     memcpy(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
     pthread_rwlock_rdlock(&model->state_lock);
-    if (tensor->there.address) copy_state(model, tensor, value->data, NULL, error);
+    if (place_of(value->on) || tensor->there.address) copy_state(model, tensor, NULL, value, NULL, where, error);
     else memcpy(value->data, tensor->data, tensor->bytes);
     pthread_rwlock_unlock(&model->state_lock);
     if (error->status != JG_OK && own) jg_tensor_free(value);
@@ -74,23 +101,25 @@ jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_er
 
 jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error) {
     jg_error unused;
+    char where[WHERE_SIZE], wanted[WHERE_SIZE];
     error = cleared(error ? error : &unused);
-    Tensor *tensor = state_named(model, key, value, error);
+    Tensor *tensor = state_named(model, key, value, where, error);
     if (!tensor) return error->status;
     bool same = value->dtype == tensor->dtype && value->rank == tensor->rank &&
                 memcmp(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape) == 0;
-    char wanted[WHERE_SIZE];
+    bool there = place_of(value->on);
     if (!same || (!value->data && tensor->bytes)) {
-        fail(error, JG_BAD_ARGUMENT, "the state '%.60s' is %s; the value must have that dtype, shape and data", key,
+        fail(error, JG_BAD_ARGUMENT, "%s is %s; the value must have that dtype, shape and data", where,
              shape_text(tensor->dtype, tensor->rank, tensor->shape, wanted));
-    } else if (tensor->dtype == JG_BOOL && !are_bools(value->data, tensor->bytes)) {
-        fail(error, JG_BAD_ARGUMENT, "the state '%.60s': a bool that is neither 0 nor 1", key);
+    } else if (tensor->dtype == JG_BOOL && !there && !are_bools(value->data, tensor->bytes)) {
+        fail(error, JG_BAD_ARGUMENT, "%s: a bool that is neither 0 nor 1", where);
     } else {
         pthread_rwlock_wrlock(&model->state_lock);
         void *memory = tensor->there.address ? NULL : spare_memory(tensor, error);
-        if (tensor->there.address) copy_state(model, tensor, NULL, value->data, error);
-        if (memory && tensor->bytes) memcpy(memory, value->data, tensor->bytes);
-        if (memory) tensor->data = memory;
+        bool good = tensor->there.address || memory;
+        if (good && (there || !memory)) good = copy_state(model, tensor, memory, NULL, value, where, error);
+        else if (memory && tensor->bytes) memcpy(memory, value->data, tensor->bytes);
+        if (good && memory) tensor->data = memory;
         pthread_rwlock_unlock(&model->state_lock);
     }
     return error->status;

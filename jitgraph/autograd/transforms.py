@@ -5,6 +5,7 @@ Each argument that is differentiated becomes a fresh handle, so the same tensor 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,6 +75,7 @@ def value_and_grad(
     pair. ShapeError where the function gives no scalar, DTypeError for an argument that is no float.
     """
 
+    @functools.wraps(function, updated=())
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         with enable_grad():
             chosen = Variables(function, args, kwargs, argnums, argnames)
@@ -143,6 +145,7 @@ def grad(
         raise JitgraphError(f"{what}\n  hint: jg.grad(f)(x), or loss.backward() and x.grad for tensors")
     both = value_and_grad(function, argnums, has_aux, argnames=argnames)
 
+    @functools.wraps(function, updated=())
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients

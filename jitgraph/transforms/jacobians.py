@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,6 +67,7 @@ def _derivatives(
 ) -> Callable[..., Any]:
     """A function that returns whole derivatives: all directions at once in a trace, where they can be."""
 
+    @functools.wraps(function, updated=())
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
             chosen: DifferentiableCall = Variables(function, args, kwargs, argnums, argnames)

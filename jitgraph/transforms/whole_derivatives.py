@@ -6,7 +6,6 @@ the graph does not grow with their number.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -19,7 +18,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.passes.vmap import applied
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.creation import eye
-from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.manipulation import moveaxis, split
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.transforms.recording import Closed, own_value
 from jitgraph.transforms.vmap import vmap
@@ -66,11 +65,12 @@ class Recorded:
             _, pull, others = vjp(self._apply, *self.variables, has_aux=True)
             return pull(list(cotangents)), others
 
-        (gradients, others), parts = self._along(body, self.types)
-        return [
-            [reshape(ct[part], (*y.shape, *v.shape)) for ct, v in zip(gradients, self.variables, strict=True)]
-            for part, y in zip(parts, self.types, strict=True)
-        ], self._written(others)
+        (gradients, others), sizes = self._along(body, self.types)
+        columns = [
+            [reshape(part, (*y.shape, *v.shape)) for part, y in zip(_parts(ct, sizes, 0), self.types, strict=True)]
+            for ct, v in zip(gradients, self.variables, strict=True)
+        ]
+        return [[column[k] for column in columns] for k in range(len(self.types))], self._written(others)
 
     def jacfwd(self) -> tuple[Rows, Any]:
         """By forward mode, along each element of the variables; and the rest."""
@@ -80,11 +80,11 @@ class Recorded:
             return moved, others
 
         types: list[Any] = [v.value.type for v in self.variables]
-        (tangents, others), parts = self._along(body, types)
+        (tangents, others), sizes = self._along(body, types)
         return [
             [
-                reshape(moveaxis(dy[part], 0, -1), (*y.shape, *v.shape))
-                for part, v in zip(parts, self.variables, strict=True)
+                reshape(moveaxis(part, 0, -1), (*y.shape, *v.shape))
+                for part, v in zip(_parts(dy, sizes, 0), self.variables, strict=True)
             ]
             for dy, y in zip(tangents, self.types, strict=True)
         ], self._written(others)
@@ -104,18 +104,15 @@ class Recorded:
         outputs, rest = closed.rebuilt(values[:count])
         return outputs, (rest, [wrap(value) for value in values[count:]])
 
-    def _along(self, body: Callable[..., Any], types: Sequence[TensorType]) -> tuple[Any, list[slice]]:
-        """``body`` along each element of tensors of these types, in front of its first result; where whose are."""
-        ends = [0]
-        for type in types:
-            ends.append(ends[-1] + int(type.size))
-        parts = [slice(begin, end) for begin, end in itertools.pairwise(ends)]
-        count = ends[-1]
-        directions = [
-            reshape(eye(count, dtype=type.dtype)[:, part], (count, *type.shape))
-            for part, type in zip(parts, types, strict=True)
-        ]
-        return vmap(body, out_axes=(0, None))(*directions), parts
+    def _along(self, body: Callable[..., Any], types: Sequence[TensorType]) -> tuple[Any, list[Any]]:
+        """``body`` along each element of tensors of these types, in front of its first result; and their sizes."""
+        sizes = [type.size for type in types]
+        count: Any = sum(sizes)
+        directions = []
+        for number, type in enumerate(types):
+            rows = _parts(eye(count, dtype=type.dtype), sizes, 1)[number]
+            directions.append(reshape(rows, (count, *type.shape)))
+        return vmap(body, out_axes=(0, None))(*directions), sizes
 
     def _written(self, others: tuple[Any, Sequence[Tensor]]) -> Any:
         """Rebind the handles that the function rebinds; gives the rest."""
@@ -123,3 +120,8 @@ class Recorded:
         for handle, value in zip(self._closed.written, values, strict=True):
             self._trace.write(handle, own_value(value))
         return rest
+
+
+def _parts(x: Tensor, sizes: Sequence[Any], axis: int) -> Sequence[Tensor]:
+    """Neighbouring parts of these sizes, which may have names."""
+    return [x] if len(sizes) == 1 else split(x, sizes, axis)

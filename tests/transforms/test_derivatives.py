@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -327,3 +328,42 @@ def test_a_result_that_is_no_float_does_not_vary(mode: Mode) -> None:
     close(twice, 9 * values(x) ** 2)
     with pytest.raises(jg.DTypeError, match="only floats have derivatives, not a result of bool"):
         mode(jg.jacfwd(lambda a: a > 0))(x)
+
+
+@pytest.mark.parametrize("transform", [jg.grad, jg.value_and_grad, jg.hessian, jg.checkpoint])
+def test_transforms_keep_the_signature(transform: Any) -> None:
+    def f(x: Any, scale: float = 2.0) -> Any:
+        """The sum of what is scaled."""
+        return (x * x * x).sum() * scale
+
+    made = transform(f)
+    assert inspect.signature(made) == inspect.signature(f)
+    assert made.__doc__ == f.__doc__ and inspect.unwrap(made) is f
+    traced = jg.trace(made, dynamic_shapes={"x": {0: "n"}})
+    for count in (3, 5):
+        x = tensor(count)
+        for found, due in zip(jg.tree.flatten(traced(x))[0], jg.tree.flatten(made(x))[0], strict=True):
+            close(found, due)
+    assert traced.cache_info().misses == 1
+
+
+def _one(x: Any) -> Any:
+    return jg.sin(x) * x.sum()
+
+
+def _several(x: Any, y: Any) -> Any:
+    return x * y.sum(), y[:2] * x.sum()
+
+
+@pytest.mark.parametrize("transform", [jg.jacobian, jg.jacfwd])
+@pytest.mark.parametrize("several", [False, True])
+def test_jacobians_of_named_sizes(transform: Any, several: bool) -> None:
+    made = transform(_several, argnums=(0, 1)) if several else transform(_one)
+    traced = jg.trace(made, dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}} if several else {"x": {0: "n"}})
+    for sizes in ((3, 4), (4, 2), (1, 2)):
+        given = [tensor(size, seed=size) for size in sizes[: 1 + several]]
+        found, due = (jg.tree.flatten(call(*given))[0] for call in (traced, made))
+        for one, other in zip(found, due, strict=True):
+            assert one.shape == other.shape
+            close(one, other)
+    assert traced.cache_info().misses == 1

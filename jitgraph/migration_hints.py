@@ -268,12 +268,7 @@ LINALG: Final[Mapping[str, str]] = {
     "tensorsolve": "jg.linalg.solve of the tensor reshaped to a matrix",
 }
 
-_LAZY: Final = (
-    "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
-    "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d"
-)
 NN: Final[Mapping[str, str]] = {
-    **{f"Lazy{name}": f"jg.nn.{name} with the number of input features, as x.shape says" for name in _LAZY.split()},
     "RNNBase": "jg.nn.RNN, jg.nn.LSTM or jg.nn.GRU",
     "UninitializedBuffer": "register_buffer with a tensor of its shape",
     "UninitializedParameter": "jg.nn.Parameter of a tensor of its shape",

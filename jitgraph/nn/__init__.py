@@ -107,6 +107,23 @@ if TYPE_CHECKING:
         InstanceNorm3d,
         LocalResponseNorm,
     )
+    from jitgraph.nn.lazy import (
+        LazyBatchNorm1d,
+        LazyBatchNorm2d,
+        LazyBatchNorm3d,
+        LazyInstanceNorm1d,
+        LazyInstanceNorm2d,
+        LazyInstanceNorm3d,
+        LazyLinear,
+    )
+    from jitgraph.nn.lazy_convolution import (
+        LazyConv1d,
+        LazyConv2d,
+        LazyConv3d,
+        LazyConvTranspose1d,
+        LazyConvTranspose2d,
+        LazyConvTranspose3d,
+    )
     from jitgraph.nn.paddings import (
         CircularPad1d,
         CircularPad2d,
@@ -199,6 +216,13 @@ _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one 
         "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d "
         "ZeroPad2d ZeroPad3d"
     ),
+    "lazy": (
+        "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d "
+        "LazyLinear"
+    ),
+    "lazy_convolution": (
+        "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d"
+    ),
     "dropouts": ("AlphaDropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout"),
     "further_norms": ("BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm"),
     "convolution": ("Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
@@ -289,6 +313,19 @@ __all__ = [
     "LPPool3d",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",

@@ -6,7 +6,7 @@ order in which they were first set; there is no registry beside them that could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -49,6 +49,8 @@ class Module:
 
     training: bool
     forward: Callable[..., Any]
+    _deferred: list[Any] | None = None
+    """What ``to`` was asked for while a layer waits for its first call to make its parameters (``lazy.py``)."""
 
     def __init__(self) -> None:
         self.training = True
@@ -151,10 +153,20 @@ class Module:
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         for path, module in self.named_modules(prefix, once) if recurse else [(prefix, self)]:
+            module._require_parameters(path)
             for name, value in vars(module).items():
                 if pick(module, name, value) and not (once and id(value) in seen):
                     seen.add(id(value))
                     yield (f"{path}.{name}" if path else name), value
+
+    def _require_parameters(self, path: str) -> None:
+        """JitgraphError where this module waits for its first call."""
+        if self._deferred is not None:
+            name = f"{path} ({type(self).__name__})" if path else type(self).__name__
+            raise JitgraphError(
+                f"{name} has no parameters before its first call\n"
+                "  hint: call the model once on a batch, then make the optimiser, or load a state dict"
+            )
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -227,6 +239,7 @@ class Module:
 
     def _persistent(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """What ``state_dict`` holds, in PyTorch's order; a tensor that stands in two places is named twice."""
+        self._require_parameters(prefix.rstrip("."))
         own = vars(self).items()
         for name, value in own:
             if isinstance(value, Parameter):
@@ -307,9 +320,21 @@ class Module:
         return self
 
     def _to(self, target: Any) -> None:
+        modules = list(self.modules())
+        tensors: list[Tensor] = []
+        for module in modules:
+            if module._deferred is None:
+                tensors += module.parameters(recurse=False)
+                tensors += module.buffers(recurse=False)
+        self._move(target, {id(tensor): tensor for tensor in tensors}.values())
+        for module in modules:
+            if module._deferred is not None:
+                module._deferred.append(target)
+
+    def _move(self, target: Any, tensors: Iterable[Tensor]) -> None:
         if placement.is_name(target):
             with no_grad():
-                for tensor in (*self.parameters(), *self.buffers()):
+                for tensor in tensors:
                     gradient = tensor.grad
                     tensor.grad = None
                     tensor._rebind(tensor.to(target).value)
@@ -319,7 +344,7 @@ class Module:
         if not is_float(dtype):
             raise DTypeError(f"a module's parameters are floats, not {dtype.name}", hint="module.to(jg.float32)")
         with no_grad():
-            for tensor in (*self.parameters(), *self.buffers()):
+            for tensor in tensors:
                 if is_float(tensor.dtype) and tensor.dtype != dtype:
                     tensor._rebind(lifting.cast(tensor.value, dtype))
                     tensor.grad = None

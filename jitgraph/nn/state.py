@@ -25,6 +25,10 @@ def load(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
     """As ``Module.load_state_dict``; the texts of errors are PyTorch's."""
     if not isinstance(state, Mapping):
         raise JitgraphError(f"load_state_dict takes a dict of arrays by name, not a {type(state).__name__}")
+    waiting: Any
+    for path, waiting in module.named_modules():
+        if waiting._deferred is not None:
+            waiting.materialize_from(state, f"{path}." if path else "")
     own = dict(module._persistent())
     keys = Keys([name for name in own if name not in state], [name for name in state if name not in own])
     values, mismatches = {}, []

@@ -30,9 +30,7 @@ class Uninitialized:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise JitgraphError(
-            f"{name} of a {self._layer} that was not called yet\n  hint: call the model once first"
-        )
+        raise JitgraphError(f"{name} of a {self._layer} that was not called yet\n  hint: call the model once first")
 
 
 class Lazy(Module):

@@ -9,7 +9,7 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional
 from jitgraph.nn.functional import more_activations
 from jitgraph.nn.module import Module, Parameter
-from jitgraph.nn.stateless import refuse_in_place
+from jitgraph.nn.stateless import activation, shown
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import full
 
@@ -19,13 +19,15 @@ class _Activation(Module):
 
     function: Callable[..., Tensor]
     settings: tuple[str, ...] = ()
+    inplace = False
 
     def forward(self, x: Tensor) -> Tensor:
         """The function of x, element by element."""
-        return type(self).function(x, *(getattr(self, name) for name in self.settings))
+        settings = [getattr(self, name) for name in self.settings]
+        return type(self).function(x, *settings, inplace=True) if self.inplace else type(self).function(x, *settings)
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)}" for name in self.settings)
+        return shown(", ".join(f"{name}={getattr(self, name)}" for name in self.settings), self.inplace)
 
 
 class Hardtanh(_Activation):
@@ -35,10 +37,9 @@ class Hardtanh(_Activation):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place("Hardtanh", inplace)
         if max_val <= min_val:
             raise JitgraphError(f"Hardtanh: max_val={max_val} should be greater than min_val={min_val}")
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
 
 class CELU(_Activation):
@@ -48,8 +49,7 @@ class CELU(_Activation):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place("CELU", inplace)
-        self.alpha = alpha
+        self.alpha, self.inplace = alpha, inplace
 
 
 class Hardshrink(_Activation):
@@ -85,8 +85,7 @@ class Threshold(_Activation):
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place("Threshold", inplace)
-        self.threshold, self.value = threshold, value
+        self.threshold, self.value, self.inplace = threshold, value, inplace
 
 
 class GLU(_Activation):
@@ -141,33 +140,19 @@ class RReLU(Module):
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place("RReLU", inplace)
-        self.lower, self.upper = lower, upper
+        self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.rrelu`` of x."""
-        return more_activations.rrelu(x, self.lower, self.upper, self.training)
+        return more_activations.rrelu(x, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"lower={self.lower}, upper={self.upper}"
+        return shown(f"lower={self.lower}, upper={self.upper}", self.inplace)
 
 
-def _plain(name: str, function: Any, takes_inplace: bool = True) -> type[Module]:
-    def __init__(self: Module, inplace: bool = False) -> None:  # noqa: N807
-        Module.__init__(self)
-        refuse_in_place(name, inplace)
-
-    def forward(self: Module, x: Tensor) -> Tensor:
-        return function(x)  # type: ignore[no-any-return]
-
-    forward.__doc__ = f"``functional.{function.__name__}`` of x."
-    members = {"forward": forward, "__doc__": function.__doc__, "__module__": __name__}
-    return type(name, (Module,), {**members, "__init__": __init__} if takes_inplace else members)
-
-
-SELU = _plain("SELU", more_activations.selu)
-Mish = _plain("Mish", more_activations.mish)
-Hardsigmoid = _plain("Hardsigmoid", more_activations.hardsigmoid)
-Hardswish = _plain("Hardswish", more_activations.hardswish)
-Softsign = _plain("Softsign", more_activations.softsign, False)
-Tanhshrink = _plain("Tanhshrink", more_activations.tanhshrink, False)
+SELU = activation("SELU", more_activations.selu, __name__)
+Mish = activation("Mish", more_activations.mish, __name__)
+Hardsigmoid = activation("Hardsigmoid", more_activations.hardsigmoid, __name__)
+Hardswish = activation("Hardswish", more_activations.hardswish, __name__)
+Softsign = activation("Softsign", more_activations.softsign, __name__, takes_inplace=False)
+Tanhshrink = activation("Tanhshrink", more_activations.tanhshrink, __name__, takes_inplace=False)

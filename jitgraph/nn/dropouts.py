@@ -16,7 +16,7 @@ class _Variant(Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """x with what was dropped."""
-        return type(self).function(x, self.p, self.training)
+        return type(self).function(x, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Variant):

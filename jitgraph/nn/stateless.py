@@ -11,32 +11,42 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.shapes import flatten
 
 
-def refuse_in_place(name: str, inplace: bool) -> None:
-    """JitgraphError for ``inplace=True``, as tensors' values never change under another handle."""
-    if inplace:
-        what = f"{name}(inplace=True): no other handle ever sees a value change"
-        raise JitgraphError(f"{what}\n  hint: jg.nn.{name}(); compiled code reuses the memory where it can")
+def shown(settings: str, inplace: bool) -> str:
+    """The settings of a layer that may write to its input, as PyTorch shows them."""
+    return ", ".join([*([settings] if settings else []), *(["inplace=True"] if inplace else [])])
 
 
-def _activation(name: str, function: Any) -> type[Module]:
-    def forward(self: Module, x: Tensor) -> Tensor:
+def activation(name: str, function: Any, module: str = __name__, *, takes_inplace: bool = True) -> type[Module]:
+    """The module of a function of x alone, which may be told to write to x."""
+
+    def begin(self: Any, inplace: bool = False) -> None:
+        Module.__init__(self)
+        self.inplace = inplace
+
+    def in_place(self: Any, x: Tensor) -> Tensor:
+        return function(x, inplace=self.inplace)  # type: ignore[no-any-return]
+
+    def plain(self: Module, x: Tensor) -> Tensor:
         return function(x)  # type: ignore[no-any-return]
 
-    def __init__(self: Module, inplace: bool = False) -> None:  # noqa: N807
-        refuse_in_place(name, inplace)
-        Module.__init__(self)
+    def extra_repr(self: Any) -> str:
+        return shown("", self.inplace)
 
+    forward = in_place if takes_inplace else plain
+    forward.__name__ = "forward"
     forward.__doc__ = f"``functional.{function.__name__}`` of x."
-    members = {"__init__": __init__, "forward": forward, "__doc__": function.__doc__, "__module__": __name__}
+    members: dict[str, Any] = {"forward": forward, "__doc__": function.__doc__, "__module__": module}
+    if takes_inplace:
+        members |= {"__init__": begin, "extra_repr": extra_repr}
     return type(name, (Module,), members)
 
 
-ReLU = _activation("ReLU", functional.relu)
-ReLU6 = _activation("ReLU6", functional.relu6)
-Sigmoid = _activation("Sigmoid", functional.sigmoid)
-LogSigmoid = _activation("LogSigmoid", functional.logsigmoid)
-Tanh = _activation("Tanh", functional.tanh)
-SiLU = _activation("SiLU", functional.silu)
+ReLU = activation("ReLU", functional.relu)
+ReLU6 = activation("ReLU6", functional.relu6)
+Sigmoid = activation("Sigmoid", functional.sigmoid, takes_inplace=False)
+LogSigmoid = activation("LogSigmoid", functional.logsigmoid, takes_inplace=False)
+Tanh = activation("Tanh", functional.tanh, takes_inplace=False)
+SiLU = activation("SiLU", functional.silu)
 
 
 class Softplus(Module):
@@ -74,15 +84,14 @@ class LeakyReLU(Module):
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place("LeakyReLU", inplace)
-        self.negative_slope = negative_slope
+        self.negative_slope, self.inplace = negative_slope, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.leaky_relu`` of x."""
-        return functional.leaky_relu(x, self.negative_slope)
+        return functional.leaky_relu(x, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}"
+        return shown(f"negative_slope={self.negative_slope}", self.inplace)
 
 
 class ELU(Module):
@@ -90,15 +99,14 @@ class ELU(Module):
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place("ELU", inplace)
-        self.alpha = alpha
+        self.alpha, self.inplace = alpha, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.elu`` of x."""
-        return functional.elu(x, self.alpha)
+        return functional.elu(x, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"alpha={self.alpha}"
+        return shown(f"alpha={self.alpha}", self.inplace)
 
 
 class Softmax(Module):
@@ -132,17 +140,16 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        refuse_in_place(type(self).__name__, inplace)
         if not 0.0 <= p <= 1.0:
             raise JitgraphError(f"Dropout: p={p} is not a probability")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.dropout`` of x."""
-        return functional.dropout(x, self.p, self.training)
+        return functional.dropout(x, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, inplace=False"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Identity(Module):

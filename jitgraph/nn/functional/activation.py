@@ -1,4 +1,4 @@
-"""Activations and dropout. ``inplace`` does not exist: a result is a new tensor."""
+"""Activations and dropout. With ``inplace`` the tensor that is given has the result's value from then on."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 from jitgraph import dtypes, ops, random
 from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError
-from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, written
 from jitgraph.tensor import Tensor, elementwise, lifting, wrap
 from jitgraph.tensor.functions import elementwise as pointwise
 from jitgraph.tensor.functions import reductions
 from jitgraph.tensor.lifting import TensorLike
 
 
-def relu(input: TensorLike) -> Tensor:
+def relu(input: TensorLike, inplace: bool = False) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
-    return elementwise(ops.relu, input)
+    return written(input, elementwise(ops.relu, input), inplace)
 
 
-def relu6(input: TensorLike) -> Tensor:
+def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
-    return hardtanh(input, 0.0, 6.0)
+    return written(input, hardtanh(input, 0.0, 6.0), inplace)
 
 
-def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between ``min_val`` and ``max_val``; the gradient at both is 0, as in PyTorch."""
     x = wrap(floats(input)[0])
     held = pointwise.clip(x.detach(), min_val, max_val)
-    return pointwise.where((x > min_val) & (x < max_val), x, held)
+    return written(input, pointwise.where((x > min_val) & (x < max_val), x, held), inplace)
 
 
 def sigmoid(input: TensorLike) -> Tensor:
@@ -47,9 +47,9 @@ def tanh(input: TensorLike) -> Tensor:
     return elementwise(ops.tanh, input, floating=True)
 
 
-def silu(input: TensorLike) -> Tensor:
+def silu(input: TensorLike, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return elementwise(ops.silu, input, floating=True)
+    return written(input, elementwise(ops.silu, input, floating=True), inplace)
 
 
 def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
@@ -59,14 +59,14 @@ def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
     return wrap(ops.gelu(floats(input)[0], approximate=approximate))
 
 
-def leaky_relu(input: TensorLike, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where it is positive, else ``negative_slope * x``."""
-    return wrap(ops.leaky_relu(floats(input)[0], negative_slope=float(negative_slope)))
+    return written(input, wrap(ops.leaky_relu(floats(input)[0], negative_slope=float(negative_slope))), inplace)
 
 
-def elu(input: TensorLike, alpha: float = 1.0) -> Tensor:
+def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else ``alpha * (exp(x) - 1)``."""
-    return wrap(ops.elu(floats(input)[0], alpha=float(alpha)))
+    return written(input, wrap(ops.elu(floats(input)[0], alpha=float(alpha))), inplace)
 
 
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -103,14 +103,19 @@ def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: Any = None)
 
 
 def dropout(
-    input: TensorLike, p: float = 0.5, training: bool = True, *, generator: random.Generator | None = None
+    input: TensorLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: random.Generator | None = None,
 ) -> Tensor:
     """While training each element zero with probability ``p``, the others divided by 1 - p; else x."""
     if not 0.0 <= p <= 1.0:
         raise JitgraphError(f"dropout: p={p} is not a probability")
     value = floats(input)[0]
     if not training or p == 0.0:
-        return wrap(value)
+        return written(input, wrap(value), inplace)
     key = random.next_key(value.shape, dtypes.float32, generator=generator)
     with placement.beside(value):  # the key comes from the CPU
-        return wrap(ops.dropout(value, key, p=float(p)))
+        return written(input, wrap(ops.dropout(value, key, p=float(p))), inplace)

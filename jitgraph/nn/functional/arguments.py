@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from jitgraph import dtypes
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, scalars
@@ -72,3 +72,27 @@ def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
     if len(sizes) != count or not all(isinstance(size, int) for size in sizes):
         raise JitgraphError(f"{name}: {what}={given!r} is neither an int nor {count} ints")
     return sizes
+
+
+def written(input: TensorLike, result: Tensor, inplace: bool) -> Tensor:
+    """``result``; or with ``inplace`` the tensor ``input``, whose value it is from now on.
+
+    DTypeError where their dtypes differ, JitgraphError for what is no tensor, or a leaf that requires a gradient.
+    """
+    if not inplace:
+        return result
+    if not isinstance(input, Tensor):
+        raise JitgraphError(f"inplace=True writes to a tensor, not to a {type(input).__name__}")
+    if input.dtype != result.dtype:
+        raise DTypeError(
+            f"inplace=True: the result is {result.dtype.name}, which a tensor of {input.dtype.name} does not hold",
+            hint="leave inplace out",
+        )
+    if input.value is result.value:  # of dropout that drops nothing
+        return input
+    if input.requires_grad and input.is_leaf and context.current().grad_enabled:
+        raise JitgraphError(
+            "inplace=True writes to a leaf that requires a gradient\n  hint: leave inplace out of the first layer"
+        )
+    input._rebind(result.value)
+    return input

@@ -9,7 +9,7 @@ from jitgraph import random
 from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.activation import dropout
-from jitgraph.nn.functional.arguments import floats
+from jitgraph.nn.functional.arguments import floats, written
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.lifting import TensorLike
@@ -35,24 +35,39 @@ def _by_channels(
 
 
 def dropout1d(
-    input: TensorLike, p: float = 0.5, training: bool = True, *, generator: random.Generator | None = None
+    input: TensorLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: random.Generator | None = None,
 ) -> Tensor:
     """Dropout of whole channels of x[N, C, L] or x[C, L] (Tompson et al. 2015)."""
-    return _by_channels("dropout1d", 1, input, p, training, generator)
+    return written(input, _by_channels("dropout1d", 1, input, p, training, generator), inplace)
 
 
 def dropout2d(
-    input: TensorLike, p: float = 0.5, training: bool = True, *, generator: random.Generator | None = None
+    input: TensorLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: random.Generator | None = None,
 ) -> Tensor:
     """Dropout of whole channels of x[N, C, H, W] or x[C, H, W] (Tompson et al. 2015)."""
-    return _by_channels("dropout2d", 2, input, p, training, generator)
+    return written(input, _by_channels("dropout2d", 2, input, p, training, generator), inplace)
 
 
 def dropout3d(
-    input: TensorLike, p: float = 0.5, training: bool = True, *, generator: random.Generator | None = None
+    input: TensorLike,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: random.Generator | None = None,
 ) -> Tensor:
     """Dropout of whole channels of x[N, C, D, H, W] or x[C, D, H, W] (Tompson et al. 2015)."""
-    return _by_channels("dropout3d", 3, input, p, training, generator)
+    return written(input, _by_channels("dropout3d", 3, input, p, training, generator), inplace)
 
 
 def _alpha(x: Tensor, shape: tuple[Any, ...], p: float, training: bool, generator: random.Generator | None) -> Tensor:
@@ -69,21 +84,31 @@ def _alpha(x: Tensor, shape: tuple[Any, ...], p: float, training: bool, generato
 
 
 def alpha_dropout(
-    input: TensorLike, p: float = 0.5, training: bool = False, *, generator: random.Generator | None = None
+    input: TensorLike,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: random.Generator | None = None,
 ) -> Tensor:
     """While training elements become SELU's limit with probability ``p``, and all are scaled and shifted.
 
     Mean 0 and variance 1 are kept (Klambauer et al. 2017).
     """
     x = wrap(floats(input)[0])
-    return _alpha(x, x.value.type.shape, p, training, generator)
+    return written(input, _alpha(x, x.value.type.shape, p, training, generator), inplace)
 
 
 def feature_alpha_dropout(
-    input: TensorLike, p: float = 0.5, training: bool = False, *, generator: random.Generator | None = None
+    input: TensorLike,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: random.Generator | None = None,
 ) -> Tensor:
     """``alpha_dropout`` of whole channels of x[N, C, ...]."""
     x = wrap(floats(input)[0])
     if x.ndim < 2:
         raise ShapeError(f"feature_alpha_dropout takes x[N, C, ...], not {x.value.type}")
-    return _alpha(x, (*x.value.type.shape[:2], *(1,) * (x.ndim - 2)), p, training, generator)
+    return written(input, _alpha(x, (*x.value.type.shape[:2], *(1,) * (x.ndim - 2)), p, training, generator), inplace)

@@ -9,7 +9,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import elu, sigmoid, softmax, softplus, tanh
-from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, written
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import abs, exp, maximum, minimum, where
 from jitgraph.tensor.functions.manipulation import moveaxis
@@ -26,19 +26,19 @@ def _float(input: TensorLike) -> Tensor:
     return wrap(floats(input)[0])
 
 
-def selu(input: TensorLike) -> Tensor:
+def selu(input: TensorLike, inplace: bool = False) -> Tensor:
     """``scale * elu(x, alpha)`` with the fixed point's constants (Klambauer et al. 2017)."""
-    return elu(input, _SELU_ALPHA) * _SELU_SCALE
+    return written(input, elu(input, _SELU_ALPHA) * _SELU_SCALE, inplace)
 
 
-def celu(input: TensorLike, alpha: float = 1.0) -> Tensor:
+def celu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017); ``alpha`` is not 0."""
     if alpha == 0:
         raise JitgraphError("celu: alpha=0 divides by zero\n  hint: jg.nn.functional.relu(x)")
     x = _float(input)
     if alpha < 0:
-        return _celu_of_negative(x, alpha)
-    return where(x > 0, x, elu(where(x > 0, 0.0, x) / alpha, 1.0) * alpha)
+        return written(input, _celu_of_negative(x, alpha), inplace)
+    return written(input, where(x > 0, x, elu(where(x > 0, 0.0, x) / alpha, 1.0) * alpha), inplace)
 
 
 def _celu_of_negative(x: Tensor, alpha: float) -> Tensor:
@@ -46,24 +46,24 @@ def _celu_of_negative(x: Tensor, alpha: float) -> Tensor:
     return maximum(x, 0.0) + minimum(bent, 0.0)
 
 
-def mish(input: TensorLike) -> Tensor:
+def mish(input: TensorLike, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)) (Misra 2019)."""
     x = _float(input)
-    return x * tanh(softplus(x))
+    return written(input, x * tanh(softplus(x)), inplace)
 
 
-def hardsigmoid(input: TensorLike) -> Tensor:
+def hardsigmoid(input: TensorLike, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6; the gradient is 0 at both bends."""
     x = _float(input)
     inside = (x > -3) & (x < 3)
-    return where(inside, x / 6 + 0.5, where(x >= 3, 1.0, where(x <= -3, 0.0, x)))
+    return written(input, where(inside, x / 6 + 0.5, where(x >= 3, 1.0, where(x <= -3, 0.0, x))), inplace)
 
 
-def hardswish(input: TensorLike) -> Tensor:
+def hardswish(input: TensorLike, inplace: bool = False) -> Tensor:
     """x * min(max(x + 3, 0), 6) / 6 (Howard et al. 2019)."""
     x = _float(input)
     bent = where((x > -3) & (x < 3), x, 0.0)  # without what overflows, whose gradient would be NaN
-    return where(x <= -3, 0.0, where(x >= 3, x, where(x == x, bent * (bent + 3) / 6, x)))
+    return written(input, where(x <= -3, 0.0, where(x >= 3, x, where(x == x, bent * (bent + 3) / 6, x))), inplace)
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
@@ -92,10 +92,10 @@ def softsign(input: TensorLike) -> Tensor:
     return x / (1 + abs(x))
 
 
-def threshold(input: TensorLike, threshold: float, value: float) -> Tensor:
+def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is greater than ``threshold`` or NaN, else ``value``."""
     x = _float(input)
-    return where(x <= threshold, float(value), x)
+    return written(input, where(x <= threshold, float(value), x), inplace)
 
 
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
@@ -116,6 +116,7 @@ def rrelu(
     lower: float = 1.0 / 8,
     upper: float = 1.0 / 3,
     training: bool = False,
+    inplace: bool = False,
     *,
     generator: random.Generator | None = None,
 ) -> Tensor:
@@ -124,10 +125,10 @@ def rrelu(
         raise JitgraphError(f"rrelu: lower={lower} is greater than upper={upper}")
     x = _float(input)
     if not training:
-        return where(x >= 0, x, x * ((lower + upper) / 2))
+        return written(input, where(x >= 0, x, x * ((lower + upper) / 2)), inplace)
     with placement.beside(x.value):
         drawn = random.uniform(x.shape, lower, upper, dtype=x.dtype, generator=generator)
-    return where(x >= 0, x, x * drawn)
+    return written(input, where(x >= 0, x, x * drawn), inplace)
 
 
 @axis_or_dim

@@ -158,14 +158,16 @@ class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
 
 
 class _LazyInstanceNorm(_LazyNorm):
+    """An instance norm, which learns and averages unless told otherwise, where the plain ones do only if told."""
+
     spatial: Any
 
     def __init__(
         self,
         eps: float = 1e-5,
         momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
         bias: bool = True,

@@ -24,7 +24,31 @@ def weighted(lib: Any, module: Any, x: Any, weights: Any) -> Any:
     return module(x, per_sample_weights=weights)
 
 
+def lazy(name: str, *given: Any, x: Any, **options: Any) -> LayerCase:
+    """A lazy layer after its first call."""
+
+    def make(lib: Any) -> Any:
+        layer = getattr(lib.nn, f"Lazy{name}")(*given, **options)
+        layer(lib.ones(x.shape))
+        return layer
+
+    return LayerCase(f"Lazy{name}", make, (x,))
+
+
 CASES = [
+    lazy("Linear", 3, x=normal(5, 4)),
+    lazy("Conv1d", 4, 3, x=normal(2, 3, 6), padding=1),
+    lazy("Conv2d", 4, 3, x=normal(2, 6, 5, 5), groups=2),
+    lazy("Conv3d", 2, 2, x=normal(1, 3, 4, 4, 4)),
+    lazy("ConvTranspose1d", 4, 3, x=normal(2, 3, 6)),
+    lazy("ConvTranspose2d", 4, 3, x=normal(2, 6, 4, 4), stride=2, groups=2),
+    lazy("ConvTranspose3d", 2, 2, x=normal(1, 3, 3, 3, 3)),
+    lazy("BatchNorm1d", x=normal(5, 4)),
+    lazy("BatchNorm2d", x=normal(3, 4, 5, 5)),
+    lazy("BatchNorm3d", x=normal(3, 4, 2, 3, 3)),
+    lazy("InstanceNorm1d", x=normal(3, 4, 5), affine=True, track_running_stats=True),
+    lazy("InstanceNorm2d", x=normal(3, 4, 5, 5)),
+    lazy("InstanceNorm3d", x=normal(3, 4, 2, 3, 3)),
     made("Linear", 4, 3, x=normal(5, 4)),
     made("Linear", 4, 3, x=normal(2, 5, 4), bias=False),
     made("Linear", 4, 3, x=normal(4)),

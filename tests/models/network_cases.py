@@ -34,7 +34,7 @@ def resnet18(lib: Any, width: int = 8) -> Any:
             super().__init__()
             self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
             self.bn1 = nn.BatchNorm2d(width)
-            self.relu = nn.ReLU()
+            self.relu = nn.ReLU(inplace=True)
             self.maxpool = nn.MaxPool2d(3, 2, 1)
             sizes = [width, width, 2 * width, 4 * width, 8 * width]
             for number in range(1, 5):

@@ -25,8 +25,8 @@ CASES: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
     "BatchNorm2d": ({"momentum": None}, (4, 3, 2, 2)),
     "BatchNorm3d": ({"affine": False}, (4, 3, 2, 2, 2)),
     "InstanceNorm1d": ({"affine": True, "track_running_stats": True}, (2, 3, 5)),
-    "InstanceNorm2d": ({}, (2, 3, 4, 4)),
-    "InstanceNorm3d": ({"affine": True}, (2, 3, 3, 3, 3)),
+    "InstanceNorm2d": ({"affine": False, "track_running_stats": False}, (2, 3, 4, 4)),
+    "InstanceNorm3d": ({"affine": True, "track_running_stats": False}, (2, 3, 3, 3, 3)),
 }
 _INPUTS = {"Linear": -1}
 

@@ -13,13 +13,14 @@ from jitgraph import dtypes, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
 from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, variable
-from jitgraph.eager import placement
+from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.eager.tape import LeafRecord, Record
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.gradients import cotangent
 
 
 def own_part(gradient: Tensor | None, variable: Tensor, variables: list[Tensor]) -> Tensor:
@@ -107,27 +108,61 @@ class PlaceOfCall:
     """Where a function was called whose derivative is asked for later: outside of traces, or in which trace or region.
 
     A loop, a branch, ``jg.vmap`` and ``jg.checkpoint`` record their bodies on their own, so gradients computed in a
-    body cannot pass through what was recorded outside of it.
+    body cannot pass through what was recorded outside of it: there it is computed once more.
     """
 
     def __init__(self, name: str, made: str) -> None:
         self._trace = context.current().trace
         self._name, self._made = name, made
+        self.variables: list[Tensor] = []  # which no gradient depends on once it leaves a trace
 
-    def require(self) -> None:
-        """JitgraphError where the derivative is asked for in another trace or region."""
-        if context.current().trace is not self._trace:
-            raise JitgraphError(
-                f"jg.{self._name} was called outside of the traced function or body that uses its {self._made}, which "
-                f"cannot compute derivatives there\n  hint: call jg.{self._name} inside, where its {self._made} is used"
-            )
+    def gradients(
+        self,
+        outputs: Sequence[Tensor],
+        cotangents: Sequence[Any],
+        variables: Sequence[Tensor],
+        retain_graph: bool | None = None,
+    ) -> list[Tensor | None]:
+        """Gradients that can be differentiated again where this is called, None where none flows.
+
+        JitgraphError where that is a traced function, or a body of one, in which the function was not called.
+        """
+        trace = context.current().trace
+        if trace is not self._trace:
+            if self._trace is None and trace.takes_tape:
+                trace.outermost.variables += self.variables
+                return _swept(trace, outputs, cotangents, variables)
+            if self._trace is None or trace is None or all(outer is not self._trace for outer in trace.outwards()):
+                what = f"jg.{self._name} was called outside of the traced function or body that uses its {self._made}"
+                raise JitgraphError(f"{what}\n  hint: call jg.{self._name} inside, where its {self._made} is used")
+            made = trace.gradients.recomputed([self._trace.read(tensor) for tensor in (*outputs, *variables)])
+            outputs, variables = [
+                [wrap(value) for value in part] for part in (made[: len(outputs)], made[len(outputs) :])
+            ]
+        return list(
+            tensor_grad(outputs, variables, cotangents, create_graph=True, retain_graph=retain_graph, allow_unused=True)
+        )
 
 
-def pullback(outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor]) -> list[Tensor]:
+def _swept(
+    trace: Any, outputs: Sequence[Tensor], cotangents: Sequence[Any], variables: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """The gradients of what stands on the tape, for cotangents of a trace that goes on to it, op by op."""
+    weights = [trace.own(cotangent(y, weight)) for y, weight in zip(outputs, cotangents, strict=True)]
+    ends, targets = [y._value for y in outputs], [x._value for x in variables]
+    found = tape.gradients(ends, weights, targets, create_graph=True)
+    return [None if value is None else wrap(value) for value in found]
+
+
+def pullback(
+    outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor], place: PlaceOfCall | None = None
+) -> list[Tensor]:
+    """The gradients of the variables, zeros where none flows; ``place`` is where outputs were computed, if not here."""
     live = [(y, ct) for y, ct in zip(outputs, cotangents, strict=True) if y.requires_grad]
     if not live:
         return [own_part(None, v, variables) for v in variables]
-    found = tensor_grad([y for y, _ in live], variables, [ct for _, ct in live], create_graph=True, allow_unused=True)
+    place = place or PlaceOfCall("vjp", "pullback")
+    found = place.gradients([y for y, _ in live], [ct for _, ct in live], variables)
     return [own_part(g, v, variables) for g, v in zip(found, variables, strict=True)]
 
 
@@ -174,21 +209,22 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     Arguments are tensors, trees of them, or modules, as in ``grad``. Cotangents have the structure, shapes and dtypes
     of the result, else JitgraphError or ShapeError; JitgraphError for a result that is no tensor, DTypeError for an
     argument that is no float. With ``has_aux`` the function returns ``(result, aux)``, and ``aux`` comes third.
+    ``jg.vmap(pull)`` pulls many cotangents back at once; in a body of a trace that called jg.vjp, what the function
+    computed is computed there again where the gradient needs it.
     """
     place = PlaceOfCall("vjp", "pullback")
     with enable_grad():
         chosen = every(function, args)
         result, aux = with_aux(chosen.call(), has_aux)
-    variables = chosen.variables
+    variables = place.variables = chosen.variables
     outputs, shape = outputs_of(result, "vjp")
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
-        place.require()
         given, structure = tree.flatten(cotangents)
         if structure != shape:
             raise JitgraphError(f"the cotangents have structure {structure}, the result {shape}")
         with enable_grad():
-            gradients = pullback(outputs, [_tensor(ct) for ct in given], variables)
+            gradients = pullback(outputs, [_tensor(ct) for ct in given], variables, place)
         packed: tuple[Any, ...] = chosen.packed(gradients)
         return packed
 
@@ -220,11 +256,13 @@ class Linearised:
 
     def __init__(self, name: str, chosen: DifferentiableCall, has_aux: bool = False) -> None:
         self._name, self._variables = name, chosen.variables
+        self._place = PlaceOfCall(name, "push")
         variables = chosen.variables
         result, self._aux = with_aux(chosen.call(), has_aux)
         self.outputs, self.shape = outputs_of(result, name)
         zeros = [zeros_beside(y, y.value.type.shape) for y in self.outputs]
         self._dummies = [variable(zero) if dtypes.is_inexact(zero.dtype) else zero for zero in zeros]
+        self._place.variables = [*variables, *self._dummies]
         live = [(y, u) for y, u in zip(self.outputs, self._dummies, strict=True) if y.requires_grad]
         self._pulled: list[Tensor | None] = [None] * len(variables)
         if live:
@@ -257,15 +295,6 @@ class Linearised:
         dummies = [u for u in self._dummies if u.requires_grad]  # results that are no floats do not vary
         found: list[Tensor | None] = [None] * len(dummies)
         if pairs:
-            found = list(
-                tensor_grad(
-                    [g for g, _ in pairs],
-                    dummies,
-                    [v for _, v in pairs],
-                    create_graph=True,
-                    retain_graph=True,
-                    allow_unused=True,
-                )
-            )
+            found = self._place.gradients([g for g, _ in pairs], [v for _, v in pairs], dummies, retain_graph=True)
         own, moved = [*self._variables, *dummies], iter(found)
         return [own_part(next(moved) if u.requires_grad else None, u, own) for u in self._dummies]

@@ -80,7 +80,7 @@ class KernelRecord(OpRecord):
         """The gradient of the composite through the ops that define it, on the tape."""
         assert self.op.decompose is not None
         again = context.current().grad_enabled
-        with context.using(grad_enabled=True):
+        with context.outside(grad_enabled=True):
             # sweeps end at the variables
             operands = [x if x.record is None else ops.reshape(x, shape=x.shape) for x in inputs]
             made = self.op.decompose(*operands, **self.attrs)
@@ -126,7 +126,7 @@ class GraphRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
-        if context.current().anomaly:
+        if context.current().anomaly or context.current().trace is not None:
             return self._watched(inputs, cotangents)
         filled = [
             _zeros(output) if cotangent is None else cotangent.recorded(None)
@@ -156,7 +156,7 @@ class GraphRecord(Record):
         return tuple([value.part_of(record, number) for number, value in enumerate(found)])
 
     def _watched(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
-        """The cotangents of the inputs by ops that are watched one by one."""
+        """The cotangents of the inputs by ops, which are watched or recorded one by one."""
         from jitgraph.eager.replay import watched
 
         given = [cotangent for cotangent in cotangents if cotangent is not None]

@@ -66,7 +66,7 @@ class Recomputed(Record):
         again = context.current().grad_enabled
         inputs = self.live_inputs()
         region = self._node.regions[0]
-        with context.using(grad_enabled=True):
+        with context.outside(grad_enabled=True):
             operands = [ops.reshape(x, shape=x.shape) if x.record is not None else x for x in inputs]
             outputs = self._run(silence(region), operands)
         return tape.gradients(outputs, cotangents, operands, create_graph=again)
@@ -94,7 +94,8 @@ class Ruled(Record):
         saved = len(self._node.outputs) - count  # residuals, which stand behind the results
         first = len(outputs) - saved
         if context.current().grad_enabled:
-            outputs = tuple(self._run(silence(forward), inputs))  # residuals that can be differentiated in turn
+            with context.outside():
+                outputs = tuple(self._run(silence(forward), inputs))  # residuals that can be differentiated in turn
         seeds = [
             ops.full(shape=out.shape, value=0.0, dtype=out.dtype) if ct is None else ct
             for out, ct in zip(self.outputs[:first], cotangents, strict=False)

@@ -46,7 +46,7 @@ class GradientRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         again = context.current().grad_enabled
-        with context.using(grad_enabled=True):
+        with context.outside(grad_enabled=True):
             variables = [ops.reshape(value, shape=value.shape) for value in self.live_inputs()]  # sweeps end here
             found = self.replay(variables[: self.count], variables[self.count :])
         return tape.gradients(found, cotangents, variables, create_graph=again)
@@ -55,8 +55,9 @@ class GradientRecord(Record):
 def watched(inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], replay: Gradients) -> list[Any]:
     """What ``replay``, as that of a GradientRecord, gives: each op is watched under ``jg.detect_anomaly()``."""
     again = context.current().grad_enabled
-    with context.using(grad_enabled=True):
+    with context.outside(grad_enabled=True):
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]  # sweeps end here
+    with context.using(grad_enabled=True):
         found = replay(variables, cotangents)
     return found if again else [detached(value) for value in found]
 
@@ -68,7 +69,8 @@ def gradients_by_ops(
 
     ``cotangents`` are those of the outputs, by number.
     """
-    outputs = evaluate(graph, operands)
+    with context.outside():
+        outputs = evaluate(graph, operands)
     ends = [outputs[i] for i in cotangents]
     return tape.gradients(ends, list(cotangents.values()), variables, create_graph=True)
 

@@ -150,6 +150,11 @@ def using(**changes: Any) -> _Changed:
     return _Changed(changes)
 
 
+def outside(**changes: Any) -> _Changed:
+    """Run a block as outside of traces, where ops are applied at once, under the modes in force and ``changes``."""
+    return _Changed({"emitter": _outermost.emitter, "trace": None, "constraints": None, **changes})
+
+
 def emitter() -> Emitter:
     """The emitter in force."""
     return _current.get(_outermost).emitter

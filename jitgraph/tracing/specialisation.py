@@ -190,7 +190,7 @@ class CallRecord(Record):
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         now = context.current()
-        if now.anomaly:
+        if now.anomaly or now.trace is not None:
             return self._watched(inputs, cotangents)
         vjp = self.owner.vjp
         given = []
@@ -211,7 +211,7 @@ class CallRecord(Record):
         return [value.part_of(record, number) for number, value in enumerate(self.values(found))]
 
     def _watched(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
-        """The cotangents of the inputs by ops that are watched one by one."""
+        """The cotangents of the inputs by ops, which are watched or recorded one by one."""
         with imports.importing():
             from jitgraph.eager.replay import watched  # here: seldom needed
         seeds = [i for i in self.owner.vjp.seeds if cotangents[i] is not None]
@@ -229,7 +229,8 @@ class CallRecord(Record):
         with imports.importing():
             from jitgraph.eager.replay import gradients_by_ops
         vjp, graph = self.owner.vjp, self.owner.plan.graph
-        variables = [ops.reshape(value, shape=value.shape) for value in inputs]
+        with context.outside():
+            variables = [ops.reshape(value, shape=value.shape) for value in inputs]
         operands: list[Any] = self.values(self.buffers)
         for number, variable in zip(vjp.wrt, variables, strict=True):
             operands[number] = variable

@@ -12,7 +12,6 @@ from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd.transforms import (
     Linearised,
-    PlaceOfCall,
     every,
     grad,
     outputs_of,
@@ -185,14 +184,12 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     The function runs once, however many tangents are pushed. Tangents have the structures and shapes of ``primals``,
     else JitgraphError or ShapeError.
     """
-    place = PlaceOfCall("linearize", "push")
     with enable_grad():
         linear = Linearised("linearize", every(function, primals))
 
     def push(*tangents: Any) -> Any:
         if len(tangents) != len(primals):
             raise JitgraphError(f"linearize: {len(tangents)} tangents for {len(primals)} arguments")
-        place.require()
         with enable_grad():
             return linear.push(tangents)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import tree
+from jitgraph.autograd.transforms import own_part
 from jitgraph.eager import placement, replay
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
@@ -29,6 +30,8 @@ class AtOnce(Trace):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self.takes_tape = True
+        self.variables: list[Tensor] = []  # of transforms outside, which results do not depend on
         self._values: dict[int, tuple[EagerValue, TracedValue]] = {}
         self._inputs: dict[Value, Any] = {}
 
@@ -73,6 +76,8 @@ def at_once(name: str, function: Callable[[], Any]) -> Any:
     values = run(graph, root)
     rest = iter(values)
     made = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
+    if root.variables:
+        made = [own_part(x, x, root.variables) if isinstance(x, Tensor) else x for x in made]
     for state in written:
         value = placement.moved(next(rest), state.handle.device)  # numbers and generators may stay on the CPU
         with context.using(grad_enabled=False):

@@ -148,6 +148,10 @@ class _RuleRecord(Record):
         inputs = self.live_inputs()
         if not context.current().grad_enabled:
             return self._back(self._residuals, cotangents)
+        if context.current().trace is not None:
+            with context.outside():
+                residuals = self._again(inputs)
+            return self._back(residuals, cotangents)
         with no_grad():
             found = self._back(self._residuals, [detached(ct) for ct in cotangents])
         floats = [i for i, value in enumerate(found) if value is not None]

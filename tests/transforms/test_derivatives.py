@@ -131,32 +131,6 @@ def test_errors(call: Any, message: str) -> None:
         call(tensor(3))
 
 
-@each_mode
-@pytest.mark.parametrize("made", ["vjp", "linearize"])
-def test_derivatives_are_asked_for_where_the_function_was_called(mode: Mode, made: str) -> None:
-    """Bodies that are recorded on their own refuse derivatives of what was called outside of them, else zeros."""
-
-    def derivative(x: Any) -> Any:
-        _, used = getattr(jg, made)(jg.sin, x)
-        return lambda v: used(v)[0] if made == "vjp" else used(v)
-
-    x, v = tensor(3), jg.eye(3)
-    close(mode(lambda x: jg.vmap(lambda v: derivative(x)(v))(v))(x), np.diag(np.cos(values(x))))
-    for body in (lambda used: jg.vmap(used)(v), lambda used: jg.checkpoint(used)(v[0])):
-        with pytest.raises(jg.JitgraphError, match=f"jg.{made} was called outside"):
-            mode(lambda x, body=body: body(derivative(x)))(x)
-
-    def looped(x: Any) -> Any:
-        used = derivative(x)
-        return jg.scan(lambda carry, row: (carry, used(row)), jg.asarray(0.0), v)
-
-    with pytest.raises(jg.JitgraphError, match=f"jg.{made} was called outside"):
-        jg.trace(looped)(x)
-    used = derivative(x)
-    with pytest.raises(jg.JitgraphError, match=f"jg.{made} was called outside"):
-        jg.trace(lambda v: used(v))(v[0])
-
-
 # --- whole derivatives in a trace -----------------------------------------------------------------------------------
 
 

@@ -72,7 +72,10 @@ class Region(Recorder):
         return value
 
     def lift_eager(self, value: EagerValue) -> TracedValue:
-        """A computed value that no handle names: a constant."""
+        """A computed value that no handle names: a constant, or an input where gradients go on to its tape."""
+        if self.takes_tape:
+            assert self.parent is not None
+            return self.own(self.parent.lift_eager(value))
         (found,) = self.record_op(ops.constant, [], {"value": Constant(value.array)}, (), False)
         return found
 

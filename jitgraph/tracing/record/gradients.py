@@ -138,6 +138,29 @@ class Gradients:
                     pending.append(operand)
         return found
 
+    def recomputed(self, values: Sequence[TracedValue]) -> list[TracedValue]:
+        """Values of a surrounding recorder, computed here once more: gradients pass between them as they do out there.
+
+        What gradients do not pass comes in from there, and so does every leaf.
+        """
+        outer = values[0].trace
+        known: dict[Value, TracedValue] = {}
+
+        def found(value: Value) -> TracedValue:
+            if value not in known:
+                known[value] = self._recorder.own(outer.wrap(value, value in outer.gradients.differentiable, None))
+            return known[value]
+
+        reached = outer.gradients.reached([value.ir for value in values])
+        made = reached.difference(outer.gradients.leaves).intersection(outer.producers)
+        again = {outer.producers[value] for value in made}
+        for node in outer.builder.nodes:
+            if node in again:
+                inputs = [found(value).ir for value in node.inputs]
+                outputs = self._recorder.record_op(node.op, inputs, node.attrs, node.regions, True)
+                known.update(zip(node.outputs, outputs, strict=True))
+        return [found(value.ir) for value in values]
+
     def _between(self, targets: Sequence[Value], reached: set[Value]) -> set[Value]:
         """The values of ``reached`` that depend on ``targets``."""
         below = set(targets)

@@ -81,6 +81,9 @@ class Recorder:
         self.text: PrintText | None = None  # of the print that is being recorded
         self.streams: tuple[Any, Any] = (sys.stdout, sys.stderr) if parent is None else parent.streams
         self._order: Tensor | None = None
+        self.takes_tape: bool = (
+            parent is not None and parent.takes_tape
+        )  # eager values come in with what they depend on
         self._place = CPU
         self._held: list[Tensor] = []
         self._stopped: dict[Value, TracedValue] = {}
@@ -167,6 +170,11 @@ class Recorder:
         while recorder is not None:
             yield recorder
             recorder = recorder.parent
+
+    @property
+    def outermost(self) -> Recorder:
+        """The recorder of the whole trace."""
+        return self if self.parent is None else self.parent.outermost
 
     def _is_inside(self, other: Recorder) -> bool:
         return self is not other and any(outer is other for outer in self.outwards())

@@ -25,6 +25,7 @@ _MEMBER: Final = 40  # of the member in a descriptor of a slot
 _MEMBER_KIND: Final = 8
 _MEMBER_OFFSET: Final = 16
 _OBJECT_SLOT: Final = 16  # T_OBJECT_EX
+_OBJECT_OR_NONE: Final = 6  # T_OBJECT
 
 
 def slot_offset(kind: type, name: str) -> int:
@@ -34,13 +35,22 @@ def slot_offset(kind: type, name: str) -> int:
     return int(ctypes.c_uint64.from_address(member + _MEMBER_OFFSET).value)
 
 
+def _kind_of_member(descriptor: Any) -> int:
+    member = ctypes.c_uint64.from_address(id(descriptor) + _MEMBER).value
+    return ctypes.c_int.from_address(member + _MEMBER_KIND).value
+
+
 def is_object_slot(descriptor: Any) -> bool:
     """Whether a member of a class is a slot as Python's classes have them, which holds an object or nothing.
 
     Members of classes that are written in C may be numbers and texts of C's.
     """
-    member = ctypes.c_uint64.from_address(id(descriptor) + _MEMBER).value
-    return ctypes.c_int.from_address(member + _MEMBER_KIND).value == _OBJECT_SLOT
+    return _kind_of_member(descriptor) == _OBJECT_SLOT
+
+
+def is_object_or_none(descriptor: Any) -> bool:
+    """Whether a member of a class written in C is an object, or None where there is nothing."""
+    return _kind_of_member(descriptor) == _OBJECT_OR_NONE
 
 
 def keep_attributes_in(kind: type, number: int) -> None:

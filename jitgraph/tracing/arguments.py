@@ -16,7 +16,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.binding import Binding, called
+from jitgraph.tracing.binding import OMITTED, Binding, called
 from jitgraph.tracing.guard import Guard, Layout, Same, Varies
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import plain_of
@@ -113,13 +113,16 @@ class Binder:
         """Positional and named arguments for a call of the function."""
         args: list[Any] = []
         named: dict[str, Any] = {}
+        by_name = False  # what follows an argument that is omitted
         for parameter, given in zip(self.parameters, values, strict=True):
             value = given.value if isinstance(given, Static) else given
-            if parameter.kind is parameter.VAR_POSITIONAL:
+            if value is OMITTED:
+                by_name = True
+            elif parameter.kind is parameter.VAR_POSITIONAL:
                 args.extend(value)
             elif parameter.kind is parameter.VAR_KEYWORD:
                 named.update(value)
-            elif parameter.kind is parameter.KEYWORD_ONLY:
+            elif by_name or parameter.kind is parameter.KEYWORD_ONLY:
                 named[parameter.name] = value
             else:
                 args.append(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import types
@@ -9,6 +10,18 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 _NONE: Final = object()
+
+
+class Omitted(enum.Enum):
+    """What stands for an argument that a wrapper is not given: what it wraps has the default, and may read more."""
+
+    OMITTED = "the default"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+OMITTED: Final = Omitted.OMITTED
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,13 +36,14 @@ class Binding:
     """Binds arguments as Python does: by a function with the same parameters, which gives their values in order.
 
     ``function`` has the parameters; those in ``wrapped`` have their values put into ``wrap``. The defaults are those
-    that the function has at the time of the call.
+    that the function has at the time of the call, and OMITTED where it only says that it has them.
     """
 
     def __init__(self, function: Callable[..., Any], wrapped: Container[str], wrap: Callable[[Any], Any]) -> None:
         behind = inspect.unwrap(getattr(function, "__func__", function))
         self._behind = behind if isinstance(behind, types.FunctionType) else None
         self._function = function
+        self._omits = is_wrapper(function)
         signature = inspect.signature(function)
         name = "wrap"
         while name in signature.parameters:
@@ -60,12 +74,29 @@ class Binding:
         self._defaults, self._named = (None, None) if behind is None else (behind.__defaults__, behind.__kwdefaults__)
         parameters = signature.parameters.values()
         named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+        if self._omits:
+            named = dict.fromkeys(named, OMITTED)
         self._bind.__defaults__ = tuple(
-            [p.default for p in parameters if p.kind is not p.KEYWORD_ONLY and p.default is not p.empty]
+            [
+                OMITTED if self._omits else p.default
+                for p in parameters
+                if p.kind is not p.KEYWORD_ONLY and p.default is not p.empty
+            ]
         )
         own = self._named
         shared = own is not None and all(own.get(name, _NONE) is default for name, default in named.items())
         self._bind.__kwdefaults__ = own if shared else named
+
+
+def unstaged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose defaults those of a script's function are: itself, unless it was made of another one."""
+    return function.__wrapped__ if getattr(function, "is_staged", False) else function  # type: ignore[attr-defined]
+
+
+def is_wrapper(function: Callable[..., Any]) -> bool:
+    """Whether the parameters that a function shows are those of another one, which it calls as it likes."""
+    own = unstaged(getattr(function, "__func__", function))
+    return isinstance(own, functools.partial) or hasattr(own, "__wrapped__") or hasattr(own, "__signature__")
 
 
 def _raise_as_python(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

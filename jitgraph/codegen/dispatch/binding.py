@@ -50,8 +50,9 @@ def define(module: LlvmModule) -> None:
         with code.when(missing):
             default = code.load("ptr", defaults, number, layout.WORD)
             found, by_name, filled = code.variable("ptr"), code.label("by_name"), code.label("filled")
+            steady = code.label("steady")
             code.store("ptr", default, found)
-            code.need(code.differs(function), "no")
+            code.need(code.differs(function), steady)
             code.need(code.compare("slt", "i64", number, positional), by_name)
             code.need(code.differs(default), "no")
             now = code.load("ptr", function, cpython.FUNCTION_DEFAULTS)
@@ -64,6 +65,9 @@ def define(module: LlvmModule) -> None:
             value = code.api("PyDict_GetItemWithError", "ptr", f"ptr {mapping}", f"ptr {name}")
             code.need(code.differs(value), "no")
             code.store("ptr", value, found)
+            code.jump(filled)
+            code.start_block(steady)  # of no function whose defaults may change
+            code.need(code.differs(default), "no")
             code.mark(filled)
             code.store("ptr", code.load("ptr", found), registers, number, layout.WORD)
     code.mark("yes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # its ``getsignal`` makes no enums, so that it is fast
 import enum
+import functools
 import inspect
 import signal
 import types
@@ -56,6 +57,8 @@ class Functions(Calls, Sink):
 
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """What the function returns; meanwhile all that it reads and changes is noted."""
+        if is_a(function, functools.partial):
+            self.keep_partial(function)
         with collector.PAUSED.inside():
             try:
                 return run_watched(self._on_call, function, *args, **keywords)

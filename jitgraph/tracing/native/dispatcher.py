@@ -23,6 +23,7 @@ from jitgraph.eager.dispatch.runtime import NativeRuntime
 from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tracing.arguments import Binder
+from jitgraph.tracing.binding import OMITTED, is_wrapper, unstaged
 from jitgraph.tracing.native.table import CallTable
 from jitgraph.tracing.specialisation import Specialisation
 
@@ -160,16 +161,14 @@ class Dispatcher:
         self._variadic = len(kinds) - 1 if last in kinds else None
         named = parameters[: self._variadic]
         self._parameters = layout.MOST_REGISTERS // 2 if self._variadic is not None else len(named)
-        behind = inspect.unwrap(getattr(binder.function, "__func__", binder.function))
-        plain = (
-            isinstance(behind, types.FunctionType)
-            and behind is binder.function
-            and not hasattr(behind, "__signature__")
-        )
+        behind = unstaged(getattr(binder.function, "__func__", binder.function))
+        plain = isinstance(behind, types.FunctionType) and not is_wrapper(behind)
         given = behind.__defaults__ if plain else None
         positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
         defaults = list(map(id, given or ()))[-len(positional) :] if positional else []
         defaults = [0] * (len(positional) - len(defaults)) + defaults
+        if is_wrapper(binder.function):
+            defaults = [0 if p.default is p.empty else id(OMITTED) for p in named]
         names = [sys.intern(p.name) if p.kind is not p.POSITIONAL_ONLY else None for p in named]
         name_words = (ctypes.c_uint64 * max(1, len(names)))(*(id(name) if name else 0 for name in names))
         default_words = (ctypes.c_uint64 * max(1, len(names)))(*defaults)

@@ -12,7 +12,7 @@ from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime.cpython_api import address_of
-from jitgraph.runtime.raw_words import is_object_slot, slot_offset
+from jitgraph.runtime.raw_words import is_object_or_none, is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.source import Source, Step, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of, is_by_base
@@ -150,6 +150,8 @@ class Reader:
         found = class_entry(kind, name, MISSING)
         if isinstance(found, types.MemberDescriptorType) and hasattr(kind, "__mro__"):
             base = next(base for base in kind.__mro__ if name in entries_of(base))
+            if is_object_or_none(found):
+                return self.program.load("field_or_none", owner, offset=slot_offset(base, name), expected=expected)
             if not is_object_slot(found):
                 raise Unsupported(f"{name} is a member of a class written in C")
             return self.program.load("field", owner, offset=slot_offset(base, name), expected=expected)

@@ -8,6 +8,7 @@ is run for one sample after another by a ``scan``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, cast
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
@@ -17,6 +18,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.running import deaths_of
 from jitgraph.ir.types import StackType
+from jitgraph.location import Location
 from jitgraph.passes import batched_control as control
 from jitgraph.passes.batched import Lane, batched_type, each
 from jitgraph.passes.batching import rule_of
@@ -29,7 +31,15 @@ class Batcher:
         self.size = size
 
     def run(self, graph: Graph, arguments: Sequence[Lane]) -> list[Lane]:
-        """What the graph gives for these arguments."""
+        """What the graph gives for these arguments; ops keep the lines and modules of the graph's."""
+        emitter = _recorder()
+        before = emitter.location
+        try:
+            return self._run(graph, arguments)
+        finally:
+            emitter.location = before
+
+    def _run(self, graph: Graph, arguments: Sequence[Lane]) -> list[Lane]:
         apart = {value for node in graph.nodes if node.op.kind == "gradient" for value in wrt_of(node)}
         held: dict[Value, Lane] = {}
 
@@ -51,9 +61,8 @@ class Batcher:
         """The outputs of one node."""
         values = [sample.value for sample in inputs]
         flags = [sample.varies for sample in inputs]
-        emitter = context.emitter()
-        if isinstance(emitter, GraphBuilder) and node.location is not None:
-            emitter.location = node.location
+        if node.location is not None:
+            _recorder().location = node.location
         if not any(flags):
             return [Lane(value, False) for value in applied(node, values)]
         match structure_of(node):
@@ -106,6 +115,16 @@ class Batcher:
             ]
         made = builder.graph([sample.value for sample in outputs], graph.name)
         return Graph(made.inputs, made.nodes, made.outputs, (), graph.name), [sample.varies for sample in outputs]
+
+
+class _Recorder(Protocol):
+    """What builds a graph, and takes the lines of its ops."""
+
+    location: Location | None
+
+
+def _recorder() -> _Recorder:
+    return cast(_Recorder, context.emitter())
 
 
 def wrt_of(node: Node) -> tuple[Value, ...]:

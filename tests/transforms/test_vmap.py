@@ -254,3 +254,18 @@ def test_named_sizes_and_files(tmp_path: Path) -> None:
 def test_errors(call: Any, message: str) -> None:
     with pytest.raises(jg.JitgraphError, match=message):
         call(tensor(3, 4))
+
+
+def test_batched_ops_keep_their_lines_and_modules() -> None:
+    """Errors, explain and profiles name what the user wrote, not where jg.vmap was called."""
+    model = jg.nn.Sequential(jg.nn.Linear(3, 3), jg.nn.Tanh())
+
+    def loss(x: Any) -> Any:
+        return (model(x) ** 2).sum()
+
+    line = loss.__code__.co_firstlineno + 1
+    graph = jg.trace(lambda x: jg.vmap(jg.grad(loss))(x)).lower(tensor(4, 3)).graph
+    places = {node.op.name: node.location for node in graph.walk()}
+    assert {places[name].line for name in ("dot", "tanh", "reduce_sum")} == {line}
+    assert places["tanh"].modules == ("Sequential", "1")
+    assert places["dot"].modules == ("Sequential", "0")

@@ -154,11 +154,14 @@ class Gradients:
         reached = outer.gradients.reached([value.ir for value in values])
         made = reached.difference(outer.gradients.leaves).intersection(outer.producers)
         again = {outer.producers[value] for value in made}
+        before = self._recorder.location
         for node in outer.builder.nodes:
             if node in again:
                 inputs = [found(value).ir for value in node.inputs]
+                self._recorder.location = node.location
                 outputs = self._recorder.record_op(node.op, inputs, node.attrs, node.regions, True)
                 known.update(zip(node.outputs, outputs, strict=True))
+        self._recorder.location = before
         return [found(value.ir) for value in values]
 
     def _between(self, targets: Sequence[Value], reached: set[Value]) -> set[Value]:

@@ -71,6 +71,7 @@ class Recorder:
         self.constraints = constraints
         self.builder = GraphBuilder()
         self.builder.constraints = constraints
+        self.location: Location | None = None  # of an op that is recorded again; else the line that runs counts
         self.states: dict[int, HandleState] = {}
         self.gradients = Gradients(self)
         self.producers: dict[Value, Node] = {}
@@ -121,7 +122,7 @@ class Recorder:
     def _append(
         self, op: Op, inputs: Sequence[Value], attrs: Attrs, regions: Sequence[Graph], needed: bool
     ) -> list[TracedValue]:
-        location = self.builder.location = self._places.here()
+        location = self.builder.location = self.location or self._places.here()
         attrs = {name: without_numbers(value) for name, value in attrs.items()}
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]

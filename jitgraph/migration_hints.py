@@ -277,7 +277,6 @@ NN: Final[Mapping[str, str]] = {
 
 OPTIM: Final[Mapping[str, str]] = {
     "SparseAdam": "jg.optim.Adam: gradients are never sparse here",
-    "Muon": "jg.optim.AdamW",
     "EMA": "jg.optim.swa_utils.AveragedModel with get_ema_avg_fn(decay)",
     "LRScheduler": "jg.optim.lr_scheduler.LRScheduler",
 }

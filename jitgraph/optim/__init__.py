@@ -12,6 +12,7 @@ from jitgraph.optim.adamax import Adamax
 from jitgraph.optim.asgd import ASGD
 from jitgraph.optim.lbfgs import LBFGS
 from jitgraph.optim.lion import Lion
+from jitgraph.optim.muon import Muon
 from jitgraph.optim.nadam import NAdam
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.radam import RAdam
@@ -30,6 +31,7 @@ __all__ = [
     "AdamW",
     "Adamax",
     "Lion",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",

@@ -34,6 +34,17 @@ def _added_group(lib: Any, params: list[Any]) -> Any:
     return optimizer
 
 
+def _muon(name: str, /, **settings: Any) -> OptimizerCase:
+    """Matrices alone learn; PyTorch rounds its products to bfloat16, whose share of 20 steps the tolerance is."""
+
+    def make(lib: Any, params: list[Any]) -> Any:
+        for p in params:
+            p.requires_grad_(p.ndim == 2)
+        return lib.optim.Muon([p for p in params if p.ndim == 2], **settings)
+
+    return OptimizerCase(name, make, 0.02)
+
+
 _CLOSURE = "its closure is called as often as the losses ask for; the closure is traced instead"
 
 
@@ -72,6 +83,8 @@ CASES = [
     _plain("ASGD averaging", "ASGD", lr=0.1, lambd=0.01, t0=5.0, weight_decay=0.05),
     _plain("Adafactor", "Adafactor", lr=0.05),
     _plain("Adafactor settings", "Adafactor", lr=0.5, weight_decay=0.01, eps=(1e-3, 0.1), d=2.0, beta2_decay=-0.5),
+    _muon("Muon", lr=0.02),
+    _muon("Muon settings", lr=0.02, nesterov=False, weight_decay=0.0, ns_steps=3, adjust_lr_fn="match_rms_adamw"),
     _lbfgs("LBFGS", lr=0.3, max_iter=2, history_size=3),
     _lbfgs("LBFGS strong Wolfe", line_search_fn="strong_wolfe", max_iter=3),
 ]

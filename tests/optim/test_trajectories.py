@@ -93,6 +93,44 @@ def test_lion() -> None:
     np.testing.assert_allclose(mine.detach().numpy(), p, rtol=1e-14)
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (3, 5), (1, 4), (2, 2)])
+@pytest.mark.parametrize("traced", [False, True])
+def test_muon(shape: tuple[int, int], traced: bool) -> None:
+    """Against the formula by singular values: each step applies a polynomial to them."""
+    rng = np.random.default_rng(0)
+    p, m = rng.normal(size=shape), np.zeros(shape)
+    mine = jg.nn.Parameter(p.copy())
+    optimizer = jg.optim.Muon([mine], lr=0.1, weight_decay=0.5, momentum=0.9)
+
+    def step(g: Any) -> None:
+        mine.grad = g
+        optimizer.step()
+
+    run = jg.trace(step) if traced else step
+    for _ in range(5):
+        g = rng.normal(size=shape)
+        m = 0.9 * m + 0.1 * g
+        u, s, v = np.linalg.svd(0.1 * g + 0.9 * m, full_matrices=False)
+        s = s / np.linalg.norm(s)
+        for _ in range(5):
+            s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+        p = p * (1 - 0.1 * 0.5) - 0.1 * np.sqrt(max(1, shape[0] / shape[1])) * (u * s) @ v
+        run(jg.asarray(g))
+    np.testing.assert_allclose(mine.detach().numpy(), p, rtol=1e-11, atol=1e-13)
+
+
+def test_muon_takes_matrices() -> None:
+    layer = jg.nn.Linear(2, 3)
+    with pytest.raises(jg.ShapeError, match=r"Muon takes matrices, not a parameter of shape \(3,\)"):
+        jg.optim.Muon(layer.parameters())
+    with pytest.raises(jg.JitgraphError, match="adjust_lr_fn='x' is none of"):
+        jg.optim.Muon([layer.weight], adjust_lr_fn="x")
+    with pytest.raises(jg.JitgraphError, match="ns_coefficients are three numbers"):
+        jg.optim.Muon([layer.weight], ns_coefficients=(1.0, 2.0))
+    with pytest.raises(jg.JitgraphError, match="ns_steps=100"):
+        jg.optim.Muon([layer.weight], ns_steps=100)
+
+
 def test_gradients_accumulate_over_batches() -> None:
     """Two backward passes before a step are one of the sum, in one traced function that steps at every second call."""
     rng = np.random.default_rng(0)

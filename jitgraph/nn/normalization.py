@@ -17,9 +17,10 @@ from jitgraph.tensor.lifting import value_of
 class RunningNorm(Module):
     """A norm of each channel (axis 1), with running averages of its mean and variance where it tracks them."""
 
-    running_mean: Tensor
-    running_var: Tensor
-    num_batches_tracked: Tensor
+    running_mean: Any
+    """A tensor, or None without ``track_running_stats``, as are the next two."""
+    running_var: Any
+    num_batches_tracked: Any
 
     def __init__(
         self,
@@ -37,10 +38,9 @@ class RunningNorm(Module):
         self.weight = Parameter(ones(num_features)) if affine else None
         self.bias = Parameter(zeros(num_features)) if affine and bias else None
         self.track_running_stats = track_running_stats
-        if track_running_stats:
-            self.register_buffer("running_mean", zeros(num_features))
-            self.register_buffer("running_var", ones(num_features))
-            self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
+        self.register_buffer("running_mean", zeros(num_features) if track_running_stats else None)
+        self.register_buffer("running_var", ones(num_features) if track_running_stats else None)
+        self.register_buffer("num_batches_tracked", zeros((), dtype="int64") if track_running_stats else None)
         self.to(device=device, dtype=dtype)
 
     def extra_repr(self) -> str:

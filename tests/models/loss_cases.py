@@ -43,6 +43,16 @@ def aligned(lib: Any, module: Any, scores: Any, targets: Any, steps: Any, sizes:
     return module(lib.nn.functional.log_softmax(scores, dim=-1), targets, steps, sizes)
 
 
+def weighted(name: str, word: str) -> LayerCase:
+    """A functional loss with a weight for each element, which has a gradient as well."""
+    return LayerCase(
+        f"{name}, weight, {word}",
+        lambda lib: getattr(lib.nn.functional, name),
+        (X, Y, positive(6, 5)),
+        call=lambda lib, function, x, y, w: function(x, y, reduction=word, weight=w),
+    )
+
+
 SCORES, TEXT = normal(12, 3, 6), labels(5, 3, 4) + 1
 STEPS, SIZES = np.array([12, 9, 11]), np.array([4, 2, 3])
 REPEATED = np.array([[1, 1, 2, 2], [3, 3, 3, 1], [2, 4, 4, 4]])
@@ -115,6 +125,8 @@ CASES = [
     *reductions("TripletMarginLoss", X, Y, normal(6, 5, seed=7), margin=2.0),
     made("TripletMarginLoss", X, Y, normal(6, 5, seed=7), p=1, swap=True),
     made("TripletMarginWithDistanceLoss", X, Y, normal(6, 5, seed=7), swap=True),
+    *(weighted(name, word) for name in ("mse_loss", "l1_loss", "huber_loss") for word in ("mean", "sum", "none")),
+    LayerCase("pdist", lambda lib: lib.nn.functional.pdist, (X,)),
     made("CosineSimilarity", X, Y),
     made("CosineSimilarity", IMAGE, IMAGE[::-1] * 1.0, dim=2),
     made("PairwiseDistance", X, Y),

@@ -62,6 +62,21 @@ def test_the_given_tensor_has_the_result(name: str, mode: str) -> None:
     assert function(other, *given, True) is other  # by its place, as in PyTorch
 
 
+NAMED = ("relu", "hardtanh", "leaky_relu", "elu", "selu", "celu", "threshold", "rrelu")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", NAMED)
+def test_functions_that_are_named_for_it(name: str, mode: str) -> None:
+    given, x = FUNCTIONS[name], drawn()
+    jg.random.seed(1)
+    expected = getattr(F, name)(x, *given).numpy()
+    jg.random.seed(1)
+    found = MODES[mode](lambda x: getattr(F, f"{name}_")(x, *given))(x)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    np.testing.assert_array_equal(x.numpy(), found.numpy())
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_modules(name: str) -> None:
     given, text = MODULES[name]

@@ -11,9 +11,10 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import logsigmoid, softplus
 from jitgraph.nn.functional.arguments import floats
-from jitgraph.nn.functional.loss import paired, reduced
+from jitgraph.nn.functional.loss import paired, reduced, weighted
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.distances import pdist as pdist
 from jitgraph.tensor.functions.elementwise import exp, log, where
 from jitgraph.tensor.functions.manipulation import take_along_axis
 from jitgraph.tensor.functions.reductions import any as any_of
@@ -98,14 +99,26 @@ def gaussian_nll_loss(
     return reduced(each + 0.5 * math.log(2 * math.pi) if full else each, reduction)
 
 
-def huber_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """d^2 / 2 where the distance d is at most ``delta``, else delta (d - delta / 2) (Huber 1964)."""
+def huber_loss(
+    input: TensorLike,
+    target: TensorLike,
+    *,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: TensorLike | None = None,
+) -> Tensor:
+    """d^2 / 2 where the distance d is at most ``delta``, else delta (d - delta / 2) (Huber 1964).
+
+    With ``weight`` of the shape of both they are multiplied; the mean is over their number, as in PyTorch, and not over
+    the weights as that of ``mse_loss``.
+    """
     if delta <= 0:
         raise JitgraphError(f"huber_loss: delta={delta} is not positive")
     x, t = _pair("huber_loss", input, target)
     distance = abs(x - t)
     near = distance.clip(max=delta)
-    return reduced(near * near * 0.5 + delta * (distance - near), reduction)
+    each = near * near * 0.5 + delta * (distance - near)
+    return reduced(each if weight is None else weighted(each, weight), reduction)
 
 
 # --- margins ----------------------------------------------------------------------------------------------------------

@@ -172,14 +172,38 @@ def paired(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
     return x, y
 
 
-def mse_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """(input - target)^2, both of one shape."""
-    return wrap(ops.mse_loss(*paired("mse_loss", input, target), reduction=_known(reduction)))
+def weighted(each: Tensor, weight: TensorLike) -> Tensor:
+    """Losses times weights of their shape; ShapeError for weights of another one."""
+    w = wrap(lifting.value_of(weight)).astype(each.dtype)
+    if not same_shape(w.value.type.shape, each.value.type.shape):
+        raise ShapeError(f"a weight for each of {each.value.type} has that shape, not {w.value.type}")
+    return each * w  # type: ignore[no-any-return]
 
 
-def l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """|input - target|, both of one shape."""
-    return wrap(ops.l1_loss(*paired("l1_loss", input, target), reduction=_known(reduction)))
+def _over_weights(each: Tensor, weight: TensorLike, reduction: str) -> Tensor:
+    """Losses times weights, reduced; the mean is over the weights."""
+    found = weighted(each, weight)
+    return found.sum() / wrap(lifting.value_of(weight)).sum() if reduction == "mean" else reduced(found, reduction)
+
+
+def mse_loss(
+    input: TensorLike, target: TensorLike, *, reduction: str = "mean", weight: TensorLike | None = None
+) -> Tensor:
+    """(input - target)^2, both of one shape; with ``weight`` of that shape the mean is over the weights."""
+    x, y = paired("mse_loss", input, target)
+    asked = _known(reduction) if weight is None else "none"
+    loss = wrap(ops.mse_loss(x, y, reduction=asked))
+    return loss if weight is None else _over_weights(loss, weight, reduction)
+
+
+def l1_loss(
+    input: TensorLike, target: TensorLike, *, reduction: str = "mean", weight: TensorLike | None = None
+) -> Tensor:
+    """|input - target|, both of one shape; with ``weight`` of that shape the mean is over the weights."""
+    x, y = paired("l1_loss", input, target)
+    asked = _known(reduction) if weight is None else "none"
+    loss = wrap(ops.l1_loss(x, y, reduction=asked))
+    return loss if weight is None else _over_weights(loss, weight, reduction)
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:

@@ -159,11 +159,15 @@ def gumbel_softmax(
     logits: TensorLike,
     tau: float = 1.0,
     hard: bool = False,
+    eps: float = 1e-10,
     dim: int = -1,
     *,
     generator: random.Generator | None = None,
 ) -> Tensor:
-    """A sample of the Gumbel-softmax distribution (Jang et al. 2017); ``hard`` gives one-hot with the soft gradient."""
+    """A sample of the Gumbel-softmax distribution (Jang et al. 2017); ``hard`` gives one-hot with the soft gradient.
+
+    ``eps`` changes nothing, as in PyTorch: no logarithm of 0 is taken.
+    """
     x = _float(logits)
     noise = random.gumbel(x.shape, dtype=x.dtype, generator=generator)
     soft = softmax((x + noise) / tau, dim)

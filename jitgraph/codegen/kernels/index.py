@@ -157,6 +157,9 @@ class Ranges:
         """Whether ``dim``, over sizes alone, is proved to be at least 0."""
         if isinstance(dim, int):
             return dim >= 0
+        divisions = (atom for monomial in dim.terms for atom in monomial if not isinstance(atom, str))
+        if not all(self.nonnegative(atom.numerator) and self.nonnegative(atom.denominator) for atom in divisions):
+            return False
         if all(factor >= 0 for factor in dim.terms.values()):
             return True
         if has_atoms(dim):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitgraph.codegen.kernels.bounds import is_natural
 from jitgraph.codegen.kernels.kernel import CheckStatement
 from jitgraph.codegen.kernels.schedule import (
     Branch,
@@ -46,11 +47,8 @@ def verify_plan(schedule: Schedule) -> None:
 
 
 def _at_least(left: DimLike, right: DimLike) -> bool:
-    """Whether ``left >= right`` for all sizes, by the coefficients of the difference."""
-    difference = left - right
-    if isinstance(difference, int):
-        return difference >= 0
-    return all(coefficient >= 0 for coefficient in difference.terms.values())
+    """Whether ``left >= right`` is proved for all sizes."""
+    return is_natural(left - right, {})
 
 
 class _Checker:

@@ -49,7 +49,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "normalization": "batch_norm batch_norm_train layer_norm",
     "optimisers": "adam_step",
     "loss": "cross_entropy l1_loss mse_loss nll_loss",
-    "layers": "conv_nd embedding linear",
+    "layers": "conv_nd conv_transpose_nd embedding linear",
     "pooling": "avg_pool2d max_pool2d",
     "distributions": "dropout normal uniform",
     "complex_parts": "complex_ imag real",

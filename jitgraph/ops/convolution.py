@@ -26,6 +26,7 @@ from jitgraph.ops.movement import flip, reshape, transpose
 from jitgraph.ops.numeric import Array, rounded
 from jitgraph.ops.ordered_product import matmul
 from jitgraph.ops.sampling import samples_for
+from jitgraph.ops.spread_convolution import spread_conv
 
 Ints = tuple[int, ...]
 Padding = tuple[tuple[DimLike, DimLike], ...]
@@ -110,12 +111,18 @@ def _conv(
     return np.asarray(product.reshape((batch, w.shape[0], *places)))
 
 
-def _swapped(w: Any, groups: int) -> Any:
-    """Kernels [G * O', C', *K] as [G * C', O', *K]: input and output channels exchanged within each group."""
+def _transposed(w: Any, groups: int) -> Any:
+    """Kernels [G * O', C', *K] as [G * C', O', *K], flipped: they lead from a convolution's output to its input."""
     out, channels, *kernel = w.shape
-    split = reshape(w, shape=(groups, out // groups, channels, *kernel))
+    split = reshape(flip(w, axes=tuple(range(2, 2 + len(kernel)))), shape=(groups, out // groups, channels, *kernel))
     turned = transpose(split, permutation=(0, 2, 1, *range(3, 3 + len(kernel))))
     return reshape(turned, shape=(groups * channels, out // groups, *kernel))
+
+
+def conv_back(x: Any, w: Any, *, padding: Padding, lhs_dilation: Ints, rhs_dilation: Ints, groups: int) -> Any:
+    """x[N, O, *Y] spread by ``lhs_dilation`` and convolved with the transposed kernels of w[O, C / groups, *K]."""
+    settings: Any = {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "groups": groups}
+    return spread_conv(conv, x, _transposed(w, groups), padding=padding, **settings)
 
 
 def _conv_vjp(
@@ -138,33 +145,33 @@ def _conv_vjp(
     # cotangent with the flipped kernel, at the places s that hold elements of x
     lows = [reaches[i] - 1 - padding[i][0] for i in spatial]
     around = tuple((lows[i], extents[i] + reaches[i] - 1 - places[i] - lows[i]) for i in spatial)
-    kernel = _swapped(flip(w, axes=tuple(2 + i for i in spatial)), groups)
-    dx = conv(
-        ct,
-        kernel,
-        strides=lhs_dilation,
-        padding=around,
-        lhs_dilation=strides,
-        rhs_dilation=rhs_dilation,
-        groups=groups,
-    )
-    # for w the batch is the axis to sum over: [C', G * N, *S] with [O, N, *Y]
+    spread: Any = {"padding": around, "lhs_dilation": strides, "rhs_dilation": rhs_dilation, "groups": groups}
+    if any(step > 1 for step in lhs_dilation):
+        dx = conv(ct, _transposed(w, groups), strides=lhs_dilation, **spread)
+    else:
+        dx = conv_back(ct, w, **spread)
+    settings: Any = {"strides": strides, "padding": padding, "lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation}
+    return dx, conv_weight_gradient(ct, x, w, **settings, groups=groups)
+
+
+def conv_weight_gradient(
+    ct: Any, x: Any, w: Any, *, strides: Ints, padding: Padding, lhs_dilation: Ints, rhs_dilation: Ints, groups: int
+) -> Any:
+    """The cotangent of w for the cotangent of ``conv(x, w)``; of w only the shape counts."""
+    spatial = range(len(strides))
+    extents = [_dilated(x.shape[2 + i], lhs_dilation[i]) for i in spatial]
+    reaches = [_dilated(w.shape[2 + i], rhs_dilation[i]) for i in spatial]
+    places = [_dilated(ct.shape[2 + i], strides[i]) for i in spatial]
+    # the batch is the axis to sum over: [C', G * N, *S] with [O, N, *Y]
     batch, channels, *size = x.shape
     split = reshape(x, shape=(batch, groups, channels // groups, *size))
     turned = transpose(split, permutation=(2, 1, 0, *range(3, 3 + len(size))))
     lhs = reshape(turned, shape=(channels // groups, groups * batch, *size))
     rhs = transpose(ct, permutation=(1, 0, *range(2, 2 + len(size))))
     inside = tuple((padding[i][0], reaches[i] - 1 + places[i] - extents[i] - padding[i][0]) for i in spatial)
-    dw = conv(
-        lhs,
-        rhs,
-        strides=rhs_dilation,
-        padding=inside,
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=strides,
-        groups=groups,
-    )
-    return dx, transpose(dw, permutation=(1, 0, *range(2, 2 + len(size))))
+    settings: Any = {"lhs_dilation": lhs_dilation, "rhs_dilation": strides, "groups": groups}
+    dw = conv(lhs, rhs, strides=rhs_dilation, padding=inside, **settings)
+    return transpose(dw, permutation=(1, 0, *range(2, 2 + len(size))))
 
 
 def _conv_flops(out: TensorType, x: Type, w: TensorType, **attrs: Any) -> DimLike:

@@ -74,7 +74,7 @@ from jitgraph.ops.fourier import fft, irfft, rfft
 from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
 from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
 from jitgraph.ops.general_eigenvalues import eig, eig_of_real
-from jitgraph.ops.layers import conv_nd, embedding, linear
+from jitgraph.ops.layers import conv_nd, conv_transpose_nd, embedding, linear
 from jitgraph.ops.least_squares import lstsq
 from jitgraph.ops.linear_systems import cofactors, det, inv, pinv, slogdet, solve
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
@@ -194,6 +194,7 @@ __all__ = [
     "constant",
     "conv",
     "conv_nd",
+    "conv_transpose_nd",
     "cos",
     "cosh",
     "cross_entropy",

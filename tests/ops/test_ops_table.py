@@ -120,7 +120,8 @@ def with_names(op, sample):
     Channels and axes of Fourier transforms stay numbers.
     """
     types = [type_of(x) for x in sample.inputs]
-    fixed = {types[0].shape[1], *types[1].shape[:2]} if op.name in ("conv", "conv_nd") else set()
+    convolutions = ("conv", "conv_nd", "conv_transpose_nd")
+    fixed = {types[0].shape[1], *types[1].shape[:2], *types[-1].shape[:1]} if op.name in convolutions else set()
     if op.name in ("fft", "rfft", "irfft"):
         fixed = {types[0].shape[sample.attrs["axis"]]}
     extents = {d for type in types if type.dtype != dtypes.uint64 for d in type.shape if d >= 2} - fixed

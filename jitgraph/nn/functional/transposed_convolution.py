@@ -1,8 +1,4 @@
-"""Transposed convolutions: the maps that send a convolution's result back to its input's shape (Dumoulin 2016).
-
-x is spread by ``stride`` with zeros between, padded, and correlated with the flipped weights, so that gradients and
-every target come from ``conv_nd``.
-"""
+"""Transposed convolutions: the maps that send a convolution's result back to its input's shape (Dumoulin 2016)."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.nn.functional.windows import require_channels, single
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -46,34 +42,9 @@ def _transposed(
         raise ShapeError(f"{name}: stride={steps}, dilation={gaps} are positive, padding={pads} not negative")
     if any(extra >= max(step, gap) for extra, step, gap in zip(more, steps, gaps, strict=True)):
         raise ShapeError(f"{name}: output_padding={more} should be less than stride={steps} or dilation={gaps}")
-    zero = lifting.constant(0.0, x.dtype)
-    spans = [gap * (size - 1) for gap, size in zip(gaps, w.shape[2:], strict=True)]
-    low = [span - pad for span, pad in zip(spans, pads, strict=True)]
-    high = [first + extra for first, extra in zip(low, more, strict=True)]
-    spread = ops.pad(x, zero, low=_added(low), high=_added(high), interior=(0, 0, *(step - 1 for step in steps)))
-    spread = _cut(spread, low, high)
-    parted = ops.reshape(w, shape=(groups, channels // groups, *w.shape[1:]))
-    swapped = ops.transpose(parted, permutation=(0, 2, 1, *range(3, 3 + spatial)))
-    whole = ops.reshape(swapped, shape=(groups * each, channels // groups, *w.shape[2:]))
-    flipped = ops.flip(whole, axes=tuple(range(2, 2 + spatial)))
-    operands = (spread, flipped) if b is None else (spread, flipped, b)
-    result = ops.conv_nd(*operands, strides=(1,) * spatial, padding=((0, 0),) * spatial, dilation=gaps, groups=groups)
-    return single(wrap(result), alone)
-
-
-def _added(sizes: list[int]) -> tuple[int, ...]:
-    """The padding of all axes, without what negative sizes take away."""
-    return (0, 0, *(max(0, size) for size in sizes))
-
-
-def _cut(x: Any, low: list[int], high: list[int]) -> Any:
-    """Without the elements that negative padding takes away."""
-    if min(*low, *high) >= 0:
-        return x
-    starts = (0, 0, *(max(0, -size) for size in low))
-    ends = (0, 0, *(max(0, -size) for size in high))
-    stops = tuple(size - end for size, end in zip(x.shape, ends, strict=True))
-    return ops.slice(x, starts=starts, stops=stops, strides=(1,) * len(x.shape))
+    operands = (x, w) if b is None else (x, w, b)
+    settings: Any = {"strides": steps, "padding": pads, "output_padding": more, "dilation": gaps}
+    return single(wrap(ops.conv_transpose_nd(*operands, **settings, groups=groups)), alone)
 
 
 def conv_transpose1d(

@@ -14,14 +14,6 @@ from jitgraph.records import dataclass
 if TYPE_CHECKING:
     from jitgraph.ir.graph import Attrs, Graph
     from jitgraph.ir.op import Op
-    from jitgraph.ir.types import Type
-
-
-class OpValue(Protocol):
-    """What ops are applied to: an opaque value that knows its type."""
-
-    @property
-    def type(self) -> Type: ...
 
 
 class Emitter(Protocol):

@@ -76,7 +76,7 @@ def trying() -> Iterator[None]:
 
 
 class LocatedError(JitgraphError):
-    """An error that knows the user's line and how to mend it.
+    """An error with the user's line and a hint how to repair it.
 
     ``str()`` gives the message, then ``at file:line`` and ``hint: ...`` on lines of their own where known.
     """
@@ -172,7 +172,7 @@ class CudaError(DeviceError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """A device without the memory that was asked for, after what nobody uses had been given back to it."""
+    """A device without the memory that was asked for, after unused memory had been given back to it."""
 
 
 class LinAlgError(LocatedError, np.linalg.LinAlgError):

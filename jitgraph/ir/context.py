@@ -25,7 +25,7 @@ class Emitter(Protocol):
 
 
 class _NoEmitter:
-    """Who applies ops before anybody can."""
+    """The emitter before the eager one has been imported: it raises."""
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """JitgraphError."""

@@ -154,7 +154,7 @@ def _diagonal(value: Any, first: int, second: int) -> Any:
 
 
 def _product(left: _Term, right: _Term, wanted: Iterable[str]) -> _Term:
-    """The product of two terms, summed over what nobody wants any more."""
+    """The product of two terms, summed over the axes that no later product or the result has."""
     kept = set(wanted)
     left = _summed(left, kept | set(right.labels))
     right = _summed(right, kept | set(left.labels))

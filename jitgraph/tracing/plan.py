@@ -45,7 +45,7 @@ class Input(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A value after the call: an output of the graph, or an input that nobody changed. ``differentiable`` values are on
+    """A value after the call: an output of the graph, or an unchanged input. ``differentiable`` values are on
     the tape of the caller."""
 
     kind: Literal["output", "input"]

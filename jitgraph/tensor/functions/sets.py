@@ -14,10 +14,11 @@ from jitgraph.eager import placement
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import imag, real
+from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import not_equal
 from jitgraph.tensor.functions.manipulation import concat
 from jitgraph.tensor.functions.method import method
-from jitgraph.tensor.functions.reductions import argsort, cumsum
+from jitgraph.tensor.functions.reductions import argsort
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, flat_of, numbered, tensor_of
 from jitgraph.tensor.lifting import TensorLike

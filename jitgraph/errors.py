@@ -113,8 +113,9 @@ class ShapeError(LocatedError, ValueError):
 
 
 class UndecidedError(TraceError, ShapeError):
-    """What is asked of a size has no answer for all that its name may stand for. Wrong: ``x[3::-1]`` of a named size.
+    """A question about a named size that has different answers for different values of the name.
 
+    Wrong: ``x[3::-1]`` of a named size.
     Right: leave the size out of ``dynamic_shapes``, or say it in terms of the size, as ``x[:4][::-1]``.
     """
 
@@ -172,11 +173,11 @@ class CudaError(DeviceError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """A device without the memory that was asked for, after unused memory had been given back to it."""
+    """A device does not have the memory that was asked for, even after unused memory was given back to it."""
 
 
 class LinAlgError(LocatedError, np.linalg.LinAlgError):
-    """A matrix that has no such inverse or decomposition. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
+    """A matrix without the inverse or decomposition that was asked for. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
 
     Right: ``jg.linalg.pinv(x)``, ``jg.linalg.lstsq(a, b)``, or a matrix of full rank.
     """

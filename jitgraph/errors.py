@@ -1,4 +1,4 @@
-"""Every error a user can meet: what happened, where in the user's code, and how to mend it."""
+"""Every error a user can meet: what happened, where in the user's code, and a hint how to repair it."""
 
 from __future__ import annotations
 

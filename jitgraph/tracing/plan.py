@@ -1,4 +1,4 @@
-"""CallPlan: all that a call needs, as plain data: what must hold, what goes into the graph, and what comes of it.
+"""CallPlan: all that a call needs, as plain data: guards, inputs of the graph, effects and the result.
 
 The check and the epilogue of a call (``call_code``), ``explain``, the ledger's reasons and ``save`` read this table.
 """

@@ -1,4 +1,4 @@
-"""The distinct elements of a tensor, in order, with where they first stand, how often, and which is which.
+"""The distinct elements of a tensor, in order, with their first places, their counts and the inverse indices.
 
 By one stable sort: an element that differs from the one before it is the first of its kind. NaNs differ from one
 another, as in the Array API, and the two zeros do not. A result's length depends on values, so that a trace needs it:

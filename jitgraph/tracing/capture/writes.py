@@ -1,4 +1,4 @@
-"""Writes: what the function is about to change, kept as it was, or refused where no later call could do it again."""
+"""Writes: what the function changes is kept as it was before; a change that no later call could repeat is refused."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def info() -> DiskCacheInfo:
-    """What lies in the cache (entries, bytes, limit) and how this process fared (hits, misses, errors).
+    """The content of the cache (entries, bytes, limit) and the hits, misses and errors of this process.
 
     A hit or miss is a lookup of a trace, of a compiled graph, of an object that goes into one, or of the digest of
     jitgraph's sources; an error is an entry that was not sound, or could not be written. All are 0 where the cache is

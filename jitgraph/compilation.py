@@ -124,7 +124,7 @@ def _memory_text(schedule: Schedule) -> str:
 
 
 class _Clock:
-    """The stages of the compilation of ``graph``, each timed; what nobody foresaw in one becomes a CompileError."""
+    """The stages of the compilation of ``graph``, each timed; an unexpected exception in one becomes a CompileError."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -139,7 +139,7 @@ def find(
 def _restored(
     found: code_cache.Cached, graph: Callable[[], Graph], target: Target, donate: Sequence[Donation]
 ) -> Executable:
-    """Code of an earlier process; its stages and texts are made where somebody asks for them."""
+    """Code of an earlier process; its stages and texts are made when they are asked for."""
 
     def stages() -> Any:
         return _pipeline().staged(graph(), target, donate)

@@ -73,7 +73,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
 
 
 def cache_folder() -> str | None:
-    """The folder of the compile cache, as an absolute path; None where it is turned off, or nobody's home is known."""
+    """The folder of the compile cache, as an absolute path; None where it is turned off or there is no home folder."""
     asked = CACHE_DIR.given()
     if asked is None:
         caches = os.environ.get("XDG_CACHE_HOME", "")

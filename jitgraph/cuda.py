@@ -159,7 +159,7 @@ def reset_peak_memory_stats(device: DeviceName = None) -> None:
 
 
 def empty_cache() -> None:
-    """Give memory that nobody uses back to every device that this process has used, for other processes."""
+    """Give unused memory back to every device that this process has used, for other processes."""
     for found in devices().used():
         found.memory.empty_cache()
 

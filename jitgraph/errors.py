@@ -1,4 +1,4 @@
-"""Every error a user can meet: what happened, where in the user's code, and how to mend it."""
+"""Every error a user can meet: what happened, where in the user's code, and a hint how to repair it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def trying() -> Iterator[None]:
 
 
 class LocatedError(JitgraphError):
-    """An error that knows the user's line and how to mend it.
+    """An error with the user's line and a hint how to repair it.
 
     ``str()`` gives the message, then ``at file:line`` and ``hint: ...`` on lines of their own where known.
     """
@@ -113,8 +113,9 @@ class ShapeError(LocatedError, ValueError):
 
 
 class UndecidedError(TraceError, ShapeError):
-    """What is asked of a size has no answer for all that its name may stand for. Wrong: ``x[3::-1]`` of a named size.
+    """A question about a named size that has different answers for different values of the name.
 
+    Wrong: ``x[3::-1]`` of a named size.
     Right: leave the size out of ``dynamic_shapes``, or say it in terms of the size, as ``x[:4][::-1]``.
     """
 
@@ -172,11 +173,11 @@ class CudaError(DeviceError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """A device without the memory that was asked for, after what nobody uses had been given back to it."""
+    """A device does not have the memory that was asked for, even after unused memory was given back to it."""
 
 
 class LinAlgError(LocatedError, np.linalg.LinAlgError):
-    """A matrix that has no such inverse or decomposition. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
+    """A matrix without the inverse or decomposition that was asked for. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
 
     Right: ``jg.linalg.pinv(x)``, ``jg.linalg.lstsq(a, b)``, or a matrix of full rank.
     """

@@ -131,6 +131,12 @@ from jitgraph.tensor.functions.creation import tril as tril
 from jitgraph.tensor.functions.creation import triu as triu
 from jitgraph.tensor.functions.creation import zeros as zeros
 from jitgraph.tensor.functions.creation import zeros_like as zeros_like
+from jitgraph.tensor.functions.cumulative import cummax as cummax
+from jitgraph.tensor.functions.cumulative import cummin as cummin
+from jitgraph.tensor.functions.cumulative import cumprod as cumprod
+from jitgraph.tensor.functions.cumulative import cumsum as cumsum
+from jitgraph.tensor.functions.cumulative import cumulative_prod as cumulative_prod
+from jitgraph.tensor.functions.cumulative import cumulative_sum as cumulative_sum
 from jitgraph.tensor.functions.diagonals import block_diag as block_diag
 from jitgraph.tensor.functions.diagonals import diag as diag
 from jitgraph.tensor.functions.diagonals import diag_embed as diag_embed
@@ -289,12 +295,6 @@ from jitgraph.tensor.functions.reductions import any as any
 from jitgraph.tensor.functions.reductions import argmax as argmax
 from jitgraph.tensor.functions.reductions import argmin as argmin
 from jitgraph.tensor.functions.reductions import argsort as argsort
-from jitgraph.tensor.functions.reductions import cummax as cummax
-from jitgraph.tensor.functions.reductions import cummin as cummin
-from jitgraph.tensor.functions.reductions import cumprod as cumprod
-from jitgraph.tensor.functions.reductions import cumsum as cumsum
-from jitgraph.tensor.functions.reductions import cumulative_prod as cumulative_prod
-from jitgraph.tensor.functions.reductions import cumulative_sum as cumulative_sum
 from jitgraph.tensor.functions.reductions import log_softmax as log_softmax
 from jitgraph.tensor.functions.reductions import logsumexp as logsumexp
 from jitgraph.tensor.functions.reductions import max as max

@@ -152,7 +152,7 @@ def container_of(value: Any) -> Container | None:
 
 
 def is_plain_container(kind: type) -> bool:
-    """Whether the class of a container says by itself how it is taken apart: nobody registered functions for it."""
+    """Whether the class of a container says by itself how it is taken apart, without registered functions."""
     return kind in _BUILT_IN or (
         kind not in _REGISTERED and (hasattr(kind, "_fields") or dataclasses.is_dataclass(kind))
     )

@@ -1,4 +1,4 @@
-"""The import law: a lower floor never imports a higher one; heavy libraries are imported only where they are needed."""
+"""A lower layer never imports a higher one; heavy libraries are imported only where they are needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.processes import FORKS, in_child
 PACKAGE = ROOT / "jitgraph"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its floor
+LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its layer
     (0, r"runtime(\.loader(\..*)?)?"),
     (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"),
     (2, r"ir(\..*)?"),
@@ -47,11 +47,11 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-def floor_of(module: str) -> int:
-    for floor, pattern in FLOORS:
+def layer_of(module: str) -> int:
+    for layer, pattern in LAYERS:
         if re.fullmatch(pattern, module):
-            return floor
-    pytest.fail(f"jitgraph.{module} stands on no floor; give it one in FLOORS and in docs/architecture.md")
+            return layer
+    pytest.fail(f"jitgraph.{module} is on no layer; give it one in LAYERS and in docs/architecture.md")
 
 
 @cache
@@ -107,15 +107,15 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
-def test_no_floor_imports_a_higher_one(path: Path) -> None:
-    own = floor_of(module_name(path))
+def test_no_layer_imports_a_higher_one(path: Path) -> None:
+    own = layer_of(module_name(path))
     for line, imported in imports(path):
         if imported.startswith("jitgraph."):
             target = imported.removeprefix("jitgraph.")
-            assert floor_of(target) <= own, f"{path}:{line}: floor {own} imports jitgraph.{target}"
+            assert layer_of(target) <= own, f"{path}:{line}: layer {own} imports jitgraph.{target}"
 
 
-ROOMS = {
+PACKAGES_OF_CODEGEN = {
     "kernels": set(),
     "lower": {"kernels"},
     "llvm": {"kernels"},
@@ -127,15 +127,17 @@ ROOMS = {
 where what it emits meets what lowering makes."""
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_of_codegen(room: str) -> None:
-    folder = PACKAGE / "codegen" / room
+@pytest.mark.parametrize("package", PACKAGES_OF_CODEGEN)
+def test_packages_of_codegen(package: str) -> None:
+    folder = PACKAGE / "codegen" / package
     for path in sorted(folder.rglob("*.py")):
         for line, imported in imports(path):
             if imported.startswith("jitgraph.codegen."):
                 other = imported.split(".")[2]
                 meets = path.name == "backend.py" and other in ("lower", "backend", "cpu")  # the host's image
-                assert other == room or other in ROOMS[room] or meets, f"{path}:{line} imports {imported}"
+                assert other == package or other in PACKAGES_OF_CODEGEN[package] or meets, (
+                    f"{path}:{line} imports {imported}"
+                )
 
 
 OF_THE_SIMULATOR = (
@@ -156,24 +158,24 @@ def test_the_simulator_stands_apart() -> None:
                     assert not imported.startswith("jitgraph.simulator"), f"{path}:{line} imports {imported}"
 
 
-ROOMS_OF_FLOOR_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")
+PACKAGES_OF_LAYER_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")
 """Each imports those before it alone; docs/architecture.md says what they are."""
 
 
-@pytest.mark.parametrize("room", ROOMS_OF_FLOOR_7)
-def test_rooms_of_floor_7(room: str) -> None:
-    before = ROOMS_OF_FLOOR_7[: ROOMS_OF_FLOOR_7.index(room) + 1]
-    own = [path for path in SOURCES if module_name(path).partition(".")[0] == room]
+@pytest.mark.parametrize("package", PACKAGES_OF_LAYER_7)
+def test_packages_of_layer_7(package: str) -> None:
+    before = PACKAGES_OF_LAYER_7[: PACKAGES_OF_LAYER_7.index(package) + 1]
+    own = [path for path in SOURCES if module_name(path).partition(".")[0] == package]
     assert own
     for path in own:
         for line, imported in imports(path):
-            if imported.startswith("jitgraph.") and floor_of(imported.removeprefix("jitgraph.")) == 7:
+            if imported.startswith("jitgraph.") and layer_of(imported.removeprefix("jitgraph.")) == 7:
                 assert imported.split(".")[1] in before, f"{path}:{line} imports {imported}"
 
 
-def test_each_module_of_floor_7_stands_in_a_room() -> None:
-    found = {module_name(path).partition(".")[0] for path in SOURCES if floor_of(module_name(path)) == 7}
-    assert found == set(ROOMS_OF_FLOOR_7)
+def test_each_module_of_layer_7_is_in_a_package() -> None:
+    found = {module_name(path).partition(".")[0] for path in SOURCES if layer_of(module_name(path)) == 7}
+    assert found == set(PACKAGES_OF_LAYER_7)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
@@ -267,7 +269,7 @@ def compared_ops(path: Path) -> list[int]:
 
 def test_what_an_op_is_to_passes_is_said_by_the_op() -> None:
     """Above ops/ nothing asks which op a node applies, but for what is about that very op."""
-    found = {module_name(path): compared_ops(path) for path in SOURCES if floor_of(module_name(path)) != 3}
+    found = {module_name(path): compared_ops(path) for path in SOURCES if layer_of(module_name(path)) != 3}
     assert {module: len(lines) for module, lines in found.items() if lines} == OPS_BY_NAME, found
 
 

@@ -140,7 +140,7 @@ class Subset(Dataset):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: random.Generator | None = None
 ) -> list[Subset]:
-    """Subsets of random items, of these lengths, or of shares that add up to 1, what is left over dealt out in turn.
+    """Subsets of random items, of these lengths or shares that add up to 1; the first get one more each of a remainder.
 
     JitgraphError for lengths that do not add up to that of the dataset.
     """

@@ -95,7 +95,7 @@ class DataLoader:
         if batch_size is not None and batch_size < 1:
             raise JitgraphError(f"batch_size must be at least 1, not {batch_size}")
         if num_workers < 0 or timeout < 0:
-            raise JitgraphError(f"DataLoader: num_workers={num_workers} and timeout={timeout} are not negative")
+            raise JitgraphError(f"DataLoader: num_workers={num_workers} and timeout={timeout} must not be negative")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers or timeout):
             raise JitgraphError("DataLoader: prefetch_factor, persistent_workers and timeout need num_workers")
         if generator is not None and seed is not None:

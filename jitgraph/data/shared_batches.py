@@ -83,7 +83,7 @@ def received(block: SharedBatch) -> Any:
 
 
 def discard(message: Any) -> None:
-    """Give a block back that nobody will read."""
+    """Give back a block that will not be read."""
     if isinstance(message, SharedBatch):
         try:
             memory = SharedMemory(name=message.name)

@@ -66,11 +66,11 @@ def work(
 
 
 class _Stopped(BaseException):
-    """The parent wants no more batches."""
+    """The parent asks for no more batches."""
 
 
 class _Sending:
-    """A block within which a worker is not stopped: what it has in shared memory then is told to the parent."""
+    """A block within which a worker is not stopped, so that the parent learns of all shared memory that it holds."""
 
     active = stopped = False
 

@@ -27,7 +27,7 @@ COMPUTED: Final = (EagerValue, DeviceValue)
 
 
 class HandleStore(Protocol):
-    """What is asked of the trace of the current context: it is all that floors below and beside know of traces.
+    """What is asked of the trace of the current context, which is all that other packages know of traces.
 
     Reads and rebindings of handles go to a shadow, which an exception drops.
     """

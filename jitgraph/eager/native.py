@@ -38,7 +38,7 @@ def readable_as(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
 
 
 def placed(array: Any, type: TensorType, address: int) -> EagerValue:
-    """The value of an array that native code has written or will write, with nobody else to see it."""
+    """The value of an array that native code has written or will write, and to which nothing else refers."""
     value = EagerValue(array)
     value.address = address
     value.native = type
@@ -59,7 +59,7 @@ def output_value(number: int, plan: loader.ShapePlan) -> EagerValue:
 
 
 class Recycled:
-    """Results of one kind of a call: the memory of one that nobody holds any more is written to again."""
+    """Results of one kind of call: the memory of one that is no longer held is written to again."""
 
     __slots__ = ("_fresh", "_kept")
 
@@ -72,7 +72,7 @@ class Recycled:
         self._kept: list[EagerValue] = []
 
     def take(self, *given: Any) -> EagerValue:
-        """A value of an earlier call that nobody else holds, or what ``fresh`` makes of ``given``."""
+        """A value of an earlier call that nothing else holds, or what ``fresh`` makes of ``given``."""
         kept = self._kept
         try:
             oldest = kept.pop(0)

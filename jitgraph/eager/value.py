@@ -1,4 +1,4 @@
-"""The value of an eager tensor: memory that nobody writes to, and the tape's record of how it was made."""
+"""The value of an eager tensor: memory that is never written to, and the tape's record of how it was made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
 
 
 class EagerValue(Buffer):
-    """A computed tensor value: a buffer nobody writes to, and the tape's record of how it was made.
+    """A computed tensor value: a buffer that is never written to, and the tape's record of how it was made.
 
     ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``native`` is
     what ``eager/native.py`` found out about the array, or None; where it is set, so is ``address``. ``base`` is the
@@ -42,7 +42,7 @@ class EagerValue(Buffer):
         self._type: TensorType | None = None
 
     def part_of(self, record: Record, output: int) -> EagerValue:
-        """A value of this memory, which nobody else has seen yet, as an output of a record that holds this value."""
+        """A value of this memory, to which nothing else refers yet, as an output of a record that holds this value."""
         made: EagerValue = _new(EagerValue)
         made._array = self._array
         made.access = self.access

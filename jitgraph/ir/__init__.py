@@ -1,7 +1,7 @@
 """The intermediate representation: dims, types, ops, graphs, and their text, verifier and interpreter.
 
-Ops are made a floor higher and hand themselves down to ``ir/table.py`` when ``jitgraph.ops`` loads, so ``parse`` knows
-them by name and this floor imports nothing above it. The names here load their modules when first used: eager calls
+Ops are defined a layer higher and are handed down to ``ir/table.py`` when ``jitgraph.ops`` loads, so ``parse`` knows
+them by name and this layer imports nothing above it. The names here load their modules when first used: eager calls
 need the types and ops alone.
 """
 

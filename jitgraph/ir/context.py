@@ -14,14 +14,6 @@ from jitgraph.records import dataclass
 if TYPE_CHECKING:
     from jitgraph.ir.graph import Attrs, Graph
     from jitgraph.ir.op import Op
-    from jitgraph.ir.types import Type
-
-
-class OpValue(Protocol):
-    """What ops are applied to: an opaque value that knows its type."""
-
-    @property
-    def type(self) -> Type: ...
 
 
 class Emitter(Protocol):
@@ -33,7 +25,7 @@ class Emitter(Protocol):
 
 
 class _NoEmitter:
-    """Who applies ops before anybody can."""
+    """The emitter before the eager one has been imported: it raises."""
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """JitgraphError."""

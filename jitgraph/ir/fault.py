@@ -1,4 +1,4 @@
-"""Faults of the compiler itself: what a user sees where a pass, a lowering or LLVM fails in a way that nobody foresaw.
+"""Faults of the compiler itself: what a user sees where a pass, a lowering or LLVM fails unexpectedly.
 
 ``working_on(node)`` says what was being worked on, ``faults_reported(graph, stage)`` around it all turns the exception
 into a CompileError and keeps the graph in a file. What is meant for the user, and what the user's own code raises in

@@ -82,7 +82,7 @@ class Graph:
 
     @cached_property
     def uses(self) -> Mapping[Value, tuple[Node, ...]]:
-        """The nodes that read each value, in order, once for each operand; values nobody reads are absent."""
+        """The nodes that read each value, in order, once for each operand; values without readers are absent."""
         found: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for value in node.inputs:

@@ -1,4 +1,4 @@
-"""The op table as the parser finds it: ops are made on a higher floor, which hands down how each is found."""
+"""The op table as the parser finds it: ops are defined on a higher layer, which says how each is found."""
 
 from __future__ import annotations
 

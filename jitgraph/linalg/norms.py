@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
-from jitgraph import dtypes, ops
+from jitgraph import ops
 from jitgraph.errors import ShapeError
 from jitgraph.linalg.decompositions import eigvalsh, svdvals
 from jitgraph.linalg.operands import cutoffs_of, inexact, matrices_of
@@ -14,6 +14,7 @@ from jitgraph.ops.matrices import with_ones
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import isnan, where
 from jitgraph.tensor.functions.method import array_function, axes_of
+from jitgraph.tensor.functions.norms import extreme, p_norm
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import min as least
@@ -34,43 +35,7 @@ def vector_norm(x: TensorLike, *, axis: Axis = None, keepdims: bool = False, ord
     """
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise ShapeError(f"vector_norm: ord is {ord!r}", hint="a number, as 2, 1, math.inf")
-    return _vector_norm(inexact("vector_norm", x), axis, keepdims, ord)
-
-
-def _vector_norm(value: Any, axis: Axis, keepdims: bool, ord: float) -> Tensor:
-    x = wrap(value)
-    axes = axes_of(axis, len(value.shape), "vector_norm")
-    if ord == 2:
-        squares = x * x if not dtypes.is_complex(value.dtype) else x.real * x.real + x.imag * x.imag
-        return _root(total(squares, axis=axes, keepdims=keepdims), 0.5)
-    size = x.abs()
-    if ord == 0:
-        return total((size != 0).astype(size.dtype), axis=axes, keepdims=keepdims)
-    if ord == 1:
-        return total(size, axis=axes, keepdims=keepdims)
-    if math.isinf(ord):
-        return _extreme(size, axes, keepdims, ord)
-    none = size == 0
-    powers = where(none, 0.0 if ord > 0 else math.inf, where(none, 1.0, size) ** float(ord))
-    return _root(total(powers, axis=axes, keepdims=keepdims), 1 / ord)
-
-
-def _extreme(x: Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) -> Tensor:
-    """The greatest for orders above 0, which of no elements is 0, and the least for others."""
-    if ord < 0:
-        return least(x, axis=axes, keepdims=keepdims)
-    if any(isinstance(x.shape[axis], int) and not x.shape[axis] for axis in axes):
-        return total(x, axis=axes, keepdims=keepdims)
-    return greatest(x, axis=axes, keepdims=keepdims)
-
-
-def _root(x: Tensor, power: float) -> Tensor:
-    """x ** power, which has no gradient at 0."""
-    if power < 0:
-        return x**power
-    none = x == 0
-    inner = where(none, 1.0, x)
-    return where(none, 0.0, inner.sqrt() if power == 0.5 else inner**power)
+    return p_norm(wrap(inexact("vector_norm", x)), float(ord), axis, keepdims=keepdims)
 
 
 @array_function
@@ -86,13 +51,13 @@ def _matrix_norm(value: Any, keepdims: bool, ord: float | str) -> Tensor:
     if isinstance(ord, bool) or ord not in _MATRIX_ORDERS:
         raise ShapeError(f"matrix_norm: ord is {ord!r}", hint="one of 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'")
     if ord == "fro":
-        return _vector_norm(value, (-2, -1), keepdims, 2)
+        return p_norm(wrap(value), 2.0, (-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         values = svdvals(wrap(value))
-        found = total(values, axis=-1) if ord == "nuc" else _extreme(values, (values.ndim - 1,), False, float(ord))
+        found = total(values, axis=-1) if ord == "nuc" else extreme(values, (values.ndim - 1,), float(ord))
     else:
         sums = total(wrap(value).abs(), axis=-2 if ord in (1, -1) else -1)
-        found = _extreme(sums, (sums.ndim - 1,), False, float(ord))
+        found = extreme(sums, (sums.ndim - 1,), float(ord))
     return found[..., None, None] if keepdims else found
 
 
@@ -106,7 +71,7 @@ def norm(x: TensorLike, ord: float | str | None = None, axis: Axis = None, keepd
     value = inexact("norm", x)
     rank = len(value.shape)
     if ord is None:
-        return _vector_norm(value, axis, keepdims, 2)
+        return p_norm(wrap(value), 2.0, axis, keepdims=keepdims)
     if axis is None and rank not in (1, 2):
         raise ShapeError(f"norm of {value.type} with ord={ord!r}", hint="axis= says where vectors or matrices stand")
     axes = (*range(rank),) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)

@@ -111,7 +111,7 @@ class LazyLinear(Lazy, Linear):
 
 
 class _LazyNorm(Lazy):
-    """A norm whose ``num_features`` its first input tells."""
+    """A norm that takes ``num_features`` from its first input."""
 
     def _features_of_weight(self, shape: tuple[int, ...]) -> int:
         return shape[0]
@@ -140,19 +140,19 @@ class _LazyBatchNorm(_LazyNorm):
 
 
 class LazyBatchNorm1d(_LazyBatchNorm, BatchNorm1d):
-    """``BatchNorm1d`` whose ``num_features`` its first input tells."""
+    """``BatchNorm1d`` that takes ``num_features`` from its first input."""
 
     becomes = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyBatchNorm, BatchNorm2d):
-    """``BatchNorm2d`` whose ``num_features`` its first input tells."""
+    """``BatchNorm2d`` that takes ``num_features`` from its first input."""
 
     becomes = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyBatchNorm, BatchNorm3d):
-    """``BatchNorm3d`` whose ``num_features`` its first input tells."""
+    """``BatchNorm3d`` that takes ``num_features`` from its first input."""
 
     becomes = BatchNorm3d
 
@@ -182,18 +182,18 @@ class _LazyInstanceNorm(_LazyNorm):
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """``InstanceNorm1d`` whose ``num_features`` its first input tells."""
+    """``InstanceNorm1d`` that takes ``num_features`` from its first input."""
 
     becomes = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """``InstanceNorm2d`` whose ``num_features`` its first input tells."""
+    """``InstanceNorm2d`` that takes ``num_features`` from its first input."""
 
     becomes = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """``InstanceNorm3d`` whose ``num_features`` its first input tells."""
+    """``InstanceNorm3d`` that takes ``num_features`` from its first input."""
 
     becomes = InstanceNorm3d

@@ -9,7 +9,7 @@ from jitgraph.nn.lazy import Lazy
 
 
 class _LazyConv(Lazy):
-    """A convolution whose ``in_channels`` its first input tells."""
+    """A convolution that takes ``in_channels`` from its first input."""
 
     spatial: Any
     groups: Any
@@ -40,25 +40,25 @@ class _LazyConv(Lazy):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """``Conv1d`` whose ``in_channels`` its first input tells."""
+    """``Conv1d`` that takes ``in_channels`` from its first input."""
 
     becomes = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """``Conv2d`` whose ``in_channels`` its first input tells."""
+    """``Conv2d`` that takes ``in_channels`` from its first input."""
 
     becomes = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """``Conv3d`` whose ``in_channels`` its first input tells."""
+    """``Conv3d`` that takes ``in_channels`` from its first input."""
 
     becomes = Conv3d
 
 
 class _LazyConvTranspose(_LazyConv):
-    """A transposed convolution whose ``in_channels`` its first input tells."""
+    """A transposed convolution that takes ``in_channels`` from its first input."""
 
     def __init__(
         self,
@@ -85,18 +85,18 @@ class _LazyConvTranspose(_LazyConv):
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """``ConvTranspose1d`` whose ``in_channels`` its first input tells."""
+    """``ConvTranspose1d`` that takes ``in_channels`` from its first input."""
 
     becomes = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """``ConvTranspose2d`` whose ``in_channels`` its first input tells."""
+    """``ConvTranspose2d`` that takes ``in_channels`` from its first input."""
 
     becomes = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """``ConvTranspose3d`` whose ``in_channels`` its first input tells."""
+    """``ConvTranspose3d`` that takes ``in_channels`` from its first input."""
 
     becomes = ConvTranspose3d

@@ -24,7 +24,7 @@ from jitgraph.ops.bits import bitwise_or
 from jitgraph.ops.comparison import eq, ne, select
 from jitgraph.ops.control import scan
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
-from jitgraph.ops.gathering import gather, scatter_add
+from jitgraph.ops.gathering import scatter_add
 from jitgraph.ops.movement import flip, inverse, reshape, transpose
 from jitgraph.ops.numeric import Array, greatest, joined, least, widen, widen_dtype
 from jitgraph.ops.running_order import accumulate_in_order
@@ -163,14 +163,8 @@ def along(x: Any, indices: Any, axis: int) -> Any:
     return reshape(flat, shape=(dims.product(indices.shape),))
 
 
-def take_along(x: Any, indices: Any, axis: int) -> Any:
-    """``x[..., indices[..., i, ...], ...]`` along ``axis``; ``indices``, shaped like x, are in range."""
-    flat = reshape(x, shape=(dims.product(x.shape),))
-    return reshape(gather(flat, along(x, indices, axis), axis=0), shape=indices.shape)
-
-
 def add_along(x: Any, indices: Any, updates: Any, axis: int) -> Any:
-    """x with updates added at ``indices`` along ``axis``: the adjoint of ``take_along``."""
+    """x with updates added at ``indices`` along ``axis``, which are shaped like the updates and in range."""
     size = dims.product(x.shape)
     values = reshape(updates, shape=(dims.product(updates.shape),))
     flat = scatter_add(reshape(x, shape=(size,)), along(x, indices, axis), values, axis=0)

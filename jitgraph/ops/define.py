@@ -8,7 +8,7 @@ Conventions that code generation relies on:
 * A 16-bit float reduction or contraction accumulates in float32 and rounds at the end.
 * Attributes reach ``infer``, ``evaluate``, ``vjp``, ``scalar``, ``index_map`` and ``decompose`` as keywords.
 * What an op is to fusion, lowering, cost and differentiation is said by its columns and traits (``ir/op.py``). Nothing
-  above this floor compares the names of ops, so an op that another's lowering serves is written in one file.
+  above this layer compares the names of ops, so an op that another's lowering serves is written in one file.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _averaged(average: Average, mean: Tensor, parameter: Tensor, count: Tensor) 
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: str | None = None) -> None:
-    """Find the running statistics of a model's batch normalisation anew, over all batches of ``loader``.
+    """Compute the running statistics of a model's batch normalisation again, over all batches of ``loader``.
 
     A batch is a tensor, or a tuple or list that begins with one. Statistics are plain means over the batches. Layers
     and momenta are as before afterwards.

@@ -1,4 +1,4 @@
-"""Lane: what stands for a value of a graph that is run on many samples at once."""
+"""Lane: the value that represents one of a graph's values when the graph is run on many samples at once."""
 
 from __future__ import annotations
 

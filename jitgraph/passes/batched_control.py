@@ -1,4 +1,4 @@
-"""Control flow on many samples at once: loops run until all are done, branches are taken for those that want them.
+"""Control flow on many samples at once: loops run until all are done, branches are taken by samples that choose them.
 
 Where samples differ in what they do, each op is computed for all of them, and ``standing_in`` gives those that it is
 not meant for the operands of one that it is. So no check fails, no loop goes on and no gradient is NaN for the sake of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def conditional(batcher: Batcher, node: Node, branches: Conditional, inputs: Sequence[Lane]) -> list[Lane]:
-    """A branch; where samples choose, each branch is taken if one of them wants it, for all of them."""
+    """A branch; where samples choose, a branch that one of them takes is computed for all of them."""
     test, operands = inputs[0], list(inputs[1:])
     flags = [sample.varies for sample in operands]
     regions = (branches.then, branches.otherwise)

@@ -1,4 +1,4 @@
-"""Dead code: nodes nobody needs, and what regions take, carry and give in vain."""
+"""Dead code: nodes without uses, and operands, carries and results of regions that are not used."""
 
 from __future__ import annotations
 

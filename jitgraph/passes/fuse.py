@@ -209,7 +209,7 @@ class _Grouping:
     # --- the new graph
 
     def build(self) -> Graph:
-        """The graph with a fused node for each group of more than one node, in an order that keeps checks in theirs."""
+        """The graph with a fused node for each group of more than one node, in an order that keeps that of checks."""
         groups = list(dict.fromkeys(self.group.values()))
         units = self._units(groups)
         nodes = list(in_order(units, self._effects_before(groups)))

@@ -17,7 +17,7 @@ Tell = Callable[[str, Location | None, int, int, int, int], None]
 
 
 class OpTimer:
-    """Times ops as they are applied, and tells of each when it ended."""
+    """Times ops as they are applied, and reports each when it has ended."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -25,7 +25,7 @@ class OpTimer:
         self._parts: list[bool] = []  # and whether it consists of others
 
     def exclude(self, nanoseconds: int) -> None:
-        """What the op that is running spent on something that is told apart."""
+        """What the running op spent on something that is reported by itself."""
         if self._inside:
             self._inside[-1] += nanoseconds
 

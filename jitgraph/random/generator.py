@@ -84,9 +84,9 @@ def current(generator: Generator | None) -> Generator:
 
 
 def seed(value: int) -> None:
-    """Begin the global stream anew.
+    """Start the global stream again from a seed.
 
-    ``seed`` is an int from 0 to 2**64 - 1, else JitgraphError.
+    ``value`` is an int from 0 to 2**64 - 1, else JitgraphError.
     """
     current(None).seed(value)
 

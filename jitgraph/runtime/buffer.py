@@ -112,7 +112,7 @@ def ownership(buffer: Buffer, holders: int) -> Ownership:
 
 
 def is_unique(buffer: Buffer) -> bool:
-    """Whether nobody holds a steady buffer but one name of the caller."""
+    """Whether one name of the caller is all that holds a steady buffer."""
     return getrefcount(buffer) == _NAMED[0] and getrefcount(buffer.array) == _NAMED[1]
 
 

@@ -95,7 +95,7 @@ class DiskCache:
         return os.path.join(self.folder, key)
 
     def _usable(self) -> bool:
-        """Whether the folder is there and the user's alone; the first time that it is not is told."""
+        """Whether the folder is there and the user's alone; the first time that it is not is logged."""
         try:
             refused = system.private_folder(self.folder)
         except (OSError, ValueError) as error:  # ValueError: a name that no folder can have

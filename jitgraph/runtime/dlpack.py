@@ -117,12 +117,12 @@ def _asked(x: Any, borrow: bool) -> Any:
 
 
 def descriptor(capsule: Any) -> Descriptor:
-    """The descriptor in a capsule that nobody has taken yet; SharingError for what is none."""
+    """The descriptor in a capsule that has not been taken yet; SharingError for what is none."""
     return _table(capsule, takes=False).tensor  # type: ignore[no-any-return]
 
 
 def take(capsule: Any) -> Any:
-    """The table in a capsule, which is used up by this: whoever took it calls the table's deleter.
+    """The table in a capsule, which cannot be taken again: the taker calls the table's deleter.
 
     SharingError for what is no capsule, or was taken before.
     """

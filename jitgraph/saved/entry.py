@@ -127,7 +127,7 @@ class _Assembly:
         return parameter.default if parameter is not None and type(parameter.default) is float else None
 
     def _named(self, value: Value | None, type: TensorType, name: str) -> Value:
-        """An input called ``name``: the graph's own value renamed, or a new one that nobody reads."""
+        """An input called ``name``: the graph's own value renamed, or a new one that is not read."""
         fresh = Value(type, name)
         if value is not None:
             self.graph = _replaced(self.graph, value, fresh)

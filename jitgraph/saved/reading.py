@@ -96,7 +96,7 @@ class SavedModel:
         if self.device != CPU:
             args = tuple(map(self._there, args))
             named = {name: self._there(value) for name, value in named.items()}
-        return self.function(*args, **named)
+        return self.function(*args, **self._with_defaults(args, named))
 
     def _placed(self, array: Any) -> Any:
         """The value of an array where the model lies; that of a generator stays on the CPU, which draws from it."""
@@ -119,7 +119,13 @@ class SavedModel:
 
     def lower(self, /, *args: Any, **named: Any) -> Any:
         """As ``lower`` of a traced function."""
-        return self.function.lower(*args, **named)
+        return self.function.lower(*args, **self._with_defaults(args, named))
+
+    def _with_defaults(self, args: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The named arguments with the defaults of those left out: given to each call, they are inputs of its graph."""
+        left = self.signature.inputs[len(args) :]
+        defaults = {spec.name: _default(spec) for spec in left if spec.default is not None and spec.name not in named}
+        return {**named, **defaults} if defaults else named
 
     def parameters(self) -> list[Tensor]:
         """The state as a list."""

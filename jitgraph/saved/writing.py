@@ -47,7 +47,7 @@ def save(
     file is written whole or not at all.
     """
     described = _json(metadata or {})
-    lowered = _traced(function).lower(*_as_tuple(example_inputs))
+    lowered = (function if isinstance(function, SavedModel) else _traced(function)).lower(*_as_tuple(example_inputs))
     entry = entry_of(lowered, function.state if isinstance(function, SavedModel) else {})
     names = _names(targets, lowered.plan.device)
     compiled = {name: _compile(entry, Target.named(name).without_python()) for name in names}

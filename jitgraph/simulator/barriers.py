@@ -1,4 +1,4 @@
-"""Barriers of a block: who waits at which, how many it wants, and what is wrong where nobody can go on.
+"""Barriers of a block: which threads wait at which, how many it waits for, and what is wrong in a deadlock.
 
 Source: PTX ISA 9.0, "barrier". A barrier that is ``aligned`` is the same instruction for all threads of a warp.
 """

@@ -1,4 +1,4 @@
-"""Device memory: buffers apart from each other, with bytes around them that nobody may touch, poisoned before use."""
+"""Device memory: buffers apart from each other, with guard bytes around them, poisoned before use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while the simulator works inside of native code: it is held, and raised where somebody can meet it.
+"""Ctrl-C while the simulator works inside of native code: it is held, and raised when Python runs again.
 
 An exception cannot leave a function that native code calls, so Python would print it and go on. The first Ctrl-C waits
 for the work at hand, the second ends it: what it was to write is then lost, as after a kernel that failed. Python runs

@@ -60,7 +60,7 @@ _SHORTENED: Final = {"__truncdfbf2": "bfloat", "__truncdfhf2": "half"}
 
 
 def objects(made: bytes, target: Target) -> list[bytes]:
-    """Objects that define what the object ``made`` calls; UnsupportedOp for what nobody defines."""
+    """Objects that define what the object ``made`` calls; UnsupportedOp for what none defines."""
     wanted = frozenset(
         symbol.name
         for symbol in elf.parse(made).symbols

@@ -1,4 +1,4 @@
-"""LLVM IR that looks at what threads touch, and writes it down where somebody asks for it.
+"""LLVM IR that checks the memory accesses of threads, and logs them where that is asked for.
 
 An address is in order where it lies on the thread's own stack or within one piece of live memory. What a site found is
 kept for it, so that it looks here again for another piece alone.

@@ -1,4 +1,4 @@
-"""What is ordered before what in a block: a clock for each warp, and what each warp knows of the others'."""
+"""The order of accesses in a block: vector clocks, one for each warp."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from jitgraph.simulator.interrupts import INTERRUPTS
 
 
 class SimulatedDriver(Driver):
-    """The driver of simulated devices, which is told of every piece of PTX what it was made of."""
+    """The driver of simulated devices, to which the LLVM IR of every piece of PTX is registered."""
 
     def __init__(self, fake: FakeDriver | None = None) -> None:
         self.fake = fake or FakeDriver(2)

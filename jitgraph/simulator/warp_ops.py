@@ -30,7 +30,7 @@ _REDUCTIONS: Final = {
 
 
 def mask_of(name: str, records: LaneRecords, thread: int) -> int | None:
-    """The lanes that ``thread`` waits for, a bit each; None where it waits for nobody in particular."""
+    """The lanes that ``thread`` waits for, a bit each; None where it waits for no particular ones."""
     if name.startswith(_MEETS_ANYONE):
         return None
     if _MASK_FIRST.match(name):

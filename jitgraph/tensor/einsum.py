@@ -12,7 +12,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import lifting
-from jitgraph.tensor.functions.manipulation import take_along_axis
+from jitgraph.tensor.functions.diagonals import diagonal_of
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -150,14 +150,11 @@ def _diagonal(value: Any, first: int, second: int) -> Any:
     """The elements of equal places along two axes of one size, as a last axis."""
     rest = [axis for axis in range(len(value.shape)) if axis not in (first, second)]
     value = ops.transpose(value, permutation=(*rest, first, second))
-    *outer, size, _ = value.shape
-    places = lifting.places((*outer, size, 1), len(outer), value)
-    chosen = take_along_axis(wrap(value), wrap(places), axis=len(outer) + 1).value
-    return ops.reshape(chosen, shape=(*outer, size))
+    return diagonal_of(wrap(value)).value
 
 
 def _product(left: _Term, right: _Term, wanted: Iterable[str]) -> _Term:
-    """The product of two terms, summed over what nobody wants any more."""
+    """The product of two terms, summed over the axes that no later product or the result has."""
     kept = set(wanted)
     left = _summed(left, kept | set(right.labels))
     right = _summed(right, kept | set(left.labels))

@@ -90,7 +90,7 @@ def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, 
 
 
 def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """``array`` itself where nobody can write to it, else a contiguous copy; native byte order.
+    """``array`` itself where it cannot be written to, else a contiguous copy; native byte order.
 
     That is so over the memory of bytes alone: an array that owns its memory can be made writable again, and views of
     it that were taken before may still be.
@@ -120,7 +120,7 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
 
 
 def _filled(shape: tuple[int, ...], value: float, dtype: DType) -> np.ndarray[Any, Any]:
-    """An array of its own of one value; zeros are memory that nobody has touched, which costs least."""
+    """An array of its own of one value; zeros are untouched memory of the system, which costs least."""
     if value == 0 and math.copysign(1.0, value) > 0:
         return np.zeros(shape, dtype)
     array = np.empty(shape, dtype)
@@ -277,7 +277,7 @@ def repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
 
 
 def number_value(scalar: Any, dtype: DType | None) -> EagerValue:
-    """A Python number as an operand of rank 0 outside of traces: the same one each time, which nobody is shown."""
+    """A Python number as an operand of rank 0 outside of traces: the same one each time, which is never given out."""
     return _number_value(scalar, type(scalar).__name__, dtype, _sign(scalar))
 
 

@@ -1,4 +1,4 @@
-"""``x[mask]`` in a trace, where its size is not known: good for what gives as many elements, written back by the mask.
+"""``x[mask]`` in a trace, where its size is not known: for elementwise ops, whose result is written back by the mask.
 
 ``x[mask] -= 1`` and ``x[mask] = f(x[mask])`` are computed for all places, and kept where the mask holds. At the others
 stands one of the selected elements meanwhile, so that nothing is computed of numbers that were not selected: no error,

@@ -111,7 +111,7 @@ class CheckWriter:
         return not known
 
     def found(self, source: Source) -> str:
-        """What stands at a source: the name of an object or a variable, or an expression that nobody else needs."""
+        """What stands at a source: the name of an object or a variable, or an expression that is used once."""
         known = self._found.get(source)
         if known is not None:
             return known

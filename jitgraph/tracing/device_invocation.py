@@ -53,7 +53,7 @@ class DeviceInvocation:
         self._host_half = _HostHalf.of(plan.graph, self._to_host, self._from_host) if self._to_host else None
 
     def __call__(self, handles: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
-        """The values of the outputs. State on the device is overwritten in place where nobody else sees it."""
+        """The values of the outputs. State on the device is overwritten in place where nothing else refers to it."""
         outputs = self._in_place(handles, operands) if self._aliases else self._program.call(self.placed(operands))
         if self._host_half is not None:
             for number, value in zip(self._to_host, self._host_half.run(operands), strict=True):

@@ -1,4 +1,4 @@
-"""Donation: state that a compiled call rebinds is updated in place where nobody else can see its memory.
+"""Donation: state that a compiled call rebinds is updated in place where nothing else refers to its memory.
 
 An input may be overwritten if its handle is the only one to hold the value, the value the only one to hold the array,
 and no view of the array was ever given out (``runtime/buffer.py``). Memory that only one value holds overlaps no other
@@ -38,7 +38,7 @@ def candidates(plan: CallPlan) -> tuple[tuple[int, int], ...]:
 
 
 class InFlight(EagerValue):
-    """Stands in a handle while a call overwrites its memory: whoever reads it from another thread waits for the end."""
+    """Stands in a handle while a call overwrites its memory: a reader in another thread waits for the end."""
 
     __slots__ = ("_lock", "settled")
 
@@ -131,7 +131,7 @@ class InPlaceCall:
         _IN_PLACE_CALLS.add(self)
 
     def begin(self, handles: Sequence[Any], operands: Sequence[EagerValue], inputs: Sequence[int]) -> list[bool] | None:
-        """Take the handles out of reach; for each whether its value is nobody else's, None where all are.
+        """Take the handles out of reach; for each whether nothing else holds its value, None where that is so of all.
 
         ``operands[inputs[i]]`` is what the call reads from ``handles[i]``, and ``operands`` holds it once.
         """
@@ -157,7 +157,7 @@ class InPlaceCall:
             handle._value = wait
 
     def end(self, handles: Sequence[Any]) -> bool:
-        """Give the handles their values again; False where somebody still waits, and this must not serve again."""
+        """Give the handles their values again; False where a thread still waits, and this must not be used again."""
         for handle, value in zip(handles, self.held, strict=False):  # nothing is held where ``begin`` was interrupted
             handle._value = value
         self.flying = False

@@ -400,8 +400,8 @@ def trace(
 
     dynamic_shapes: names for sizes, ``{"x": {0: "batch"}}``. static_argnames, static_argnums: arguments that are part
     of the key by value. strict: what cannot be guarded is an error. verify: each new one is compared with eager.
-    threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. DeviceError for a device other
-    than "cpu".
+    threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. device: None or "cpu", else
+    DeviceError; a trace runs on the device of the tensors that it reads.
     """
     if arguments:
         raise TraceError(
@@ -418,7 +418,9 @@ def trace(
             hint="return a list, or trace the function that it calls",
         )
     if device not in (None, "cpu"):
-        raise DeviceError(f"device {device!r} is not available", hint='this build compiles for "cpu"')
+        raise DeviceError(
+            f"device {device!r} is not available", hint="leave it out: a trace runs where the tensors lie that it reads"
+        )
     if threads is not None and not (isinstance(threads, int) and threads >= 1):
         raise TraceError(f"threads={threads!r}; a number of at least one is needed")
     options = Options(shapes_by_name(dynamic_shapes), strict, verify, threads, bytes_of(max_bytes), fastmath)

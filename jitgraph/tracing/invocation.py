@@ -52,7 +52,7 @@ class Invocation:
         self._enter, self._assemble = entry_code(entry, self._takes, self._outputs)
 
     def __call__(self, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
-        """The values of the outputs. State is overwritten in place where nobody else sees it."""
+        """The values of the outputs. State is overwritten in place where nothing else refers to it."""
         plan = self._plan
         if plan is None:
             plan = self._entry.plan(tuple([value.array.shape for value in operands]))

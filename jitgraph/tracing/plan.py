@@ -1,4 +1,4 @@
-"""CallPlan: all that a call needs, as plain data: what must hold, what goes into the graph, and what comes of it.
+"""CallPlan: all that a call needs, as plain data: guards, inputs of the graph, effects and the result.
 
 The check and the epilogue of a call (``call_code``), ``explain``, the ledger's reasons and ``save`` read this table.
 """
@@ -45,7 +45,7 @@ class Input(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A value after the call: an output of the graph, or an input that nobody changed. ``differentiable`` values are on
+    """A value after the call: an output of the graph, or an unchanged input. ``differentiable`` values are on
     the tape of the caller."""
 
     kind: Literal["output", "input"]

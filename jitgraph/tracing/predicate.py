@@ -1,4 +1,4 @@
-"""Predicate: what must be true of what stands at a source. Plain data; objects are numbers in the plan's table.
+"""Predicate: a condition on the value at a source. Plain data; objects are numbers in the plan's table.
 
 A predicate is defined once, as a condition over ``{x}``, what was found, and its operands. ``holds`` evaluates that
 condition, and ``emit`` writes the same one into the check of a call.

@@ -212,7 +212,7 @@ _WRITTEN: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
 
 def item_text(owner: str, key: Any) -> str:
-    """An item as people would write it; a key whose text is code of somebody's, such as a tensor, is left out."""
+    """An item as people would write it; a key whose ``repr`` may run a user's code is left out."""
     parts = key if type(key) is tuple else (key,)
     return f"{owner}[{key!r}]" if all(type(part) in _WRITTEN for part in parts) else f"{owner}[...]"
 

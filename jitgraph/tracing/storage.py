@@ -57,7 +57,7 @@ def held(value: Any) -> Any:
 
 
 def elements_of(container: Any) -> Collection[Any]:
-    """The elements that a container holds, of a mapping its values; not a copy where nobody has to make one."""
+    """The elements that a container holds, of a mapping its values; a copy only where one is needed."""
     found = held(container)
     return found.values() if isinstance(found, dict) else found
 

@@ -22,7 +22,6 @@ from jitgraph.passes.autodiff import expand_region_grads
 from jitgraph.passes.batched import Lane, each
 from jitgraph.passes.batching import moved
 from jitgraph.passes.vmap import Batcher
-from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.transforms.drawing import apart
@@ -67,14 +66,6 @@ def vmap(
         return at_once("vmap", lambda: _record(function, args, kwargs, in_axes, out_axes, axis_size, randomness))
 
     return batched
-
-
-@dataclass(slots=True)
-class _Argument:
-    """The leaves of the arguments: which of them are mapped, and along which axes."""
-
-    leaves: list[Any]
-    axes: list[int | None]
 
 
 def _record(

@@ -110,17 +110,17 @@ def test_samplers() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "message"),
     [
-        {"batch_sampler": [[0]], "shuffle": True},
-        {"sampler": [0], "shuffle": True},
-        {"timeout": 3},
-        {"persistent_workers": True},
-        {"num_workers": -1},
-        {"batch_size": None, "drop_last": True},
-        {"seed": 1, "generator": jg.random.Generator(2)},
+        ({"batch_sampler": [[0]], "shuffle": True}, "batch_sampler= stands for batch_size, shuffle"),
+        ({"sampler": [0], "shuffle": True}, "it takes no shuffle=True"),
+        ({"timeout": 3}, "timeout need num_workers"),
+        ({"persistent_workers": True}, "persistent_workers and timeout need num_workers"),
+        ({"num_workers": -1}, "num_workers=-1 and timeout=0 must not be negative"),
+        ({"batch_size": None, "drop_last": True}, "batch_size=None gives items"),
+        ({"seed": 1, "generator": jg.random.Generator(2)}, "generator= and seed="),
     ],
 )
-def test_settings_that_do_not_go_together(options: dict[str, Any]) -> None:
-    with pytest.raises(jg.JitgraphError):
+def test_settings_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(jg.JitgraphError, match=message):
         jg.data.DataLoader(jg.data.TensorDataset(X, Y), **options)

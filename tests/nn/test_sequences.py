@@ -317,8 +317,10 @@ def test_layers_take_device_and_dtype(name: str) -> None:
     assert {p.dtype for p in layer.parameters()} == {jg.float64}
     stack = nn.Transformer(4, 2, 1, 1, 8, dtype=jg.float64)
     assert {p.dtype for p in stack.parameters()} == {jg.float64}
-    with pytest.raises(jg.JitgraphError):
+    with pytest.raises(jg.DeviceError, match="'nowhere' names no device"):
         getattr(nn, name)(4, 2, device="nowhere")
+    with pytest.raises(jg.DTypeError, match="'cpu' is not a dtype"):
+        getattr(nn, name)(4, 2, dtype="cpu")
 
 
 def test_a_parametrised_weight_takes_a_value() -> None:

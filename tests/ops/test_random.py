@@ -325,19 +325,19 @@ def test_bounds_and_counts_that_mean_nothing_raise() -> None:
     for bounds in ((1.0, 1.0), (7.0, 9.0), (-9.0, -7.0), (float("nan"), 1.0)):
         with pytest.raises(jg.JitgraphError, match="truncated_normal"):
             jg.random.truncated_normal((), *bounds)
-    for refused in (
-        lambda: jg.random.choice(3, (4,), replace=False),
-        lambda: jg.random.choice(0, (4,)),
-        lambda: jg.random.multinomial(jg.ones(3), 4),
-        lambda: jg.random.multinomial(jg.ones((2, 2, 2)), 1),
-        lambda: jg.random.categorical(jg.ones((2, 3)), shape=(3,)),
-        lambda: jg.random.categorical(jg.asarray(1.0)),
-        lambda: jg.random.dirichlet(1.0),
-        lambda: jg.random.set_state(jg.zeros(2)),
-        lambda: jg.rand(2, (3,)),
-        lambda: jg.randint(5),
+    for message, refused in (
+        ("4 of 3 cannot be chosen", lambda: jg.random.choice(3, (4,), replace=False)),
+        ("nothing to choose from", lambda: jg.random.choice(0, (4,))),
+        ("4 of 3 categories", lambda: jg.random.multinomial(jg.ones(3), 4)),
+        (r"p is \[n\] or \[rows, n\]", lambda: jg.random.multinomial(jg.ones((2, 2, 2)), 1)),
+        (r"does not end with \(2,\)", lambda: jg.random.categorical(jg.ones((2, 3)), shape=(3,))),
+        ("the logits stand along an axis", lambda: jg.random.categorical(jg.asarray(1.0))),
+        ("the concentrations stand along an axis", lambda: jg.random.dirichlet(1.0)),
+        ("what get_state gave", lambda: jg.random.set_state(jg.zeros(2))),
+        ("sizes are numbers, or one tuple", lambda: jg.rand(2, (3,))),
+        ("low, high and size", lambda: jg.randint(5)),
     ):
-        with pytest.raises(jg.JitgraphError):
+        with pytest.raises(jg.JitgraphError, match=message):
             refused()
 
 

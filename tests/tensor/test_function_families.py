@@ -260,3 +260,24 @@ def test_named_sizes() -> None:
         assert (found[1].numpy() == wanted).all()
         assert (found[2].item(), found[3][1].item()) == (x.mean(), 0.0)
     assert run.cache_info().misses == 1
+
+
+def test_diagonals_of_named_sizes() -> None:
+    """One recording serves every shape, with the elements that NumPy takes; so does jg.linalg's."""
+    sizes = {"x": {1: "n", 2: "m"}}
+    for offset in (-1, 0, 2):
+        first = jg.trace(lambda x, k=offset: jg.diagonal(x, k, 1, 2), dynamic_shapes=sizes)
+        second = jg.trace(lambda x, k=offset: jg.linalg.diagonal(x, offset=k), dynamic_shapes=sizes)
+        for shape in ((2, 4, 4), (2, 5, 5), (2, 9, 9)):
+            x = np.arange(float(np.prod(shape))).reshape(shape)
+            wanted = np.diagonal(x, offset, 1, 2)
+            assert first(x).tolist() == second(x).tolist() == wanted.tolist()
+        assert first.cache_info().misses == 1
+
+
+def test_the_greatest_of_no_elements_is_a_norm_of_0() -> None:
+    """As for every other order, and as PyTorch has it."""
+    none, rows = np.zeros((2, 0)), np.zeros((3, 0))
+    for p in (0.0, 1.0, 2.0, 2.5, np.inf):
+        assert jg.cdist(none, rows, p).tolist() == [[0.0] * 3] * 2
+    assert jg.linalg.vector_norm(none, axis=1, ord=np.inf).tolist() == [0.0, 0.0]

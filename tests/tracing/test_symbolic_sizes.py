@@ -147,7 +147,7 @@ def test_layers_take_sizes_that_are_names() -> None:
         traced(np.ones((2, 3)), np.ones(3), np.array([3, 0]))
     fixed = jg.trace(dynamic_shapes={"x": {1: "m"}})(lambda x, w: functional.layer_norm(x, x.shape[1:], w))
     assert fixed(np.ones((2, 3)), np.ones(3)).shape == (2, 3)  # the weight holds m to 3
-    with pytest.raises(jg.JitgraphError):
+    with pytest.raises(jg.JitgraphError, match="layer_norm takes a weight of shape"):
         fixed(np.ones((2, 4)), np.ones(3))
 
 

@@ -136,7 +136,7 @@ class _Entry(EntryWriter):
             functions[place[name]] = replace(functions[place[name]], inlined=True)
 
     def _store_values(self) -> None:
-        """Outputs that were values until now, to where the caller wants them."""
+        """Store the outputs that are values of the entry function to the caller's buffers."""
         for buffer in self.schedule.buffers:
             if buffer.name in self.inlining.values and buffer.role == "output":
                 self._copy(self.given[buffer.name], self.places[buffer.name], buffer)

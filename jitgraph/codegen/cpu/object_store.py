@@ -65,7 +65,7 @@ def key_of(unit: Unit, target: Target) -> str:
 
 @cache
 def _llvm() -> tuple[str, ...]:
-    """What an object follows from beside the text: LLVM, and the code that calls it; empty where nobody can tell."""
+    """What an object depends on beside its text: LLVM and the code that calls it; empty where that is unknown."""
     try:
         if not sources.OWN.unchanged(_FOLDER):
             return ()

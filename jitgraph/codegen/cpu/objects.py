@@ -37,7 +37,7 @@ A part is imported when a module requires it: most need none of contractions'.
 
 
 class Library:
-    """One function of a library: its unit, what that requires in turn, and the object once somebody has asked."""
+    """One function of a library: its unit, what that requires, and the object once it has been asked for."""
 
     def __init__(self, target: Target, library: str, *details: Any) -> None:
         place, name = LIBRARIES[library]
@@ -60,7 +60,7 @@ library: Final = cache(Library)
 
 
 def library_object(target: Target, *function: Any) -> bytes:
-    """The object of one function of a library, by the library's name and what it is told."""
+    """The object of one function of a library, by the library's name and parameters."""
     store = ObjectStore()
     made = library(target, *function).object(store)
     store.keep()
@@ -93,7 +93,7 @@ def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
 
 
 def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None = None) -> list[bytes]:
-    """The results of all tasks, in their order; this thread and others each take the next one that nobody has.
+    """The results of all tasks, in their order; this thread and others each take the next one that is left.
 
     Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while. They wait
     for nothing, and so end whatever an interrupt does to this thread.

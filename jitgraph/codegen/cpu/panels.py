@@ -313,12 +313,6 @@ def value_of(operand: Operand, env: Environment, dtype: DType) -> LlvmScalar:
     return env.ops.splat(value, env.lanes.width) if env.lanes is not None else value
 
 
-def at_least_one(env: Environment, x: LlvmScalar) -> LlvmScalar:
-    """``max(x, 1)``, folded where it is a literal."""
-    known = constant_of(x)
-    return integer(max(1, known)) if known is not None else env.ops.max(x, integer(1))
-
-
 def store_vector(env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar) -> None:
     """Store all lanes of ``value`` from ``index`` on into private memory."""
     address = element_address(env, buffer, index)

@@ -74,7 +74,7 @@ class _BlockWriter:
         self.failures = Failures(self.function) if reports else None
 
     def emit(self, number: int, most_turns: int) -> KernelLaunch | None:
-        """The launch; None where the nests want more shared memory than a block has."""
+        """The launch; None where the nests need more shared memory than a block has."""
         function, step, turns = self.function, self.step, 0
         self.thread = special_register(function, "tid.x")
         if self.failures is not None:

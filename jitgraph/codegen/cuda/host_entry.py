@@ -79,7 +79,7 @@ class HostEntry(EntryWriter):
             self._grid(launch)
 
     def begin_steps(self) -> None:
-        """What comes before the first step, when all sizes that steps want are known."""
+        """What comes before the first step, when all sizes that steps need are known."""
         function = self.function
         if (overflow := self.sizes.overflow()) != "false":
             self.leave_if(overflow, loader.SIZE_OVERFLOW)

@@ -1,4 +1,4 @@
-"""Where the elements of an operand's panel lie in shared memory, so that no two lanes want one bank at once.
+"""Where the elements of an operand's panel lie in shared memory, so that no two lanes access one bank at once.
 
 A panel has 64 bytes of k for each of its rows. Its elements lie in lines: those of a row along k, or those of a step of
 k along the rows. A line is cut into chunks of 16 bytes, whose number is combined with that of the line by an exclusive

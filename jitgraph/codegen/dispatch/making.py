@@ -86,7 +86,7 @@ class Making:
                 yield number
 
     def _make_value(self, number: str) -> None:
-        """The value of an output: what the donor has, where nobody else sees it, or a new one."""
+        """The value of an output: that of the donor, where nothing else refers to it, or a new one."""
         code = self.code
         with code.when(code.is_same(code.load("ptr", self.values, number, WORD))):
             record = code.at(self._word("values"), number, RECORD_BYTES["MADE"])

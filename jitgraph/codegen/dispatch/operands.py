@@ -36,7 +36,7 @@ class Operands(OpParts):
         self._memory(value)
 
     def op_whole(self) -> None:
-        """An operand has the type ``a``, and memory of its own that nobody outside can see; it is noted as native."""
+        """An operand has the type ``a``, and memory that no caller can reach; it is noted as native."""
         code, number = self.code, self._target()
         value, type = code.load("ptr", self.held, number, layout.WORD), self._word("a")
         own = code.is_same(code.load("ptr", value, layout.VALUE_SLOTS["access"]), code.word("own"))

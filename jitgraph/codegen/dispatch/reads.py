@@ -23,7 +23,7 @@ class Reads(OpParts):
         self._loaded(code.select(code.differs(found), "ptr", found, code.word("None")))
 
     def _values(self) -> str:
-        """Where an instance has its attributes while nobody asked for its dict; the check fails where it has one."""
+        """Where an instance without a dict has its attributes; the check fails where it has one."""
         code, owner = self.code, self._source()
         number = code.label("values")
         values = code.variable("ptr")

@@ -1,4 +1,4 @@
-"""Copies that need not be: what a kernel writes and is then only copied, it writes to where the copy goes.
+"""Copy elision: a kernel whose result is only copied writes it to the destination of the copy.
 
 So the next value of a loop's carry is computed in the carry's own memory where the kernel can work in place and nothing
 after it reads the old value.

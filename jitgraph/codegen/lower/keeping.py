@@ -1,4 +1,4 @@
-"""Values of a row that several loops want, kept where computing them again costs more than a store and a load.
+"""Values of a row that several loops read, kept where computing them again costs more than a store and a load.
 
 A softmax sums exp(x - max) in one loop and divides it by the sum in the next: the first loop that computes such a value
 stores the row in a local buffer, and the loops after it load it. The buffer is on the stack, or in the thread's scratch

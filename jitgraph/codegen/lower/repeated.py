@@ -76,7 +76,7 @@ class RepeatedGroups:
 
 
 def _can_be_repeated(group: Group) -> bool:
-    """Whether nothing in it is told with a line of the user's, and no buffer is one slice of another."""
+    """Whether no error in it names a line of the user's, and no buffer is a slice of another."""
     if any(storage.slot is not None for storage in (*group.inputs.values(), *(place for _, place in group.outputs))):
         return False
     return not any(has_effect(node) or "bounds_checked" in node.op.traits for node in group.graph.nodes)

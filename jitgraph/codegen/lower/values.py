@@ -97,7 +97,7 @@ class Evaluator:
         return self._inline(node)(self, node, node.outputs.index(value), place, mask)
 
     def keep(self, value: Value, axis: int, row: Index) -> None:
-        """Keep ``value`` along ``axis`` of the row at ``row``, in the innermost block, for all loops that want it."""
+        """Keep ``value`` along ``axis`` of the row at ``row``, in the innermost block, for all loops that read it."""
         place = list(row)
         place.insert(axis, 0)
         fixed = tuple(0 if extent == 1 else dim for dim, extent in zip(place, value.shape, strict=True))

@@ -14,9 +14,9 @@ from jitgraph.nn.functional.loss import reduced
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange, asarray
+from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import exp, isinf, log, maximum, where
 from jitgraph.tensor.functions.manipulation import concat, pad, stack, take_along_axis
-from jitgraph.tensor.functions.reductions import cumsum
 from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape

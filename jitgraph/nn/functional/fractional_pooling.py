@@ -101,7 +101,9 @@ def fractional_max_pool2d(
     *,
     generator: random.Generator | None = None,
 ) -> Any:
-    """Maxima of randomly placed windows of x[N, C, H, W], ``output_size`` of them or that share of each axis.
+    """Maxima of randomly placed windows of x[N, C, H, W].
+
+    The result has ``output_size`` along the spatial axes, or ``output_ratio`` times their sizes.
 
     ``_random_samples`` [N, C, 2] between 0 and 1 place the windows. With ``return_indices`` (maxima, their places in
     the flat spatial axes). ShapeError where the windows do not fit.

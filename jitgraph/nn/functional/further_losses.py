@@ -14,11 +14,11 @@ from jitgraph.nn.functional.arguments import floats
 from jitgraph.nn.functional.loss import paired, reduced, weighted
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.cumulative import cumprod
 from jitgraph.tensor.functions.distances import pdist as pdist
 from jitgraph.tensor.functions.elementwise import exp, log, where
 from jitgraph.tensor.functions.manipulation import take_along_axis
 from jitgraph.tensor.functions.reductions import any as any_of
-from jitgraph.tensor.functions.reductions import cumprod
 from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
 

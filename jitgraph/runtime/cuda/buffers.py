@@ -15,7 +15,7 @@ _APART: Final = 16  # bytes, to which kernels are promised that addresses are al
 
 
 class CudaBuffer:
-    """``size`` bytes at ``address`` of a device, given back when nobody holds the buffer any more.
+    """``size`` bytes at ``address`` of a device, given back when the buffer is no longer held.
 
     What lies there was written by work of ``stream``. Work of another stream that reads it has to come after that:
     ``read_on`` sees to it, and to it that the memory serves nobody else before that work is done. What writes there has
@@ -27,7 +27,7 @@ class CudaBuffer:
     def __init__(
         self, device: Device, address: int, size: int, stream: int, block: MemoryBlock | None, owner: Any
     ) -> None:
-        """``owner`` keeps memory alive that is somebody else's, and has no ``block``."""
+        """``owner`` keeps memory alive that is not the allocator's, which has no ``block``."""
         self.device = device
         self.address = address
         self.size = size
@@ -51,7 +51,7 @@ class CudaBuffer:
         return self.address
 
     def _used_on(self, stream: int) -> None:
-        """Let work of another stream come after what writes here, and the memory serve nobody before it is done."""
+        """Let work of another stream come after what writes here, and before the memory is used again."""
         self.device.context.wait_for(stream, self.stream)
         self._readers = {stream, *(self._readers or ())}
         if self._block is not None:
@@ -70,7 +70,7 @@ class CudaBuffer:
         return address
 
     def shown_to(self, stream: int) -> None:
-        """Another library reads the memory from now on, first by work of ``stream``, and later in ways nobody knows."""
+        """Another library reads the memory from now on, first by work of ``stream``, and later in unknown ways."""
         self.read_on(stream)
         if self._block is not None:
             self._block.is_shown = True
@@ -97,7 +97,7 @@ def allocate(device: Device, size: int) -> CudaBuffer:
 
 
 def borrowed(device: Device, address: int, size: int, owner: Any) -> CudaBuffer:
-    """Memory of somebody else's, which ``owner`` keeps; it was written by work of this thread's current stream."""
+    """Memory of another owner, which ``owner`` keeps alive; it was written by work of this thread's current stream."""
     return CudaBuffer(device, address, size, device.context.stream, None, owner)
 
 

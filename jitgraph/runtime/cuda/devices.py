@@ -83,7 +83,7 @@ class Device:
         self.reports.look(self.context.enter())
 
     def close(self) -> None:
-        """Give everything back, also what somebody still holds; a context where a kernel failed keeps what it has."""
+        """Give everything back, also what is still held; a context where a kernel failed keeps what it has."""
         if self.context.end:
             return
         try:

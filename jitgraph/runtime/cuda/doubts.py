@@ -25,7 +25,7 @@ class Doubt:
         self.error: BaseException | None = None
 
     def close(self, error: BaseException | None) -> None:
-        """The call's own record has arrived, and tells of this failure or of none."""
+        """The call's own record has arrived, with this failure or with none."""
         self.is_open = False
         self.error = error
         self.settle()

@@ -85,7 +85,7 @@ class DeviceAllocator:
         self._returned.append(block)
 
     def empty_cache(self) -> None:
-        """Give the device back what nobody uses."""
+        """Give unused memory back to the device."""
         self._context.enter()
         with self._lock:
             self._collect()
@@ -107,7 +107,7 @@ class DeviceAllocator:
             self._most_allocated, self._most_reserved = self._allocated, self._reserved
 
     def close(self) -> None:
-        """Give all memory back, also what somebody still holds; the device has no work left."""
+        """Give all memory back, also what is still held; the device has no work left."""
         driver = self._context.enter()
         with self._lock:
             for _, events in self._waiting:
@@ -210,7 +210,7 @@ class DeviceAllocator:
         return event
 
     def _make_ready(self, block: MemoryBlock) -> None:
-        """Let a block wait for the next who asks for its size."""
+        """Keep a block for the next request of its size."""
         key = (block.stream, block.asked)
         ready = self._ready.get(key)
         if ready is None:

@@ -41,7 +41,7 @@ class PinnedMemory:
             self._free.setdefault(self._sizes[address], []).append(address)
 
     def give_back_behind(self, address: int, stream: int) -> None:
-        """Need a block no more when a stream has done its work so far; where that cannot be told it serves nobody."""
+        """Free a block when a stream has done its work so far; where that cannot be known it is not used again."""
         event = self._context.take_event()
         try:
             self._context.enter().record_event(event, stream)

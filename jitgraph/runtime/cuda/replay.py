@@ -91,7 +91,7 @@ class Capturing:
 
 
 class CapturedGraph:
-    """A graph that can be launched, for as long as somebody holds it: who is about to launch it does."""
+    """A graph that can be launched while it is held, as a caller that is about to launch it does."""
 
     __slots__ = ("_capturing", "handle")
 

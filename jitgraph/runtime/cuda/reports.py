@@ -62,7 +62,7 @@ class ErrorReports:
             return address
 
     def nowhere(self, driver: Driver) -> int:
-        """Where a record may be copied that nobody looks at."""
+        """Where a record may be copied that is not read."""
         with self._lock:
             if not self._nowhere:
                 self._nowhere = driver.allocate_host(RECORD_BYTES)

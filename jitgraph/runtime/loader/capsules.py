@@ -72,7 +72,7 @@ _Deleter: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def table_in(capsule: Any, *, takes: bool = False) -> Any:
-    """The table in a capsule that nobody has taken yet; None for what is none, or of a version that is not known.
+    """The table in a capsule that has not been taken yet; None for what is none, or of a version that is not known.
 
     ``takes``: the capsule is used up by this, and whoever has the table calls its deleter.
     """
@@ -93,7 +93,7 @@ _USED: Final = {name: b"used_" + name for name, _ in _LAYOUTS}  # kept: a capsul
 
 
 class TakenTable:
-    """A table of another library's, which is told when nobody needs its memory any more."""
+    """A table of another library's, whose deleter is called when its memory is no longer needed."""
 
     def __init__(self, table: Any) -> None:
         self._table = table

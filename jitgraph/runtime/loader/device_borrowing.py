@@ -60,7 +60,7 @@ def _require_rows(is_dense: bool, where: str) -> None:
 
 
 def _by_dlpack(value: Any, device: CudaDevice, spec: ValueSpec, where: str) -> DeviceArray:
-    """By a capsule: its library lets the model's stream wait for its own work, and is told when the call has ended."""
+    """By a capsule: its library lets the model's stream wait for its work; the deleter is called after the call."""
     try:
         try:
             capsule = value.__dlpack__(stream=device.stream, max_version=(1, 0))

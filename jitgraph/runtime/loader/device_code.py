@@ -1,4 +1,4 @@
-"""Code for GPUs in a file: PTX for a generation of them, and what the host's image wants beside the ABI.
+"""Code for GPUs in a file: PTX for a generation of them, and what the host's image needs beside the ABI.
 
 The entry of the host's image puts launches on the stream of the call. Behind inputs, state and outputs ``buffers``
 has the device addresses of ``constants``; where ``reports`` is true, 40 bytes of pinned memory to which the error

@@ -77,7 +77,7 @@ class DeviceEntry:
                 self.device.free_pinned(address)
 
     def _waiting(self, plan: ShapePlan) -> list[int]:
-        """The address of pinned memory that is large enough for a call, where the entry wants any."""
+        """The address of pinned memory that is large enough for a call, where the entry needs any."""
         if not self._pinned_sizes:
             return []
         dims = dict(zip(self.entry.signature.dims, plan.dims, strict=False))

@@ -13,7 +13,7 @@ _STEP: Final = 512
 
 
 class DevicePool:
-    """Blocks of a device by their size; whoever gives one back has waited for all work on it that is the model's.
+    """Blocks of a device by their size; before one is given back, the model's work on it has ended.
 
     What other libraries were shown is used again only after all work of the context.
     """
@@ -48,7 +48,7 @@ class DevicePool:
         return block
 
     def show(self, block: DeviceBlock) -> None:
-        """Note that other libraries may have work on a block whose end nobody tells."""
+        """Note that other libraries may have work on a block whose end is not known."""
         with self._lock:
             self._shown.add(block.address)
 
@@ -72,7 +72,7 @@ class DevicePool:
             self._free.setdefault(size, []).append(address)
 
     def trim(self) -> None:
-        """Give back what nobody uses."""
+        """Give back what is not used."""
         with self._lock:
             if self._unsettled:
                 self._settle()
@@ -83,7 +83,7 @@ class DevicePool:
                     self.device.free(address)
 
     def close(self) -> None:
-        """Give back what nobody uses, and the rest with its last reference; the device with that."""
+        """Give back what is not used, and the rest with its last reference; the device with that."""
         with self._lock:
             if not self._closed:
                 self._closed = True

@@ -30,7 +30,7 @@ def _size_class(size: int) -> int:
 
 
 class _SizeClass:
-    """Blocks of one size that nobody uses, and the type of the leases that use others."""
+    """Unused blocks of one size, and the type of the leases of used ones."""
 
     __slots__ = ("asked", "free", "lease", "size")
 
@@ -59,7 +59,7 @@ class Allocator:
         self._clock = count(1)
 
     def kept_bytes(self) -> int:
-        """The bytes of large blocks that wait for somebody to use them."""
+        """The bytes of large blocks that are kept for reuse."""
         return sum([kind.size * len(kind.free) for kind in self._large])
 
     def _new_class(self, size: int) -> _SizeClass:

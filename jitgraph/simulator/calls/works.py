@@ -1,4 +1,4 @@
-"""Work in streams: queued, and done when somebody waits for it, or when the draw of a seed says so."""
+"""Work in streams: queued, and done when something waits for it, or when the draw of a seed says so."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class StreamCapture:
 
 
 class Scheduler:
-    """Does work late: only what somebody waits for, and with a seed now and then something else."""
+    """Does work late: only what something waits for, and with a seed sometimes more."""
 
     def __init__(self, seed: int | None) -> None:
         self._draw = random.Random(seed) if seed is not None else None

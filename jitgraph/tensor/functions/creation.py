@@ -108,7 +108,7 @@ def _of_tensor_on(x: Tensor, target: DType | None, copy: bool | None, place: str
 
 
 def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
-    """The value of x in ``target``, in memory of its own where ``copy``. A trace shows nobody where its values lie."""
+    """The value of x in ``target``, in memory of its own where ``copy``. A trace does not show memory."""
     if copy is False and target is not None and target != x.dtype:
         raise SharingError(f"copy=False: a tensor of {x.dtype.name} is no {target}", hint="leave copy out")
     value = settled(x).value if target is None else lifting.cast(x.value, target)

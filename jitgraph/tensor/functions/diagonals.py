@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
+from jitgraph.ops.matrices import lesser
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tensor.functions.elementwise import where
@@ -31,16 +32,29 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
     first, second = (axis_of(axis, tensor.ndim, "diagonal") for axis in (axis1, axis2))
     if first == second:
         raise ShapeError(f"diagonal of {tensor.value.type}: axis {axis1} twice")
-    matrices = moveaxis(tensor, (first, second), (-2, -1))
-    shape = matrices.value.type.shape
-    rows, columns = shape[-2:]
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise ShapeError(f"diagonal of matrices with named sizes, {matrices.value.type}", hint="name the other axes")
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    places = np.arange(count) + max(-offset, 0)
-    flat = reshape(matrices, (*shape[:-2], rows * columns))
-    chosen = lifting.value_of(places * columns + places + offset)
+    return diagonal_of(moveaxis(tensor, (first, second), (-2, -1)), offset)
+
+
+def diagonal_of(matrices: Tensor, offset: int = 0) -> Tensor:
+    """The elements [..., i, i + offset] of matrices in the last two axes."""
+    *batch, rows, columns = matrices.value.type.shape
+    down, right, count = diagonal_places(rows, columns, offset)
+    flat = reshape(matrices, (*batch, rows * columns))
+    if isinstance(count, int) and isinstance(columns, int):
+        chosen = lifting.value_of(np.arange(count) * (columns + 1) + (down * columns + right))
+    else:
+        step = wrap(ops.full(shape=(), value=columns, dtype=dtypes.int64))
+        place = wrap(lifting.places((count,), 0, matrices.value))
+        chosen = ((place + down) * step + (place + right)).value
     return wrap(ops.gather(flat.value, chosen, axis=flat.ndim - 1))
+
+
+def diagonal_places(rows: Any, columns: Any, offset: int) -> tuple[int, int, Any]:
+    """The row and the column in which a diagonal of a matrix begins, and its length."""
+    down, right = max(-offset, 0), max(offset, 0)
+    if isinstance(rows, int) and isinstance(columns, int):
+        return down, right, max(min(rows - down, columns - right), 0)
+    return down, right, lesser(rows - down, columns - right)
 
 
 @method

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.ops.transcendental import root
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import abs, sign, where
 from jitgraph.tensor.functions.manipulation import moveaxis
 from jitgraph.tensor.functions.method import axis_of, method
+from jitgraph.tensor.functions.norms import p_norm
 from jitgraph.tensor.functions.operands import float_tensor, float_tensors
-from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
@@ -23,23 +21,12 @@ from jitgraph.tensor.tensor import Tensor, wrap
 
 
 def _norm(left: Tensor, p: float) -> Tensor:
-    """The p-norm along the last axis; for p = 0 the number of elements that are not 0."""
+    """The p-norm along the last axis; for p = 0 the number of elements that are not 0, NaN where one is."""
     if not p >= 0:
         raise JitgraphError(f"a {p}-norm: p is not negative, or infinite for the largest element")
     if p == 0:
         return sum_of(abs(sign(left.detach())), -1)
-    size = abs(left)
-    if p == math.inf:
-        return max_of(size, -1)
-    if p == 1:
-        return sum_of(size, -1)
-    if p == 2:
-        return wrap(root(sum_of(left * left, -1).value))
-    nothing = size == 0
-    powers = sum_of(where(nothing, 0.0, where(nothing, 1.0, size) ** p), -1)
-    flat = powers == 0
-    found: Tensor = where(flat, 0.0, where(flat, 1.0, powers) ** (1.0 / p))
-    return found
+    return p_norm(left, p, -1)
 
 
 @method

@@ -17,6 +17,7 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
         "diagonal_scatter dsplit fliplr flipud hsplit movedim narrow ravel rollaxis rot90 select_scatter "
         "slice_scatter swapdims tensor_split unflatten unfold vsplit"
     ),
+    "cumulative": "cummax cummin cumprod cumsum cumulative_prod cumulative_sum",
     "diagonals": "diag diag_embed diagflat diagonal",
     "distances": "cdist dist pdist renorm",
     "nan_aware": (

@@ -102,7 +102,7 @@ def _with_out(name: str, count: int) -> Callable[..., Any]:
 
 
 def _same(name: str) -> Callable[..., Any]:
-    """A function whose parameters are ours."""
+    """A function that takes this package's parameters."""
     return lambda *args, **given: functions()[name](*args, **_plain(name, given, ("subok",)))
 
 

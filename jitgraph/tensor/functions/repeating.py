@@ -9,8 +9,8 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.method import axis_of, method
-from jitgraph.tensor.functions.reductions import cumsum
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, searchsorted, tensor_of
 from jitgraph.tensor.lifting import TensorLike

@@ -1,4 +1,4 @@
-"""Elements picked and placed by indices, in PyTorch's names: gather, scatter and their kin, index_*, masks, windows.
+"""Elements picked and placed by indices, in PyTorch's names: gather, scatter, index_* functions, masks, windows.
 
 As in PyTorch an index of these is not negative; IndexError where one is out of range.
 """

@@ -1,4 +1,4 @@
-"""The distinct elements of a tensor, in order, with where they first stand, how often, and which is which.
+"""The distinct elements of a tensor, in order, with their first places, their counts and the inverse indices.
 
 By one stable sort: an element that differs from the one before it is the first of its kind. NaNs differ from one
 another, as in the Array API, and the two zeros do not. A result's length depends on values, so that a trace needs it:
@@ -14,10 +14,11 @@ from jitgraph.eager import placement
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import imag, real
+from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import not_equal
 from jitgraph.tensor.functions.manipulation import concat
 from jitgraph.tensor.functions.method import method
-from jitgraph.tensor.functions.reductions import argsort, cumsum
+from jitgraph.tensor.functions.reductions import argsort
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, flat_of, numbered, tensor_of
 from jitgraph.tensor.lifting import TensorLike

@@ -162,7 +162,7 @@ class ContentsKept(Lookup):
                 self._keep_whole(element, objects, "")
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
-        """An instance with attributes, or one whose inside nobody sees."""
+        """An instance with attributes, or one whose content cannot be seen."""
         kind, storage = type(value), attributes_of(value)
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return

@@ -1,4 +1,4 @@
-"""Whose code it is: what a trace follows, what it takes for the libraries', and code rewritten from a user's."""
+"""Which code a trace follows: the user's, and code rewritten from it, but not that of libraries."""
 
 from __future__ import annotations
 

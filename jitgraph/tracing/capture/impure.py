@@ -119,7 +119,7 @@ def refuse_logging(text: str, location: Location | None) -> NoReturn:
 
 
 def _loaded(module: str, *names: str) -> tuple[Any, ...]:
-    """What ``module`` has under ``names``; nothing where nobody has imported it, and so nothing of it can be met."""
+    """What ``module`` has under ``names``; nothing where it is not imported, as none of it can be reached then."""
     found = sys.modules.get(module)
     return tuple(getattr(found, name) for name in names if hasattr(found, name))  # None, too, has none of them
 

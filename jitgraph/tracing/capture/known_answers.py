@@ -97,7 +97,7 @@ class _Words(Activation):
 
 
 class _Answers:
-    """A sink that writes down what it is told: words, names, and tuples of words."""
+    """A sink that records what it is given: words, names, and tuples of words."""
 
     def __init__(self) -> None:
         self.told: set[tuple[Any, ...]] = set()
@@ -153,7 +153,7 @@ def differing() -> list[str]:
 
 
 def _expected(a: Any, o: Any, f: Any, i: Any, j: Any, l: Any, e: Any, t: Any, d: Any, **more: Any) -> list[Any]:  # noqa: E741
-    """What is told, each object by its id."""
+    """What was recorded, each object by its id."""
     names = ("key", "other", "error", "child", "Child")
     key, other, error, child, kind = (id(more[name]) for name in names)
     a, o, f, i, j, l, e, t, d = map(id, (a, o, f, i, j, l, e, t, d))  # noqa: E741

@@ -1,4 +1,4 @@
-"""Who is told before each instruction of the frames that a thread records.
+"""Callbacks before each instruction of the frames that a thread records.
 
 On Python 3.11 a frame has such events by itself. Later Pythons share what a trace function asks for among all threads:
 on CPython 3.12.1 a frame with ``f_trace_opcodes`` in a thread without a trace function crashes as soon as another
@@ -19,7 +19,7 @@ from jitgraph.runtime import forks
 
 
 class Watched:
-    """The frames of one recording whose instructions have events, with who is told the offset of each."""
+    """The frames of one recording whose instructions have events, with the callback that gets the offset of each."""
 
     def __init__(self) -> None:
         self._codes: dict[int, CodeType] = {}
@@ -120,7 +120,7 @@ if sys.version_info >= (3, 12):
 else:
 
     def follow_instructions(frame: FrameType, listener: Callable[[int], None]) -> None:
-        """Let the frame have events before its instructions: its trace function is told."""
+        """Let the frame have events before its instructions, for its trace function."""
         frame.f_trace_opcodes = True
 
     def leave_instructions(frame: FrameType) -> None:

@@ -1,4 +1,4 @@
-"""Writes: what the function is about to change, kept as it was, or refused where no later call could do it again."""
+"""Writes: what the function changes is kept as it was before; a change that no later call could repeat is refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Writes(ContentsKept):
         self.note_write(place, place.get_or(MISSING))
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:
-        """TraceError where the code of a library, which nobody follows, is about to change an object."""
+        """TraceError where the code of a library, which is not followed, is about to change an object."""
         if class_entry(type(owner), name) is not None and not is_a(owner, bytearray | array):
             raise TraceError(
                 f"{self.text_of(owner)}, a {type(owner).__name__}, is changed by code that is not followed; "

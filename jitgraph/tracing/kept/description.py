@@ -57,7 +57,7 @@ PARTS: Final[dict[type, tuple[str, ...]]] = {
 
 
 class Describing:
-    """Describes the objects of one world: an object that was met before is told by its number."""
+    """Describes the objects of one world: an object that was described before is given by its number."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Describing:
         return self._new(value, depth - 1)
 
     def _number(self, value: Any) -> int:
-        """The number of an object of which no more is told than where it is met again."""
+        """The number of an object of which nothing is described but where it occurs again."""
         found = self._numbers.setdefault(id(value), len(self._kept))
         if found == len(self._kept):
             self._kept.append(value)

@@ -1,4 +1,4 @@
-"""Graphs of a kept trace: their text is read when somebody asks for the graph, and their code is found without it."""
+"""Graphs of a kept trace: their text is read when the graph is asked for, and their code is found without it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from jitgraph.tracing.plan import CallPlan
 
 
 class KeptPlan(CallPlan):
-    """A plan whose graph is read when somebody asks for it."""
+    """A plan whose graph is read when it is asked for."""
 
     __slots__ = ("_kept",)
     _kept: KeptGraph | Graph

@@ -1,4 +1,4 @@
-"""The door of the cache of traces: where those of a call lie, and keeping one; what neither needs is not loaded."""
+"""The entry point of the cache of traces: finds those of a call and keeps one; it loads what these need alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a recorded call to its plan: where all that it met is found again, what it assumed, and what it did."""
+"""From a recorded call to its plan: sources of the objects that it used, guards for what it assumed, its effects."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class Results:
         return self._objects.number(Copied(tuple(self._copies), self._capture.outside()))
 
     def _copied(self, leaf: Any) -> int | None:
-        """The number of the copy of an object that the function made, as somebody may change it in place."""
+        """The number of the copy of an object that the function made, as it may be changed in place."""
         if self._capture is None or self._capture.is_steady(leaf):
             return None
         if isinstance(leaf, np.ndarray):

@@ -1,7 +1,7 @@
 """``script``: trace, for functions whose control flow depends on the values of tensors.
 
 The function's source is rewritten (``source.py`` finds it, ``exits.py`` turns return, break and continue into flags,
-``rewrite.py`` the rest) so that what steers goes through ``staging.py``, and then traced. On Python values everything
+``rewrite.py`` the rest) so that control flow goes through ``staging.py``, and then traced. On Python values everything
 means what it means in Python. On tensors:
 
 - ``if``, conditional expressions, ``and``, ``or`` and chains of comparisons become ``cond``, or a logical op where the
@@ -74,7 +74,7 @@ def script(
     threads: int | None = None,
     max_bytes: int | str | None = None,
 ) -> Any:
-    """``trace`` that also captures what steers by tensors; the same options.
+    """``trace`` that also captures control flow that depends on tensors; the same options.
 
     That is if, while, for, break, return, and, or, not, assert, and Python's min, max, any and all.
 

@@ -266,7 +266,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
 
 
 def _are_functions(a: Any, b: Any) -> bool:
-    """Whether a name holds functions, which nobody can choose between; reading it is the fault, if anybody does."""
+    """Whether a name holds functions, between which no graph can choose; it is an error only if the name is read."""
     return isinstance(a, FunctionType) and isinstance(b, FunctionType)
 
 

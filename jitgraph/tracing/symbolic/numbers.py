@@ -153,7 +153,7 @@ class Numbers:
     # --- what capture tells -----------------------------------------------------------------------------------------
 
     def passed_to(self, function: Any, arguments: Any) -> None:
-        """``function``, whose code nobody follows, is about to be called: hold the numbers among ``arguments``.
+        """``function``, whose code is not followed, is about to be called: hold the numbers among ``arguments``.
 
         They stay open where it is known to do with them what their own methods do.
         """

@@ -1,4 +1,4 @@
-"""Numbers that vary where a graph wants a size, or a parameter of an op."""
+"""Numbers that vary where a graph needs a size, or a parameter of an op."""
 
 from __future__ import annotations
 

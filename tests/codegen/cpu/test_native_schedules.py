@@ -55,7 +55,7 @@ def test_while_and_stacks(count: int) -> None:
 
 
 def test_popping_an_empty_stack_reads_nothing() -> None:
-    with pytest.raises(JitgraphError):
+    with pytest.raises(JitgraphError, match="size overflow"):
         run(control((Pop("s", "c"),), ("c",)), [np.array(1)])
 
 

@@ -109,22 +109,25 @@ def test_the_collector_may_run_in_the_middle() -> None:
 
     for _ in range(5):
         counter.add(x)
-    threshold = gc.get_threshold()
+    threshold, undisturbed = gc.get_threshold(), 0
     gc.set_threshold(1)
     try:
         kept = []
         for number in range(300):
             Meddler()
-            before = counter.total.numpy().copy()
+            before = len(shown) // 7
             result = counter.add(x)
             kept.append(result)
             now = counter.total.numpy()
-            assert (result.numpy() == now * 2).all() or shown  # a finaliser may have come in between
-            del before, now
+            if len(shown) // 7 == before:  # no finaliser gave the state another value in between
+                undisturbed += 1
+                assert (result.numpy() == now * 2).all()
+            del now
             if number % 50 == 0:
                 kept.clear()
     finally:
         gc.set_threshold(*threshold)
+    assert undisturbed > 100 and len(shown) > 100
     for array in shown:
         assert len(set(array.tolist())) == 1  # no array that was shown changed in part
 

@@ -106,7 +106,7 @@ _DOUBLE: Final = Format(
 
 
 def format_of(x: Scalar) -> Format:
-    """The format of ``x``, which is float32 or float64: narrower floats are widened by whoever calls."""
+    """The format of ``x``, which is float32 or float64; callers widen narrower floats."""
     if x.dtype == dtypes.float32:
         return _SINGLE
     assert x.dtype == dtypes.float64, x.dtype

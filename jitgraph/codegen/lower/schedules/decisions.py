@@ -1,4 +1,4 @@
-"""What a target decides of its loop nests, as plain data: what is kept, cut, tiled and spread over lanes, and how far.
+"""What a target decides about its loop nests, as plain data: what is kept, cut, tiled and vectorised, and the sizes.
 
 No bit of a result depends on any of it: where an order is part of a reduction's meaning, the nests keep to it whatever
 stands here. ``schedules/cpu.py`` has the processor's answers.

@@ -1,0 +1,58 @@
+"""The p-norm of vectors: the one formula behind jg.linalg, distances, losses, normalisation and clipping."""
+
+from __future__ import annotations
+
+import math
+
+from jitgraph import dtypes
+from jitgraph.eager import placement
+from jitgraph.ops.transcendental import root
+from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.method import axes_of
+from jitgraph.tensor.functions.reductions import max as greatest
+from jitgraph.tensor.functions.reductions import min as least
+from jitgraph.tensor.functions.reductions import sum as total
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+def p_norm(x: Tensor, p: float, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
+    """(sum |x|^p)^(1/p) over ``axis``, of floats or complex numbers; p is any number, or infinite.
+
+    The greatest and the least magnitude for inf and -inf, the number of elements that are not 0 for 0. Derivatives
+    count as 0 at an element and at a norm of 0, as in PyTorch.
+    """
+    axes = axes_of(axis, x.ndim, "norm")
+    if p == 2:
+        squares = x.real * x.real + x.imag * x.imag if dtypes.is_complex(x.dtype) else x * x
+        summed = total(squares, axis=axes, keepdims=keepdims).value
+        with placement.beside(summed):
+            return wrap(root(summed))
+    size = x.abs()
+    if p == 0:
+        return total((size != 0).astype(size.dtype), axis=axes, keepdims=keepdims)
+    if p == 1:
+        return total(size, axis=axes, keepdims=keepdims)
+    if math.isinf(p):
+        return extreme(size, axes, p, keepdims=keepdims)
+    if p > 0:
+        return _power(total(_power(size, p), axis=axes, keepdims=keepdims), 1 / p)
+    nothing = size == 0
+    powers = where(nothing, math.inf, where(nothing, 1.0, size) ** p)
+    summed = total(powers, axis=axes, keepdims=keepdims)
+    return summed ** (1 / p)
+
+
+def extreme(x: Tensor, axes: tuple[int, ...], p: float, *, keepdims: bool = False) -> Tensor:
+    """The greatest of magnitudes for p above 0, which of no elements is 0, and the least for others."""
+    if p < 0:
+        return least(x, axis=axes, keepdims=keepdims)
+    if any(isinstance(x.shape[axis], int) and not x.shape[axis] for axis in axes):
+        return total(x, axis=axes, keepdims=keepdims)
+    return greatest(x, axis=axes, keepdims=keepdims)
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    """x to a power above 0, for x from 0 up; where x is 0 the power of 1 is computed, so that no slope is infinite."""
+    nothing = x == 0
+    result: Tensor = where(nothing, 0.0, where(nothing, 1.0, x) ** exponent)
+    return result

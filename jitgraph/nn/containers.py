@@ -115,11 +115,11 @@ class Sequential(_Numbered):
     def _part(self, chosen: list[tuple[str, Module]]) -> Self:
         return type(self)(dict(chosen))
 
-    def forward(self, x: Any) -> Any:
-        """The last module's result of ... of the first one's of x."""
+    def forward(self, input: Any) -> Any:
+        """The last module's result of ... of the first one's of input."""
         for module in self:
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
 
 class ModuleList(_Numbered):

@@ -275,6 +275,14 @@ NN: Final[Mapping[str, str]] = {
     "parameter": "jg.nn.Parameter",
 }
 
+MODULES: Final[Mapping[str, str]] = {  # methods of modules
+    "compile": "jg.trace(model), a function that runs the model compiled",
+    "ipu": "module.to(device)",
+    "mtia": "module.to(device)",
+    "share_memory": "module.state_dict(), whose arrays another process may be given",
+    "xpu": "module.to(device)",
+}
+
 OPTIM: Final[Mapping[str, str]] = {
     "SparseAdam": "jg.optim.Adam: gradients are never sparse here",
     "EMA": "jg.optim.swa_utils.AveragedModel with get_ema_avg_fn(decay)",

@@ -31,7 +31,7 @@ class ModuleDict(Module):
     def __setitem__(self, name: str, module: Module) -> None:
         if not isinstance(module, Module):
             raise JitgraphError(f"ModuleDict holds modules, not a {type(module).__name__}")
-        if hasattr(type(self), name) or name in ("training", "_buffers"):
+        if hasattr(type(self), name) or name in ("training", "_persistence"):
             raise JitgraphError(f"ModuleDict: {name!r} is an attribute of modules\n  hint: another name")
         self.add_module(name, module)
 
@@ -128,7 +128,7 @@ class ParameterDict(Module):
         return getattr(self, name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if hasattr(type(self), name) or name in ("training", "_buffers", "_names") or "." in name:
+        if hasattr(type(self), name) or name in ("training", "_persistence", "_names") or "." in name:
             raise JitgraphError(f"ParameterDict: {name!r} is an attribute of modules\n  hint: another name")
         setattr(self, name, _parameter(value))
         if name not in self._names:

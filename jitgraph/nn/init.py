@@ -12,7 +12,7 @@ import numpy as np
 
 from jitgraph import random
 from jitgraph.autograd import no_grad
-from jitgraph.dtypes import float64
+from jitgraph.dtypes import float64, is_integer
 from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -57,7 +57,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: rand
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """``val`` everywhere."""
-    return _write(tensor, wrap(lifting.constant(val, tensor.dtype, tensor.shape)))
+    whole = isinstance(val, float) and val.is_integer() and is_integer(tensor.dtype)
+    return _write(tensor, wrap(lifting.constant(int(val) if whole else val, tensor.dtype, tensor.shape)))
 
 
 def zeros_(tensor: Tensor) -> Tensor:

@@ -68,12 +68,12 @@ class Lazy(Module):
 
     def materialize(self, features: int) -> None:
         """Become the plain layer with so many input features."""
-        targets, kept = self._deferred or [], (self.training, self._hooks, self._buffers)
+        targets, kept = self._deferred or [], (self.training, self._hooks, self._persistence)
         given = vars(self).pop("_given")
         del self._deferred
         self.__class__ = self.becomes
         self.__init__(features, **given)  # type: ignore[misc]  # of the class that it is now
-        self.training, self._hooks, self._buffers = kept[0], kept[1], {**kept[2], **self._buffers}
+        self.training, self._hooks, self._persistence = kept[0], kept[1], {**kept[2], **self._persistence}
         for target in targets:
             self.to(target)
 

@@ -203,7 +203,7 @@ def test_closures_and_hooks() -> None:
 
     with jg.no_grad():
         assert optimizer.step(closure).item() == 7.0
-    take_away()
+    take_away.remove()
     optimizer.step(closure)
     assert seen == ["before", "after", "after"] and p.tolist() == (START / 4).tolist()
     lbfgs = jg.optim.LBFGS([p])

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class _Numbered(Module):
     """Submodules as attributes "0", "1", ..., which gives PyTorch's keys."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        for module in modules:
+        for module in () if modules is None else modules:
             self.append(module)
 
     def append(self, module: Module) -> Self:
@@ -51,10 +51,10 @@ class _Numbered(Module):
         self._number(modules)
         return self
 
-    def pop(self, index: int = -1) -> Module:
+    def pop(self, key: int = -1) -> Module:
         """Take a module out and return it; the rest is numbered anew."""
         modules = list(self.children())
-        taken = modules.pop(index)
+        taken = modules.pop(key)
         self._number(modules)
         return taken
 

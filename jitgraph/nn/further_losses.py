@@ -81,7 +81,7 @@ class PoissonNLLLoss(_Loss):
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
-    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """The loss."""
         return self._loss(log_input, target)
 

@@ -7,10 +7,11 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from jitgraph import random
+from jitgraph import migration_hints, random
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import float64, is_integer
 from jitgraph.eager import placement
@@ -199,3 +200,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: rando
     kept = asarray(places >= math.ceil(sparsity * rows))
     drawn = random.normal(tensor.shape, 0.0, std, dtype=tensor.dtype, generator=generator)
     return _write(tensor, where(kept, drawn, 0.0))
+
+
+def __getattr__(name: str) -> Any:
+    hint = migration_hints.advice(name, migration_hints.INIT)
+    raise AttributeError(f"module 'jitgraph.nn.init' has no attribute {name!r}{hint}")

@@ -6,18 +6,16 @@ order in which they were first set; there is no registry beside them that could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from jitgraph import migration_hints
-from jitgraph.autograd import no_grad
-from jitgraph.dtypes import bfloat16, canonical, float16, float32, float64, is_float
-from jitgraph.eager import placement
-from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.errors import JitgraphError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
 from jitgraph.nn import state as state_transfer
-from jitgraph.nn.held import Held
+from jitgraph.nn.held import HeldByName
+from jitgraph.nn.placing import Placed
 from jitgraph.nn.state import Keys
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.creation import zeros_like
@@ -39,7 +37,7 @@ class Parameter(Tensor):
             self.requires_grad_()
 
 
-class Buffer(Tensor):
+class ModuleBuffer(Tensor):
     """A tensor that is state of a module but not learned, once it is set as an attribute: as ``register_buffer``."""
 
     __slots__ = ("persistent",)
@@ -49,7 +47,7 @@ class Buffer(Tensor):
         self.persistent = persistent
 
 
-class Module(hooks.Hooked):
+class Module(hooks.Hooked, Placed):
     """A part of a model: state as attributes, and ``forward``.
 
     Subclasses call ``super().__init__()`` first, set parameters and submodules as attributes and define ``forward``.
@@ -57,8 +55,6 @@ class Module(hooks.Hooked):
 
     training: bool
     forward: Callable[..., Any]
-    _deferred: list[Any] | None = None
-    """What ``to`` was asked for while a layer waits for its first call to make its parameters (``lazy.py``)."""
 
     def __init__(self) -> None:
         self.training = True
@@ -72,7 +68,7 @@ class Module(hooks.Hooked):
                 f"{type(self).__name__}.{name} is a parameter, and a plain tensor would not be trained: assign "
                 f"jg.nn.Parameter(value), or set its elements, module.{name}[...] = value under jg.no_grad()"
             )
-        if plain and isinstance(value, Buffer):
+        if plain and isinstance(value, ModuleBuffer):
             self._persistence[name] = value.persistent
         super().__setattr__(name, value)
 
@@ -95,19 +91,19 @@ class Module(hooks.Hooked):
     # --- what a module holds -----------------------------------------------------------------------------------
 
     @property
-    def _modules(self) -> Held[Module]:
+    def _modules(self) -> HeldByName[Module]:
         """Submodules by name, in PyTorch's name; setting or deleting one there is as in the module."""
-        return Held(self, lambda _, value: isinstance(value, Module))
+        return HeldByName(self, lambda _, value: isinstance(value, Module))
 
     @property
-    def _parameters(self) -> Held[Parameter]:
+    def _parameters(self) -> HeldByName[Parameter]:
         """Parameters of this module alone by name, as ``_modules``."""
-        return Held(self, lambda _, value: isinstance(value, Parameter))
+        return HeldByName(self, lambda _, value: isinstance(value, Parameter))
 
     @property
-    def _buffers(self) -> Held[Tensor]:
+    def _buffers(self) -> HeldByName[Tensor]:
         """Buffers of this module alone by name, as ``_modules``."""
-        return Held(self, lambda name, _: name in self._persistence)
+        return HeldByName(self, lambda name, _: name in self._persistence)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Direct submodules with their attribute names."""
@@ -336,84 +332,6 @@ class Module(hooks.Hooked):
         for child in self.children():
             child.apply(fn)
         fn(self)
-        return self
-
-    def to(self: M, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> M:
-        """Float parameters and buffers in another float dtype, all on another device, or both; returns the module.
-
-        A tensor stands for its device and dtype. DTypeError for a dtype that is no float, DeviceError for a device that
-        is absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait.
-        """
-        for target in (*targets, device, dtype):
-            if isinstance(target, Tensor):
-                self._to(target.device)
-                self._to(target.dtype)
-            elif target is not None:
-                self._to(target)
-        return self
-
-    def _to(self, target: Any) -> None:
-        modules = list(self.modules())
-        tensors: list[Tensor] = []
-        for module in modules:
-            if module._deferred is None:
-                tensors += module.parameters(recurse=False)
-                tensors += module.buffers(recurse=False)
-        self._move(target, {id(tensor): tensor for tensor in tensors}.values())
-        for module in modules:
-            if module._deferred is not None:
-                module._deferred.append(target)
-
-    def _move(self, target: Any, tensors: Iterable[Tensor]) -> None:
-        if placement.is_name(target):
-            with no_grad():
-                for tensor in tensors:
-                    gradient = tensor.grad
-                    tensor.grad = None
-                    tensor._rebind(tensor.to(target).value)
-                    tensor.grad = None if gradient is None else gradient.to(target)
-            return
-        dtype = canonical(target)
-        if not is_float(dtype):
-            raise DTypeError(f"a module's parameters are floats, not {dtype.name}", hint="module.to(jg.float32)")
-        with no_grad():
-            for tensor in tensors:
-                if is_float(tensor.dtype) and tensor.dtype != dtype:
-                    tensor._rebind(lifting.cast(tensor.value, dtype))
-                    tensor.grad = None
-
-    def cuda(self: M, device: str | int | None = None) -> M:
-        """Parameters, buffers and gradients on the current GPU, or the one given; returns the module."""
-        return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
-
-    def cpu(self: M) -> M:
-        """Parameters, buffers and gradients on the CPU; returns the module."""
-        return self.to("cpu")
-
-    def double(self: M) -> M:
-        """Float parameters and buffers in float64; returns the module."""
-        return self.to(float64)
-
-    def float(self: M) -> M:
-        """Float parameters and buffers in float32; returns the module."""
-        return self.to(float32)
-
-    def half(self: M) -> M:
-        """Float parameters and buffers in float16; returns the module."""
-        return self.to(float16)
-
-    def bfloat16(self: M) -> M:
-        """Float parameters and buffers in bfloat16; returns the module."""
-        return self.to(bfloat16)
-
-    def type(self: M, dst_type: Any) -> M:
-        """Float parameters and buffers in the dtype; returns the module."""
-        return self.to(dtype=dst_type)
-
-    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """As ``to(device)``, values included, where PyTorch leaves them undefined; returns the module."""
-        for module in self.modules() if recurse else (self,):
-            module._move(device, [*module.parameters(recurse=False), *module.buffers(recurse=False)])
         return self
 
     def extra_repr(self) -> str:

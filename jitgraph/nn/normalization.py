@@ -193,9 +193,9 @@ class RMSNorm(Module):
         """Begin the weight of ones anew."""
         begin_scale(self.weight, None)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The scaled input."""
-        return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        """The scaled x."""
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -132,7 +132,11 @@ class _Recurrent(Module):
             first = "N, T" if self.batch_first else "T, N"
             raise ShapeError(
                 f"{name} with input_size={self.input_size} takes x[{first}, {self.input_size}] or "
-                f"[T, {self.input_size}], not {sequence.value.type}"
+                f"[T, {self.input_size}], not {sequence.value.type}",
+                hint=None
+                if packed is None or sequence.ndim != 2
+                else "packed._replace(padded=f(packed.padded)), "
+                "as a PackedSequence has the padded tensor here, not packed.data",
             )
         if alone:
             sequence = expand_dims(sequence, 1)

@@ -23,18 +23,18 @@ def activation(name: str, function: Any, module: str = __name__, *, takes_inplac
         Module.__init__(self)
         self.inplace = inplace
 
-    def in_place(self: Any, x: Tensor) -> Tensor:
-        return function(x, inplace=self.inplace)  # type: ignore[no-any-return]
+    def in_place(self: Any, input: Tensor) -> Tensor:
+        return function(input, inplace=self.inplace)  # type: ignore[no-any-return]
 
-    def plain(self: Module, x: Tensor) -> Tensor:
-        return function(x)  # type: ignore[no-any-return]
+    def plain(self: Module, input: Tensor) -> Tensor:
+        return function(input)  # type: ignore[no-any-return]
 
     def extra_repr(self: Any) -> str:
         return shown("", self.inplace)
 
     forward = in_place if takes_inplace else plain
     forward.__name__ = "forward"
-    forward.__doc__ = f"``functional.{function.__name__}`` of x."
+    forward.__doc__ = f"``functional.{function.__name__}`` of input."
     members: dict[str, Any] = {"forward": forward, "__doc__": function.__doc__, "__module__": module}
     if takes_inplace:
         members |= {"__init__": begin, "extra_repr": extra_repr}

@@ -27,6 +27,8 @@ from jitgraph.tensor.functions.creation import asarray, zeros_like
 class Optimizer:
     """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings.
 
+    Pairs of names and parameters, as ``named_parameters()`` gives, are taken, too; a group has the "param_names" then.
+
     JitgraphError for no parameters, one given twice, results computed from parameters, and settings out of range.
     """
 
@@ -60,6 +62,10 @@ class Optimizer:
         """
         members = param_group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
+        names: dict[str, Any] = {}
+        if members and all(isinstance(member, tuple) and len(member) == 2 for member in members):
+            names = {"param_names": [name for name, _ in members]}
+            members = [member for _, member in members]
         known = {id(p) for p in self._parameters()}
         for member in members:
             if not isinstance(member, Tensor):
@@ -73,7 +79,7 @@ class Optimizer:
             if id(member) in known:
                 raise JitgraphError("a parameter is given to the optimiser twice")
             known.add(id(member))
-        settings = {**self.defaults, **self._own_settings(param_group), "params": members}
+        settings = {**self.defaults, **self._own_settings(param_group), **names, "params": members}
         if not self._steps_itself():
             require_in_range({name: settings[name] for name in self.defaults})
         made = [self.initial_state(p, settings) for p in members]

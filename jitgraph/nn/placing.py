@@ -98,6 +98,7 @@ class Placed:
 
     def to_empty(self: P, *, device: Any, recurse: bool = True) -> P:
         """As ``to(device)``, values included, where PyTorch leaves them undefined; returns the module."""
-        for module in self.modules() if recurse else (self,):
+        modules: list[Any] = list(self.modules()) if recurse else [self]
+        for module in modules:
             module._move(device, [*module.parameters(recurse=False), *module.buffers(recurse=False)])
         return self

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
+from jitgraph import migration_hints
 from jitgraph.dtypes import bfloat16, canonical, float16
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
@@ -53,3 +54,8 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
     """The dtype in which products run here; outside of autocast the default one of the device."""
     found = context.current().autocast
     return _DEFAULTS[device_type.partition(":")[0]] if found is None else found
+
+
+def __getattr__(name: str) -> Any:
+    hint = migration_hints.advice(name, migration_hints.AMP)
+    raise AttributeError(f"module 'jitgraph.amp' has no attribute {name!r}{hint}")

@@ -268,15 +268,103 @@ LINALG: Final[Mapping[str, str]] = {
     "tensorsolve": "jg.linalg.solve of the tensor reshaped to a matrix",
 }
 
+_QUANTIZED: Final = "the plain layer; models are not quantized here"
+_ONE_DEVICE: Final = "the model itself, which one process computes on one device"
+_DIRECT: Final = "jg.nn.Linear and so on: all layers stand in jg.nn"
+
 NN: Final[Mapping[str, str]] = {
+    "Container": "jg.nn.Module, jg.nn.Sequential or jg.nn.ModuleList",
+    "CrossMapLRN2d": "jg.nn.LocalResponseNorm(size, alpha, beta, k)",
+    "DataParallel": _ONE_DEVICE,
+    "LinearCrossEntropyLoss": "jg.nn.functional.linear_cross_entropy",
+    "LinearCrossEntropyOptions": "jg.nn.functional.linear_cross_entropy without options",
+    "RNNCellBase": "jg.nn.RNNCell, jg.nn.LSTMCell or jg.nn.GRUCell",
+    "SyncBatchNorm": "jg.nn.BatchNorm2d and so on; one process has the whole batch",
+    "grad": "jg.vjp of jg.nn.functional.conv2d and so on",
+    "intrinsic": _QUANTIZED,
+    "modules": _DIRECT,
+    "parallel": _ONE_DEVICE,
+    "qat": _QUANTIZED,
+    "quantizable": _QUANTIZED,
+    "quantized": _QUANTIZED,
     "RNNBase": "jg.nn.RNN, jg.nn.LSTM or jg.nn.GRU",
     "UninitializedBuffer": "register_buffer with a tensor of its shape",
     "UninitializedParameter": "jg.nn.Parameter of a tensor of its shape",
     "parameter": "jg.nn.Parameter",
 }
 
+FUNCTIONAL: Final[Mapping[str, str]] = {
+    "grouped_mm": "x @ w of tensors with a leading axis, or a product for each group",
+    "multi_head_attention_forward": "jg.nn.MultiheadAttention, or jg.nn.functional.scaled_dot_product_attention",
+    "native_channel_shuffle": "jg.nn.functional.channel_shuffle",
+    "scaled_grouped_mm": "(x * scale) @ w",
+    "scaled_mm": "(x * scale) @ w",
+}
+
+INIT: Final[Mapping[str, str]] = {
+    name: f"jg.nn.init.{name}_"
+    for name in [
+        "constant",
+        "dirac",
+        "eye",
+        "kaiming_normal",
+        "kaiming_uniform",
+        "normal",
+        "orthogonal",
+        "sparse",
+        "uniform",
+        "xavier_normal",
+        "xavier_uniform",
+    ]
+}
+
+_PRUNED: Final = "with jg.no_grad(): parameter *= mask after each step, or jg.nn.utils.parametrize with a mask"
+UTILS: Final[Mapping[str, str]] = {
+    "clip_grad_norm": "jg.nn.utils.clip_grad_norm_",
+    "convert_conv2d_weight_memory_format": "nothing; how a tensor lies in memory is not to be seen",
+    "convert_conv3d_weight_memory_format": "nothing; how a tensor lies in memory is not to be seen",
+    "convert_parameters": "jg.nn.utils.parameters_to_vector, jg.nn.utils.vector_to_parameters",
+    "prune": _PRUNED,
+    "remove_spectral_norm": 'jg.nn.utils.parametrize.remove_parametrizations(module, "weight")',
+    "remove_weight_norm": 'jg.nn.utils.parametrize.remove_parametrizations(module, "weight")',
+    "skip_init": "the class itself; initial values are cheap",
+    "stateless": "jg.functional_call(module, parameters, args)",
+}
+
+_PIPES: Final = "a jg.data.Dataset or jg.data.IterableDataset"
+DATA: Final[Mapping[str, str]] = {
+    "DFIterDataPipe": _PIPES,
+    "DataChunk": _PIPES,
+    "DistributedSampler": "jg.data.Subset(dataset, range(rank, len(dataset), replicas)); one process trains here",
+    "IterDataPipe": _PIPES,
+    "MapDataPipe": _PIPES,
+    "dataloader": "jg.data.DataLoader",
+    "dataset": "jg.data.Dataset",
+    "distributed": "jg.data.DataLoader; one process trains here",
+    "functional_datapipe": _PIPES,
+    "sampler": "jg.data.SubsetRandomSampler and so on; all samplers stand in jg.data",
+}
+
+AMP: Final[Mapping[str, str]] = {
+    "autocast_mode": "jg.amp.autocast",
+    "custom_bwd": "nothing: the pullback of a jg.autograd.Function runs in the dtypes of its forward",
+    "custom_fwd": 'jg.amp.autocast("cpu", enabled=False) in the forward of a jg.autograd.Function',
+    "grad_scaler": "jg.amp.GradScaler",
+    "is_autocast_available": "nothing; the CPU and GPUs both have it",
+}
+
+MODULES: Final[Mapping[str, str]] = {  # methods of modules
+    "compile": "jg.trace(model), a function that runs the model compiled",
+    "ipu": "module.to(device)",
+    "mtia": "module.to(device)",
+    "share_memory": "module.state_dict(), whose arrays another process may be given",
+    "xpu": "module.to(device)",
+}
+
 OPTIM: Final[Mapping[str, str]] = {
     "SparseAdam": "jg.optim.Adam: gradients are never sparse here",
+    "optimizer": "jg.optim.Optimizer",
+    "swap_in_optimizer_params_and_state": "optimizer.load_state_dict",
     "EMA": "jg.optim.swa_utils.AveragedModel with get_ema_avg_fn(decay)",
     "LRScheduler": "jg.optim.lr_scheduler.LRScheduler",
 }

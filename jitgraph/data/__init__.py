@@ -1,5 +1,8 @@
 """Datasets and loading, in PyTorch's names."""
 
+from typing import Any
+
+from jitgraph import migration_hints
 from jitgraph.data.collating import collate, default_collate, default_convert
 from jitgraph.data.dataset import (
     ChainDataset,
@@ -44,3 +47,8 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    hint = migration_hints.advice(name, migration_hints.DATA)
+    raise AttributeError(f"module 'jitgraph.data' has no attribute {name!r}{hint}")

@@ -14,26 +14,26 @@ from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
 
 
-def collate(items: Sequence[Any]) -> Any:
+def collate(batch: Sequence[Any]) -> Any:
     """One batch from items: tensors, arrays and numbers are stacked; strings stay a list.
 
     Tuples, lists and dicts are collated by member; JitgraphError where they differ in length.
     """
-    first = items[0]
+    first = batch[0]
     if isinstance(first, Tensor):
-        return stack(list(items))
+        return stack(list(batch))
     if isinstance(first, Mapping):
-        return {key: collate([item[key] for item in items]) for key in first}
+        return {key: collate([item[key] for item in batch]) for key in first}
     if isinstance(first, tuple | list):
-        if any(len(item) != len(first) for item in items):
-            raise JitgraphError(f"collate: items of {sorted({len(item) for item in items})} members in one batch")
-        members = [collate(list(each)) for each in zip(*items, strict=True)]
+        if any(len(item) != len(first) for item in batch):
+            raise JitgraphError(f"collate: items of {sorted({len(item) for item in batch})} members in one batch")
+        members = [collate(list(each)) for each in zip(*batch, strict=True)]
         return _of_kind(first, members)
     if isinstance(first, str | bytes):
-        return list(items)
+        return list(batch)
     if is_scalar(first):
-        return asarray(list(items))
-    arrays = [_array(item) for item in items]
+        return asarray(list(batch))
+    arrays = [_array(item) for item in batch]
     require_plain_in(arrays, leaf_types(arrays))
     return asarray(np.stack([np.asarray(array) for array in arrays]))
 

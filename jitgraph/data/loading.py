@@ -69,7 +69,8 @@ class DataLoader:
     the batches, ``prefetch_factor`` (2) each ahead of use; with ``persistent_workers`` they stay for the next
     iteration. An error in one is raised here with its traceback; one that dies or takes longer than ``timeout``
     seconds is a JitgraphError. Workers are forked unless ``multiprocessing_context`` says otherwise.
-    ``batch_size=None`` gives items. ``pin_memory`` changes nothing: copies to a GPU go through locked pages anyway.
+    ``batch_size=None`` gives items. ``pin_memory`` and ``pin_memory_device`` change nothing: copies to a GPU go
+    through locked pages anyway; nor does ``in_order``, as batches always come in order.
     """
 
     def __init__(
@@ -90,6 +91,8 @@ class DataLoader:
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
         seed: int | None = None,
     ) -> None:
         if batch_size is not None and batch_size < 1:
@@ -105,6 +108,7 @@ class DataLoader:
         self.prefetch_factor, self.persistent_workers = prefetch_factor or 2, persistent_workers
         self.generator = random.Generator(seed) if seed is not None else generator
         self.multiprocessing_context = multiprocessing_context
+        self.pin_memory_device, self.in_order = pin_memory_device, in_order
         iterable = isinstance(dataset, IterableDataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise JitgraphError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")

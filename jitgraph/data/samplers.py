@@ -47,6 +47,11 @@ class RandomSampler(Sampler):
         self.data_source, self.replacement, self.generator = data_source, replacement, generator
         self._samples = num_samples
 
+    @property
+    def num_samples(self) -> int:
+        """How many numbers an iteration gives."""
+        return len(self)
+
     def __iter__(self) -> Iterator[int]:
         count, wanted = len(self.data_source), len(self)
         if self.replacement and count:

@@ -11,6 +11,7 @@ from jitgraph.nn.embeddings import Embedding, EmbeddingBag
 from jitgraph.nn.layers import Linear
 from jitgraph.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss
 from jitgraph.nn.module import Module, Parameter
+from jitgraph.nn.module import ModuleBuffer as Buffer
 from jitgraph.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from jitgraph.nn.stateless import (
     ELU,
@@ -265,6 +266,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",

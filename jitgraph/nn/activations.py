@@ -21,10 +21,14 @@ class _Activation(Module):
     settings: tuple[str, ...] = ()
     inplace = False
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The function of x, element by element."""
+    def forward(self, input: Tensor) -> Tensor:
+        """The function of input, element by element."""
         settings = [getattr(self, name) for name in self.settings]
-        return type(self).function(x, *settings, inplace=True) if self.inplace else type(self).function(x, *settings)
+        return (
+            type(self).function(input, *settings, inplace=True)
+            if self.inplace
+            else type(self).function(input, *settings)
+        )
 
     def extra_repr(self) -> str:
         return shown(", ".join(f"{name}={getattr(self, name)}" for name in self.settings), self.inplace)
@@ -111,11 +115,11 @@ class Softmin(_Activation):
 class Softmax2d(Module):
     """Softmax over the channels of x[N, C, H, W] or x[C, H, W]."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """``functional.softmax`` along the third axis from the end."""
-        if x.ndim not in (3, 4):
-            raise ShapeError(f"Softmax2d takes x[N, C, H, W] or x[C, H, W], not {x.value.type}")
-        return functional.softmax(x, -3)
+        if input.ndim not in (3, 4):
+            raise ShapeError(f"Softmax2d takes x[N, C, H, W] or x[C, H, W], not {input.value.type}")
+        return functional.softmax(input, -3)
 
 
 class PReLU(Module):
@@ -127,9 +131,9 @@ class PReLU(Module):
         self.weight = Parameter(full((num_parameters,), float(init)))
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.prelu`` of x."""
-        return more_activations.prelu(x, self.weight)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.prelu`` of input."""
+        return more_activations.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
@@ -142,9 +146,9 @@ class RReLU(Module):
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.rrelu`` of x."""
-        return more_activations.rrelu(x, self.lower, self.upper, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.rrelu`` of input."""
+        return more_activations.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return shown(f"lower={self.lower}, upper={self.upper}", self.inplace)

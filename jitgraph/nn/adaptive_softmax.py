@@ -73,6 +73,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 )
             )
 
+    def reset_parameters(self) -> None:
+        """Draw the parameters of the head and of all clusters anew."""
+        for layer in self.modules():
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
+
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmaxOutput:
         """The log probabilities of class numbers target[N] for input[N, in_features], and their mean loss.
 

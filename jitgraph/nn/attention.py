@@ -40,6 +40,11 @@ class MultiheadAttention(Module):
     added to the scores. A query that sees no key gives zeros.
     """
 
+    in_proj_weight: Any
+    q_proj_weight: Any
+    k_proj_weight: Any
+    v_proj_weight: Any
+
     def __init__(
         self,
         embed_dim: int,
@@ -60,23 +65,30 @@ class MultiheadAttention(Module):
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
         self.head_dim, self.add_zero_attn = embed_dim // num_heads, add_zero_attn
-        self._one_weight = self.kdim == embed_dim and self.vdim == embed_dim
-        if self._one_weight:
-            self.in_proj_weight = _weight(3 * embed_dim, embed_dim)
-        else:
-            self.q_proj_weight = _weight(embed_dim, embed_dim)
-            self.k_proj_weight = _weight(embed_dim, self.kdim)
-            self.v_proj_weight = _weight(embed_dim, self.vdim)
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        one = self._qkv_same_embed_dim  # PyTorch's name
+        self.in_proj_weight = Parameter(zeros((3 * embed_dim, embed_dim))) if one else None
+        for name, size in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
+            setattr(self, f"{name}_proj_weight", None if one else Parameter(zeros((embed_dim, size))))
         self.in_proj_bias = Parameter(zeros(3 * embed_dim)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias)
-        if self.out_proj.bias is not None:
-            init.zeros_(self.out_proj.bias)
         self.bias_k = self.bias_v = None
         if add_bias_kv:
             self.bias_k, self.bias_v = (Parameter(zeros((1, 1, embed_dim))) for _ in range(2))
-            init.xavier_normal_(self.bias_k)
-            init.xavier_normal_(self.bias_v)
+        self._reset_parameters()
         self.to(device=device, dtype=dtype)
+
+    def _reset_parameters(self) -> None:
+        """Draw the projections of the arguments and the learned keys anew; biases become zeros. PyTorch's name."""
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+            if weight is not None:
+                init.xavier_uniform_(weight)
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            if bias is not None:
+                init.zeros_(bias)
+        for learned in (self.bias_k, self.bias_v):
+            if learned is not None:
+                init.xavier_normal_(learned)
 
     def forward(
         self,
@@ -142,13 +154,13 @@ class MultiheadAttention(Module):
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         size = self.embed_dim
-        if self._one_weight:
+        if self._qkv_same_embed_dim:
             weights: Any = [self.in_proj_weight[i * size : (i + 1) * size] for i in range(3)]
         else:
             weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         bias = self.in_proj_bias
         biases = [None if bias is None else bias[i * size : (i + 1) * size] for i in range(3)]
-        if self._one_weight and query is key and key is value:
+        if self._qkv_same_embed_dim and query is key and key is value:
             whole = functional.linear(query, self.in_proj_weight, bias)
             return whole[..., :size], whole[..., size : 2 * size], whole[..., 2 * size :]
         q, k, v = (functional.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
@@ -195,12 +207,6 @@ class MultiheadAttention(Module):
     def _heads(self, x: Tensor) -> Tensor:
         batch, length = x.value.type.shape[:2]
         return moveaxis(reshape(x, (batch, length, self.num_heads, self.head_dim)), 2, 1)
-
-
-def _weight(rows: int, columns: int) -> Parameter:
-    weight = Parameter(zeros((rows, columns)))
-    init.xavier_uniform_(weight)
-    return weight
 
 
 def _weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:

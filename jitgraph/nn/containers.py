@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class _Numbered(Module):
     """Submodules as attributes "0", "1", ..., which gives PyTorch's keys."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        for module in modules:
+        for module in () if modules is None else modules:
             self.append(module)
 
     def append(self, module: Module) -> Self:
@@ -51,10 +51,10 @@ class _Numbered(Module):
         self._number(modules)
         return self
 
-    def pop(self, index: int = -1) -> Module:
+    def pop(self, key: int = -1) -> Module:
         """Take a module out and return it; the rest is numbered anew."""
         modules = list(self.children())
-        taken = modules.pop(index)
+        taken = modules.pop(key)
         self._number(modules)
         return taken
 
@@ -115,11 +115,11 @@ class Sequential(_Numbered):
     def _part(self, chosen: list[tuple[str, Module]]) -> Self:
         return type(self)(dict(chosen))
 
-    def forward(self, x: Any) -> Any:
-        """The last module's result of ... of the first one's of x."""
+    def forward(self, input: Any) -> Any:
+        """The last module's result of ... of the first one's of input."""
         for module in self:
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
 
 class ModuleList(_Numbered):

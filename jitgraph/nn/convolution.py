@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.nn import functional, init
+from jitgraph.nn import functional
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.functional.windows import padding_by_word
-from jitgraph.nn.layers import uniform_bias
+from jitgraph.nn.layers import begin_affine
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
@@ -23,6 +22,7 @@ class _Conv(Module):
     """Cross-correlation: weight [out, in / groups, *kernel]; ``padding`` of zeros, or "same"/"valid"."""
 
     spatial: int
+    transposed = False
     function: Callable[..., Tensor]
 
     def __init__(
@@ -52,18 +52,22 @@ class _Conv(Module):
         if isinstance(padding, str):
             padding_by_word(name, padding, self.dilation, self.kernel_size)  # an unknown word is refused here
         self.padding: Any = padding if isinstance(padding, str) else repeated(name, "padding", padding, self.spatial)
-        self.groups, self.padding_mode = groups, padding_mode
+        self.groups, self.padding_mode, self.output_padding = groups, padding_mode, (0,) * self.spatial
         self.weight = Parameter(zeros((out_channels, in_channels // groups, *self.kernel_size)))
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        self.bias = uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
+        self.bias = Parameter(zeros(out_channels)) if bias else None
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniform between +-1 / sqrt(fan_in)."""
+        begin_affine(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
         """The convolution of every member of the batch."""
         padding = self.padding
         if self.padding_mode != "zeros":
-            x, padding = functional.pad(x, self._pads(), mode=_MODES[self.padding_mode]), 0
-        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            input, padding = functional.pad(input, self._pads(), mode=_MODES[self.padding_mode]), 0
+        return type(self).function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def _pads(self) -> list[int]:
         """(before, after) of the last axis, then of the one before."""
@@ -122,6 +126,7 @@ class _ConvTranspose(Module):
     """The transposed convolution: weight [in, out / groups, *kernel] (Dumoulin and Visin 2016)."""
 
     spatial: int
+    transposed = True
     function: Callable[..., Tensor]
 
     def __init__(
@@ -157,15 +162,19 @@ class _ConvTranspose(Module):
         )
         self.padding_mode = padding_mode
         self.weight = Parameter(zeros((in_channels, out_channels // groups, *self.kernel_size)))
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        self.bias = uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
+        self.bias = Parameter(zeros(out_channels)) if bias else None
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniform between +-1 / sqrt(fan_in)."""
+        begin_affine(self.weight, self.bias)
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The result; of the sizes that fit the settings ``output_size`` chooses one."""
-        more: Any = self.output_padding if output_size is None else self._more(x, output_size)
+        more: Any = self.output_padding if output_size is None else self._more(input, output_size)
         settings = (self.stride, self.padding, more, self.groups, self.dilation)
-        return type(self).function(x, self.weight, self.bias, *settings)
+        return type(self).function(input, self.weight, self.bias, *settings)
 
     def _more(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output padding that gives the wanted sizes; ShapeError for sizes that no padding gives."""

@@ -13,25 +13,25 @@ from jitgraph.tensor import Tensor
 class ModuleDict(Module):
     """Submodules by their names, in the order in which they were set; it has no forward."""
 
-    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
-        self.update(modules)
+        self.update(() if modules is None else modules)
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Set modules by their names."""
         for name, module in modules.items() if isinstance(modules, Mapping) else modules:
             self[name] = module
 
-    def __getitem__(self, name: str) -> Module:
-        found = vars(self).get(name)
+    def __getitem__(self, key: str) -> Module:
+        found = vars(self).get(key)
         if not isinstance(found, Module):
-            raise KeyError(name)
+            raise KeyError(key)
         return found
 
     def __setitem__(self, name: str, module: Module) -> None:
         if not isinstance(module, Module):
             raise JitgraphError(f"ModuleDict holds modules, not a {type(module).__name__}")
-        if hasattr(type(self), name) or name in ("training", "_buffers"):
+        if hasattr(type(self), name) or name in ("training", "_persistence"):
             raise JitgraphError(f"ModuleDict: {name!r} is an attribute of modules\n  hint: another name")
         self.add_module(name, module)
 
@@ -59,11 +59,16 @@ class ModuleDict(Module):
         """Names and modules."""
         return self.named_children()
 
-    def pop(self, name: str) -> Module:
+    def pop(self, key: str) -> Module:
         """Take a module out and return it."""
-        module = self[name]
-        del self[name]
+        module = self[key]
+        del self[key]
         return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for name in list(self):
+            del self[name]
 
 
 def _parameter(value: Any) -> Any:
@@ -74,10 +79,10 @@ def _parameter(value: Any) -> Any:
 class ParameterList(Module):
     """Parameters as attributes "0", "1", ..., made of tensors where they are none."""
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
-        self.extend(values)
+        self.extend(() if values is None else values)
 
     def append(self, value: Any) -> ParameterList:
         """Add a parameter at the end; returns the list."""
@@ -105,6 +110,19 @@ class ParameterList(Module):
     def __setitem__(self, index: int, value: Any) -> None:
         setattr(self, str(range(self._size)[index]), _parameter(value))
 
+    def pop(self, index: int = -1) -> Any:
+        """Take a parameter out and return it; those behind it are numbered anew."""
+        values = list(self)
+        taken = values.pop(index)
+        for number in range(self._size):
+            delattr(self, str(number))
+        self._size = 0
+        self.extend(values)
+        return taken
+
+    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
+        return self.extend(values)
+
     def extra_repr(self) -> str:
         return ", ".join(f"({i}): {tuple(x.shape)}" for i, x in enumerate(self) if isinstance(x, Tensor))
 
@@ -112,15 +130,60 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """Parameters by their names, made of tensors where they are none."""
 
-    def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self._names: tuple[str, ...] = ()
-        self.update(values)
+        self.update(() if parameters is None else parameters)
 
-    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]) -> None:
         """Set parameters by their names."""
-        for name, value in values.items() if isinstance(values, Mapping) else values:
+        for name, value in parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters:
             self[name] = value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of a name, or ``default``."""
+        return dict(self.items()).get(key, default)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter of a name, which becomes ``default`` where there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Take a parameter out and return it."""
+        taken = self[key]
+        del self[key]
+        return taken
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take the last parameter out and return its name and itself; KeyError where there is none."""
+        if not self._names:
+            raise KeyError("the ParameterDict is empty")
+        name = self._names[-1]
+        return name, self.pop(name)
+
+    def clear(self) -> None:
+        """Take all parameters out."""
+        for name in self._names:
+            del self[name]
+
+    def copy(self) -> ParameterDict:
+        """Another ParameterDict of the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Another ParameterDict, with ``default`` for each name."""
+        return ParameterDict([(name, default) for name in keys])
+
+    def __or__(self, other: Mapping[str, Any] | ParameterDict) -> ParameterDict:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ior__(self, other: Mapping[str, Any] | ParameterDict) -> ParameterDict:
+        self.update(other)
+        return self
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
@@ -128,7 +191,7 @@ class ParameterDict(Module):
         return getattr(self, name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if hasattr(type(self), name) or name in ("training", "_buffers", "_names") or "." in name:
+        if hasattr(type(self), name) or name in ("training", "_persistence", "_names") or "." in name:
             raise JitgraphError(f"ParameterDict: {name!r} is an attribute of modules\n  hint: another name")
         setattr(self, name, _parameter(value))
         if name not in self._names:

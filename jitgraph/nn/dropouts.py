@@ -14,9 +14,9 @@ class _Variant(Dropout):
 
     function: Callable[..., Tensor]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x with what was dropped."""
-        return type(self).function(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with what was dropped."""
+        return type(self).function(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Variant):

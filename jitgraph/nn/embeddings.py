@@ -16,6 +16,9 @@ from jitgraph.tensor.functions.creation import asarray, zeros
 class _Table(Module):
     """``weight`` [num_embeddings, embedding_dim], of which row ``padding_idx`` begins as zeros."""
 
+    sparse = False
+    """Gradients are never sparse here; the name is PyTorch's."""
+
     shown: ClassVar[dict[str, Any]]  # what repr shows where it is not as here
 
     def __init__(
@@ -41,15 +44,19 @@ class _Table(Module):
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         if table is None:
             self.weight = Parameter(zeros((num_embeddings, embedding_dim)))
-            init.normal_(self.weight)
-            if padding_idx is not None:
-                with no_grad():
-                    self.weight[padding_idx] = 0.0
+            self.reset_parameters()
         elif tuple(table.shape) == (num_embeddings, embedding_dim):
             self.weight = table if isinstance(table, Parameter) else Parameter(table)
         else:
             raise ShapeError(f"_weight of {tuple(table.shape)} is not [{num_embeddings}, {embedding_dim}]")
         self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew, normal with mean 0 and deviation 1; row ``padding_idx`` is zeros."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx] = 0.0
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> Any:
@@ -96,12 +103,12 @@ class Embedding(_Table):
         super().__init__(num_embeddings, embedding_dim, *how, _weight, device, dtype)
         self.weight.requires_grad_(not _freeze)
 
-    def forward(self, indices: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """[...] integers to [..., embedding_dim]."""
         if self.max_norm is None and not self.scale_grad_by_freq:
-            return functional.embedding(indices, self.weight, self.padding_idx)
+            return functional.embedding(input, self.weight, self.padding_idx)
         how = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
-        return functional.embedding(indices, self.weight, *how)
+        return functional.embedding(input, self.weight, *how)
 
 
 class EmbeddingBag(_Table):

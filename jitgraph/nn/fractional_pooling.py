@@ -32,10 +32,10 @@ class _FractionalMaxPool(Module):
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The maxima, or (maxima, places)."""
         given = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
-        return type(self).function(x, *given, _random_samples=self._random_samples)
+        return type(self).function(input, *given, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):

@@ -7,6 +7,7 @@ from typing import Any
 
 from jitgraph.nn import functional
 from jitgraph.nn.functional import ctc, further_losses
+from jitgraph.nn.functional.arguments import reduction_of
 from jitgraph.nn.losses import NLLLoss
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
@@ -18,12 +19,15 @@ class _Loss(Module):
     function: Callable[..., Tensor]
     settings: tuple[str, ...] = ("reduction",)
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
-        self.reduction = reduction
+        self.reduction = reduction_of(reduction, size_average, reduce)
 
-    def forward(self, *operands: Tensor) -> Tensor:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss."""
+        return self._loss(input, target)
+
+    def _loss(self, *operands: Tensor) -> Tensor:
         return type(self).function(*operands, **{name: getattr(self, name) for name in self.settings})
 
 
@@ -33,8 +37,14 @@ class BCELoss(_Loss):
     function, settings = functional.binary_cross_entropy, ("weight", "reduction")
     weight: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
 
@@ -43,8 +53,14 @@ class KLDivLoss(_Loss):
 
     function, settings = further_losses.kl_div, ("reduction", "log_target")
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
 
@@ -53,9 +69,21 @@ class PoissonNLLLoss(_Loss):
 
     function, settings = further_losses.poisson_nll_loss, ("log_input", "full", "eps", "reduction")
 
-    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        return self._loss(log_input, target)
 
 
 class GaussianNLLLoss(_Loss):
@@ -64,8 +92,12 @@ class GaussianNLLLoss(_Loss):
     function, settings = further_losses.gaussian_nll_loss, ("full", "eps", "reduction")
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return self._loss(input, target, var)
 
 
 class HuberLoss(_Loss):
@@ -74,7 +106,7 @@ class HuberLoss(_Loss):
     function, settings = further_losses.huber_loss, ("reduction", "delta")
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.delta = delta
 
 
@@ -83,8 +115,10 @@ class _MarginLoss(_Loss):
 
     settings = ("margin", "reduction")
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
 
@@ -93,11 +127,19 @@ class MarginRankingLoss(_MarginLoss):
 
     function = further_losses.margin_ranking_loss
 
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return self._loss(input1, input2, target)
+
 
 class CosineEmbeddingLoss(_MarginLoss):
     """``functional.cosine_embedding_loss`` of two vectors and whether they are alike."""
 
     function = further_losses.cosine_embedding_loss
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return self._loss(input1, input2, target)
 
 
 class HingeEmbeddingLoss(_MarginLoss):
@@ -105,8 +147,10 @@ class HingeEmbeddingLoss(_MarginLoss):
 
     function = further_losses.hinge_embedding_loss
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(margin, reduction)
+    def __init__(
+        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(margin, size_average, reduce, reduction)
 
 
 class SoftMarginLoss(_Loss):
@@ -127,8 +171,14 @@ class MultiLabelSoftMarginLoss(_Loss):
     function, settings = further_losses.multilabel_soft_margin_loss, ("weight", "reduction")
     weight: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
 
@@ -138,8 +188,16 @@ class MultiMarginLoss(_Loss):
     function, settings = further_losses.multi_margin_loss, ("p", "margin", "weight", "reduction")
     weight: Tensor | None
 
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.p, self.margin = p, margin
 
@@ -150,10 +208,21 @@ class TripletMarginLoss(_Loss):
     function, settings = further_losses.triplet_margin_loss, ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return self._loss(anchor, positive, negative)
 
 
 class TripletMarginWithDistanceLoss(_Loss):
@@ -170,9 +239,13 @@ class TripletMarginWithDistanceLoss(_Loss):
         swap: bool = False,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin, self.swap = margin, swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return self._loss(anchor, positive, negative)
 
 
 class CTCLoss(_Loss):
@@ -181,8 +254,12 @@ class CTCLoss(_Loss):
     function, settings = ctc.ctc_loss, ("blank", "reduction", "zero_infinity")
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss."""
+        return self._loss(log_probs, targets, input_lengths, target_lengths)
 
 
 class NLLLoss2d(NLLLoss):

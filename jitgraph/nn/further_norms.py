@@ -38,11 +38,11 @@ class _InstanceNorm(RunningNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The standardised x; in training the running averages are updated where there are any."""
-        given = value_of(x).type
+    def forward(self, input: Tensor) -> Tensor:
+        """The standardised input; in training the running averages are updated where there are any."""
+        given = value_of(input).type
         alone = given.ndim == self.spatial + 1
-        whole: Any = x[None] if alone else x
+        whole: Any = input[None] if alone else input
         if whole.ndim != self.spatial + 2 or not context.constraints().same(whole.value.shape[1], self.num_features):
             stars = ", *" * self.spatial
             raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {given}")
@@ -79,9 +79,9 @@ class LocalResponseNorm(Module):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The scaled x."""
-        return further_norms.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+    def forward(self, input: Tensor) -> Tensor:
+        """The scaled input."""
+        return further_norms.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

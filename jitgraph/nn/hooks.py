@@ -13,18 +13,19 @@ from jitgraph.tensor import Tensor
 if TYPE_CHECKING:
     from jitgraph.nn.module import Module
 
-Hook = tuple[str, Callable[..., Any], bool]  # when it runs, the function, and whether it takes keyword arguments
+Hook = tuple[str, Callable[..., Any], bool]  # when it runs, the function, and what it takes beside
 
 
 class RemovableHandle:
     """What registering a hook gives; ``remove()``, or the end of a ``with`` block, takes the hook away."""
 
-    def __init__(self, module: Module, hook: Hook) -> None:
-        self._module, self._hook = module, hook
+    def __init__(self, module: Any, hook: Hook, place: str = "_hooks") -> None:
+        self._module, self._hook, self._place = module, hook, place
 
     def remove(self) -> None:
         """Take the hook away; nothing where that has been done."""
-        self._module._hooks = tuple(hook for hook in self._module._hooks if hook is not self._hook)
+        left = tuple(hook for hook in getattr(self._module, self._place) if hook is not self._hook)
+        setattr(self._module, self._place, left)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -34,17 +35,109 @@ class RemovableHandle:
 
 
 def registered(
-    module: Module, when: str, function: Callable[..., Any], with_kwargs: bool, first: bool
+    module: Any, when: str, function: Callable[..., Any], flag: bool = False, first: bool = False, at: str = "_hooks"
 ) -> RemovableHandle:
-    """The handle of a hook that now stands first or last; ``when`` is "before", "after", "results" or "gradients"."""
+    """The handle of a hook that now stands first or last among those of the attribute ``at``.
+
+    ``when`` is "before", "after", "results" or "gradients" of a call, or "saving", "saved", "loading" or "loaded" of a
+    state dict; ``flag`` is what the function takes beside, as the methods of ``Hooked`` say.
+    """
     if not callable(function):
         raise JitgraphError(f"a hook is a function, not a {type(function).__name__}")
-    hook: Hook = (when, function, with_kwargs)
-    module._hooks = (hook, *module._hooks) if first else (*module._hooks, hook)
-    return RemovableHandle(module, hook)
+    hook: Hook = (when, function, flag)
+    there = getattr(module, at)
+    setattr(module, at, (hook, *there) if first else (*there, hook))
+    return RemovableHandle(module, hook, at)
 
 
-def _of(module: Module, when: str) -> list[Hook]:
+class Elsewhere:
+    """Stands for a method of PyTorch's that is none here: AttributeError with what to write instead."""
+
+    def __init__(self, name: str, advice: str) -> None:
+        self._name, self._advice = name, advice
+
+    def __get__(self, module: Any, kind: type) -> Any:
+        raise AttributeError(f"a {kind.__name__} has no attribute {self._name!r}\n  hint: write {self._advice}")
+
+
+class Hooked:
+    """What registers functions around calls, gradients and state dicts of a module."""
+
+    _hooks: tuple[Hook, ...]
+    _state_hooks: tuple[Hook, ...] = ()
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before each forward; what it returns replaces the arguments.
+
+        With ``with_kwargs`` it is ``hook(module, args, kwargs)`` and returns (args, kwargs). ``prepend`` puts it before
+        the hooks that are there. Returns a handle with ``remove()``.
+        """
+        return registered(self, "before", hook, with_kwargs, prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result.
+
+        With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``. Returns a handle with ``remove()``.
+        """
+        return registered(self, "after", hook, with_kwargs, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when gradients of arguments and results are known.
+
+        Both are tuples, with None for an argument that needs no gradient; what the hook returns replaces
+        ``grad_input``. Returns a handle with ``remove()``. TraceError where the module is called in a trace.
+        """
+        return registered(self, "gradients", hook, False, prepend)
+
+    register_backward_hook = register_full_backward_hook  # PyTorch's older hook saw other gradients for some modules
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the gradients of results go into the module.
+
+        What it returns replaces ``grad_output``. Returns a handle with ``remove()``. TraceError where the module is
+        called in a trace.
+        """
+        return registered(self, "results", hook, False, prepend)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before the module's part of a state dict is made."""
+        return registered(self, "saving", hook, at="_state_hooks")
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` when the module's part is there, to change it.
+
+        ``local_metadata`` is an empty dict.
+        """
+        return registered(self, "saved", hook, at="_state_hooks")
+
+    _register_state_dict_hook = register_state_dict_post_hook  # as older code names it
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)`` before a load.
+
+        It may change the dict, which is a copy; texts that it adds to the list ``errors`` make the load fail.
+        """
+        return registered(self, "loading", hook, True, at="_state_hooks")
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """As ``register_load_state_dict_pre_hook``, of a function without the module; as older code names it."""
+        return registered(self, "loading", hook, with_module, at="_state_hooks")
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(module, keys)`` after a load; it may change the lists ``missing_keys`` and ``unexpected_keys``.
+
+        With ``strict`` keys that are left in them are an error, and the load is undone.
+        """
+        return registered(self, "loaded", hook, at="_state_hooks")
+
+
+def _of(module: Any, when: str) -> list[Hook]:
     return [hook for hook in module._hooks if hook[0] == when]
 
 

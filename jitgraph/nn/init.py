@@ -7,12 +7,13 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from jitgraph import random
+from jitgraph import migration_hints, random
 from jitgraph.autograd import no_grad
-from jitgraph.dtypes import float64
+from jitgraph.dtypes import float64, is_integer
 from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -45,19 +46,20 @@ def _write(tensor: Tensor, new: Tensor) -> Tensor:
     return tensor
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: random.Generator | None = None) -> Tensor:
     """Uniform in [a, b)."""
-    return _write(tensor, random.uniform(tensor.shape, a, b, dtype=tensor.dtype))
+    return _write(tensor, random.uniform(tensor.shape, a, b, dtype=tensor.dtype, generator=generator))
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: random.Generator | None = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
-    return _write(tensor, random.normal(tensor.shape, mean, std, dtype=tensor.dtype))
+    return _write(tensor, random.normal(tensor.shape, mean, std, dtype=tensor.dtype, generator=generator))
 
 
-def constant_(tensor: Tensor, value: float) -> Tensor:
-    """``value`` everywhere."""
-    return _write(tensor, wrap(lifting.constant(value, tensor.dtype, tensor.shape)))
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """``val`` everywhere."""
+    whole = isinstance(val, float) and val.is_integer() and is_integer(tensor.dtype)
+    return _write(tensor, wrap(lifting.constant(int(val) if whole else val, tensor.dtype, tensor.shape)))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -78,6 +80,9 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+_calculate_fan_in_and_fan_out = fans  # PyTorch's name, which layers of others read
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor that keeps the variance through a nonlinearity."""
     match nonlinearity:
@@ -94,15 +99,15 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     raise JitgraphError(f"no gain is known for {nonlinearity!r}")
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: random.Generator | None = None) -> Tensor:
     """Uniform in +-gain * sqrt(6 / (fan_in + fan_out))."""
     bound = gain * math.sqrt(6.0 / (sum(fans(tensor)) or 1))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: random.Generator | None = None) -> Tensor:
     """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (sum(fans(tensor)) or 1)))
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (sum(fans(tensor)) or 1)), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
@@ -113,21 +118,40 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return gain / math.sqrt(fan) if fan else 0.0  # a weight of no elements, as of no features, has nothing to draw
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: random.Generator | None = None,
+) -> Tensor:
     """Uniform in +-sqrt(3) * gain / sqrt(fan)."""
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: random.Generator | None = None,
+) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan)."""
-    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: random.Generator | None = None,
+) -> Tensor:
     """Normal with the given mean and standard deviation, cut off at ``a`` and ``b``."""
     low, high = (a - mean) / std, (b - mean) / std
-    drawn = random.truncated_normal(tensor.shape, low, high, dtype=tensor.dtype)
+    drawn = random.truncated_normal(tensor.shape, low, high, dtype=tensor.dtype, generator=generator)
     return _write(tensor, drawn * std + mean)
 
 
@@ -153,26 +177,31 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _write(tensor, asarray(whole, dtype=tensor.dtype))
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: random.Generator | None = None) -> Tensor:
     """Orthonormal rows or columns of the tensor as a matrix [size of axis 0, rest], times ``gain``."""
     if tensor.ndim < 2:
         raise ShapeError(f"orthogonal_ takes two axes or more; the shape is {tensor.shape}")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     if rows * columns == 0:
         return tensor
-    drawn = np.asarray(random.normal((max(rows, columns), min(rows, columns)), dtype=float64))
+    drawn = np.asarray(random.normal((max(rows, columns), min(rows, columns)), dtype=float64, generator=generator))
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diag(r))  # which makes the distribution uniform
     q = q if rows >= columns else q.T
     return _write(tensor, asarray(q.reshape(tensor.shape) * gain, dtype=tensor.dtype))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: random.Generator | None = None) -> Tensor:
     """Normal, with the share ``sparsity`` of each column zero."""
     if tensor.ndim != 2:
         raise ShapeError(f"sparse_ takes a matrix; the shape is {tensor.shape}")
     rows = tensor.shape[0]
-    places = np.argsort(np.asarray(random.uniform(tensor.shape)), axis=0)
+    places = np.argsort(np.asarray(random.uniform(tensor.shape, generator=generator)), axis=0)
     kept = asarray(places >= math.ceil(sparsity * rows))
-    drawn = random.normal(tensor.shape, 0.0, std, dtype=tensor.dtype)
+    drawn = random.normal(tensor.shape, 0.0, std, dtype=tensor.dtype, generator=generator)
     return _write(tensor, where(kept, drawn, 0.0))
+
+
+def __getattr__(name: str) -> Any:
+    hint = migration_hints.advice(name, migration_hints.INIT)
+    raise AttributeError(f"module 'jitgraph.nn.init' has no attribute {name!r}{hint}")

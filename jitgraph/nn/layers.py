@@ -11,12 +11,16 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
 
 
-def uniform_bias(size: int, fan_in: int) -> Parameter:
-    """A bias as PyTorch begins it: uniform between +-1 / sqrt(fan_in)."""
-    bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
-    bias = Parameter(zeros(size))
-    init.uniform_(bias, -bound, bound)
-    return bias
+def begin_affine(weight: Tensor, bias: Tensor | None) -> None:
+    """Weight and bias as PyTorch begins those of linear layers and convolutions.
+
+    Both are uniform between +-1 / sqrt(fan_in), as kaiming's bound is for a = sqrt(5).
+    """
+    init.kaiming_uniform_(weight, a=math.sqrt(5))
+    if bias is not None:
+        fan_in, _ = init.fans(weight)
+        bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
+        init.uniform_(bias, -bound, bound)
 
 
 class Linear(Module):
@@ -28,13 +32,17 @@ class Linear(Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(zeros((out_features, in_features)))
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        self.bias = uniform_bias(out_features, in_features) if bias else None
+        self.bias = Parameter(zeros(out_features)) if bias else None
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniform between +-1 / sqrt(in_features)."""
+        begin_affine(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
         """The affine map of the last axis."""
-        return functional.linear(x, self.weight, self.bias)
+        return functional.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -51,24 +51,29 @@ class Lazy(Module):
 
     def forward(self, /, *args: Any, **kwargs: Any) -> Any:
         """The plain layer's result, after this one has become it."""
-        if not args and "x" not in kwargs:
-            raise TypeError(f"{type(self).__name__}.forward() missing 1 required positional argument: 'x'")
+        if not args and "input" not in kwargs:
+            raise TypeError(f"{type(self).__name__}.forward() missing 1 required positional argument: 'input'")
         if context.current().trace is not None:
             raise TraceError(
                 f"{type(self).__name__} has no parameters before its first call, and they cannot be made in a trace",
                 hint="call the model once on a batch before it is traced",
             )
-        self.materialize(self._features(tuple(value_of(args[0] if args else kwargs["x"]).type.shape)))
+        self.materialize(self._features(tuple(value_of(args[0] if args else kwargs["input"]).type.shape)))
         return self.forward(*args, **kwargs)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew; nothing where there are none yet."""
+        if self._deferred is None:
+            super().reset_parameters()  # type: ignore[misc]  # of the plain layer
 
     def materialize(self, features: int) -> None:
         """Become the plain layer with so many input features."""
-        targets, kept = self._deferred or [], (self.training, self._hooks, self._buffers)
+        targets, kept = self._deferred or [], (self.training, self._hooks, self._persistence)
         given = vars(self).pop("_given")
         del self._deferred
         self.__class__ = self.becomes
         self.__init__(features, **given)  # type: ignore[misc]  # of the class that it is now
-        self.training, self._hooks, self._buffers = kept[0], kept[1], {**kept[2], **self._buffers}
+        self.training, self._hooks, self._persistence = kept[0], kept[1], {**kept[2], **self._persistence}
         for target in targets:
             self.to(target)
 

@@ -6,42 +6,48 @@ order in which they were first set; there is no registry beside them that could 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
-import numpy as np
-
-from jitgraph.autograd import no_grad
-from jitgraph.dtypes import bfloat16, canonical, float16, float32, float64, is_float
-from jitgraph.eager import placement
-from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph import migration_hints
+from jitgraph.errors import JitgraphError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
-from jitgraph.nn import state as state_loading
+from jitgraph.nn import state as state_transfer
+from jitgraph.nn.held import HeldByName
+from jitgraph.nn.placing import Placed
 from jitgraph.nn.state import Keys
 from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import zeros_like
 from jitgraph.tensor.lifting import TensorLike
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 M = TypeVar("M", bound="Module")
 
 
 class Parameter(Tensor):
-    """A tensor that a module learns: a leaf that requires a gradient (floats only)."""
+    """A tensor that a module learns: a leaf that requires a gradient (floats only); empty where no data are given."""
 
     __slots__ = ()
 
-    def __init__(self, data: TensorLike, requires_grad: bool = True) -> None:
-        self._bind(lifting.value_of(data))
+    def __init__(self, data: TensorLike | None = None, requires_grad: bool = True) -> None:
+        self._bind(lifting.value_of(() if data is None else data))
         if isinstance(data, Tensor):
             self._bind(data.detach().value)
         if requires_grad:
             self.requires_grad_()
 
 
-class Module:
+class ModuleBuffer(Tensor):
+    """A tensor that is state of a module but not learned, once it is set as an attribute: as ``register_buffer``."""
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: TensorLike | None = None, *, persistent: bool = True) -> None:
+        self._bind(data.detach().value if isinstance(data, Tensor) else lifting.value_of(() if data is None else data))
+        self.persistent = persistent
+
+
+class Module(hooks.Hooked, Placed):
     """A part of a model: state as attributes, and ``forward``.
 
     Subclasses call ``super().__init__()`` first, set parameters and submodules as attributes and define ``forward``.
@@ -49,13 +55,11 @@ class Module:
 
     training: bool
     forward: Callable[..., Any]
-    _deferred: list[Any] | None = None
-    """What ``to`` was asked for while a layer waits for its first call to make its parameters (``lazy.py``)."""
 
     def __init__(self) -> None:
         self.training = True
-        self._buffers: dict[str, bool] = {}
-        self._hooks: tuple[hooks.Hook, ...] = ()  # of every kind, so that calls have one to look at
+        self._persistence: dict[str, bool] = {}  # of each buffer, whether state dicts have it
+        self._hooks = ()  # of every kind, so that calls have one to look at
 
     def __setattr__(self, name: str, value: Any) -> None:
         plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
@@ -64,10 +68,12 @@ class Module:
                 f"{type(self).__name__}.{name} is a parameter, and a plain tensor would not be trained: assign "
                 f"jg.nn.Parameter(value), or set its elements, module.{name}[...] = value under jg.no_grad()"
             )
+        if plain and isinstance(value, ModuleBuffer):
+            self._persistence[name] = value.persistent
         super().__setattr__(name, value)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self, "_buffers"):
+        if "_persistence" not in vars(self):
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):
             raise JitgraphError(f"{type(self).__name__} defines no forward()")
@@ -77,49 +83,27 @@ class Module:
         """What has the parameters of a call: ``forward``, or where hooks see the arguments as given, this call."""
         return self.__call__ if self._hooks else self.forward
 
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> hooks.RemovableHandle:
-        """Call ``hook(module, args)`` before each forward; what it returns replaces the arguments.
-
-        With ``with_kwargs`` it is ``hook(module, args, kwargs)`` and returns (args, kwargs). ``prepend`` puts it before
-        the hooks that are there. Returns a handle with ``remove()``.
-        """
-        return hooks.registered(self, "before", hook, with_kwargs, prepend)
-
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> hooks.RemovableHandle:
-        """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result.
-
-        With ``with_kwargs`` it is ``hook(module, args, kwargs, result)``. Returns a handle with ``remove()``.
-        """
-        return hooks.registered(self, "after", hook, with_kwargs, prepend)
-
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when gradients of arguments and results are known.
-
-        Both are tuples, with None for an argument that needs no gradient; what the hook returns replaces
-        ``grad_input``. Returns a handle with ``remove()``. TraceError where the module is called in a trace.
-        """
-        return hooks.registered(self, "gradients", hook, False, prepend)
-
-    register_backward_hook = register_full_backward_hook  # PyTorch's older hook saw other gradients for some modules
-
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
-        """Call ``hook(module, grad_output)`` before the gradients of results go into the module.
-
-        What it returns replaces ``grad_output``. Returns a handle with ``remove()``. TraceError where the module is
-        called in a trace.
-        """
-        return hooks.registered(self, "results", hook, False, prepend)
-
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""
-        self._buffers[name] = persistent
+        self._persistence[name] = persistent
         setattr(self, name, tensor)
 
     # --- what a module holds -----------------------------------------------------------------------------------
+
+    @property
+    def _modules(self) -> HeldByName[Module]:
+        """Submodules by name, in PyTorch's name; setting or deleting one there is as in the module."""
+        return HeldByName(self, lambda _, value: isinstance(value, Module))
+
+    @property
+    def _parameters(self) -> HeldByName[Parameter]:
+        """Parameters of this module alone by name, as ``_modules``."""
+        return HeldByName(self, lambda _, value: isinstance(value, Parameter))
+
+    @property
+    def _buffers(self) -> HeldByName[Tensor]:
+        """Buffers of this module alone by name, as ``_modules``."""
+        return HeldByName(self, lambda name, _: name in self._persistence)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Direct submodules with their attribute names."""
@@ -131,28 +115,35 @@ class Module:
         """Direct submodules."""
         return (child for _, child in self.named_children())
 
-    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
-        """This module and all below it with dotted names, each once unless ``remove_duplicate`` is False."""
-        seen: set[int] = set()
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with dotted names, each once unless ``remove_duplicate`` is False.
+
+        Those in ``memo`` are left out, and those that are given are added to it.
+        """
+        seen: set[int] = set() if memo is None else {id(module) for module in memo}
         pending: list[tuple[str, Module]] = [(prefix, self)]
         while pending:
             name, module = pending.pop()
             if remove_duplicate and id(module) in seen:
                 continue
-            seen.add(id(module))
+            seen.add(id(module))  # not the module: a trace would have to guard all that a set may ask of it
+            if memo is not None:
+                memo.add(module)
             yield name, module
             below = [(f"{name}.{child}" if name else child, m) for child, m in module.named_children()]
             pending.extend(reversed(below))
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it, each once unless ``remove_duplicate`` is False."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def _named_tensors(
         self, pick: Callable[[Module, str, Any], bool], prefix: str, recurse: bool, once: bool
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix, once) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(None, prefix, once) if recurse else [(prefix, self)]:
             module._require_parameters(path)
             for name, value in vars(module).items():
                 if pick(module, name, value) and not (once and id(value) in seen):
@@ -183,7 +174,10 @@ class Module:
     ) -> Iterator[tuple[str, Tensor]]:
         """Buffers with dotted names."""
         return self._named_tensors(
-            lambda module, name, value: name in module._buffers and value is not None, prefix, recurse, remove_duplicate
+            lambda module, name, value: name in module._persistence and value is not None,
+            prefix,
+            recurse,
+            remove_duplicate,
         )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -210,7 +204,7 @@ class Module:
         """The buffer by its dotted name; AttributeError where there is none."""
         path, _, name = target.rpartition(".")
         found = self._held(target)
-        if name not in self.get_submodule(path)._buffers or found is None:
+        if name not in self.get_submodule(path)._persistence or found is None:
             raise AttributeError(f"{type(self).__name__} has no buffer {target!r}")
         return found  # type: ignore[no-any-return]
 
@@ -226,9 +220,14 @@ class Module:
 
     register_module = add_module
 
-    def set_submodule(self, target: str, module: Module) -> None:
-        """Set or replace the module of a dotted name; AttributeError where what should hold it is not there."""
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Set or replace the module of a dotted name; AttributeError where what should hold it is not there.
+
+        With ``strict`` there has to be a module of that name.
+        """
         path, _, name = target.rpartition(".")
+        if strict:
+            self.get_submodule(target)
         self.get_submodule(path).add_module(name, module)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -237,16 +236,20 @@ class Module:
             raise JitgraphError(f"register_parameter takes a Parameter, not a {type(param).__name__}")
         setattr(self, name, param)
 
-    def _persistent(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """What ``state_dict`` holds, in PyTorch's order; a tensor that stands in two places is named twice."""
+    def _own_persistent(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """What ``state_dict`` holds of this module alone, in PyTorch's order."""
         self._require_parameters(prefix.rstrip("."))
         own = vars(self).items()
         for name, value in own:
             if isinstance(value, Parameter):
                 yield prefix + name, value
         for name, value in own:
-            if self._buffers.get(name) and value is not None:
+            if self._persistence.get(name) and value is not None:
                 yield prefix + name, value
+
+    def _persistent(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """As ``_own_persistent``, of modules below, too; a tensor that stands in two places is named twice."""
+        yield from self._own_persistent(prefix)
         for name, child in self.named_children():
             yield from child._persistent(f"{prefix}{name}.")
 
@@ -254,24 +257,49 @@ class Module:
 
     def state_dict(
         self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, Any]:
         """Parameters and persistent buffers by PyTorch's keys, as NumPy copies.
 
         ``prefix`` stands before each key, ``destination`` is a dict to fill and return, and ``keep_vars`` puts the
-        tensors themselves there.
+        tensors themselves there. What ``get_extra_state`` gives, where a class defines it, is there as "_extra_state".
         """
-        found: dict[str, Any] = {} if destination is None else destination
-        for name, tensor in self._persistent(prefix):
-            found[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
-        return found
+        return state_transfer.save(self, {} if destination is None else destination, prefix, keep_vars)
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.
 
         With ``strict``, keys missing or left over are an error; else they are returned. Shapes must fit; dtypes are
-        cast to the module's, and tensors stay on their devices. Errors are worded as PyTorch's.
+        cast to the module's, and tensors stay on their devices, or with ``assign`` take those that are given. Errors
+        are worded as PyTorch's.
         """
-        return state_loading.load(self, state, strict)
+        return state_transfer.load(self, state_dict, strict, assign)
+
+    def get_extra_state(self) -> Any:
+        """What a class saves in state dicts beside tensors, if it defines this and ``set_extra_state``."""
+        raise JitgraphError(
+            f"{type(self).__name__} has no extra state\n  hint: define get_extra_state and set_extra_state"
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what ``get_extra_state`` gave."""
+        raise JitgraphError(
+            f"{type(self).__name__} has no extra state\n  hint: define get_extra_state and set_extra_state"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: Mapping[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """What a class changes of a state dict, of which it gets a copy, before it is loaded; PyTorch's name.
+
+        ``error_msgs`` takes what makes the load fail. The tensors are set afterwards, all or none.
+        """
 
     # --- modes and dtypes --------------------------------------------------------------------------------------
 
@@ -286,96 +314,25 @@ class Module:
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set ``.grad`` of every parameter to None; ``set_to_none=False`` is refused, since zeros add nothing."""
-        if not set_to_none:
-            raise JitgraphError("zero_grad(set_to_none=False): gradients that are not there count as zeros")
+        """Set ``.grad`` of every parameter to None, or those that are there to zeros."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad = zeros_like(parameter.grad)
 
-    def requires_grad_(self: M, flag: bool = True) -> M:
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
         """Ask for gradients of every parameter, or not; returns the module."""
         for parameter in self.parameters():
-            parameter.requires_grad_(flag)
+            parameter.requires_grad_(requires_grad)
         return self
 
-    def apply(self: M, function: Callable[[Module], Any]) -> M:
-        """Call ``function`` on every module below and then on this one; returns the module."""
+    def apply(self: M, fn: Callable[[Module], Any]) -> M:
+        """Call ``fn`` on every module below and then on this one; returns the module."""
         for child in self.children():
-            child.apply(function)
-        function(self)
+            child.apply(fn)
+        fn(self)
         return self
-
-    def to(self: M, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> M:
-        """Float parameters and buffers in another float dtype, all on another device, or both; returns the module.
-
-        A tensor stands for its device and dtype. DTypeError for a dtype that is no float, DeviceError for a device that
-        is absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait.
-        """
-        for target in targets:
-            if isinstance(target, Tensor):
-                self._to(target.device)
-                self._to(target.dtype)
-            elif target is not None:
-                self._to(target)
-        if device is not None:
-            self._to(placement.canonical(device))
-        if dtype is not None:
-            self._to(canonical(dtype))
-        return self
-
-    def _to(self, target: Any) -> None:
-        modules = list(self.modules())
-        tensors: list[Tensor] = []
-        for module in modules:
-            if module._deferred is None:
-                tensors += module.parameters(recurse=False)
-                tensors += module.buffers(recurse=False)
-        self._move(target, {id(tensor): tensor for tensor in tensors}.values())
-        for module in modules:
-            if module._deferred is not None:
-                module._deferred.append(target)
-
-    def _move(self, target: Any, tensors: Iterable[Tensor]) -> None:
-        if placement.is_name(target):
-            with no_grad():
-                for tensor in tensors:
-                    gradient = tensor.grad
-                    tensor.grad = None
-                    tensor._rebind(tensor.to(target).value)
-                    tensor.grad = None if gradient is None else gradient.to(target)
-            return
-        dtype = canonical(target)
-        if not is_float(dtype):
-            raise DTypeError(f"a module's parameters are floats, not {dtype.name}", hint="module.to(jg.float32)")
-        with no_grad():
-            for tensor in tensors:
-                if is_float(tensor.dtype) and tensor.dtype != dtype:
-                    tensor._rebind(lifting.cast(tensor.value, dtype))
-                    tensor.grad = None
-
-    def cuda(self: M, device: str | int | None = None) -> M:
-        """Parameters, buffers and gradients on the current GPU, or the one given; returns the module."""
-        return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
-
-    def cpu(self: M) -> M:
-        """Parameters, buffers and gradients on the CPU; returns the module."""
-        return self.to("cpu")
-
-    def double(self: M) -> M:
-        """Float parameters and buffers in float64; returns the module."""
-        return self.to(float64)
-
-    def float(self: M) -> M:
-        """Float parameters and buffers in float32; returns the module."""
-        return self.to(float32)
-
-    def half(self: M) -> M:
-        """Float parameters and buffers in float16; returns the module."""
-        return self.to(float16)
-
-    def bfloat16(self: M) -> M:
-        """Float parameters and buffers in bfloat16; returns the module."""
-        return self.to(bfloat16)
 
     def extra_repr(self) -> str:
         """What stands between the parentheses of ``repr``, before the children where there are any."""
@@ -392,6 +349,9 @@ class Module:
         """What ``repr`` says of each child."""
         return [f"({name}): {_indent(repr(child))}" for name, child in self.named_children()]
 
+
+for _name, _advice in migration_hints.MODULES.items():
+    setattr(Module, _name, hooks.Elsewhere(_name, _advice))
 
 MODULE_CALLS[id(Module.__call__.__code__)] = Module.__call__.__code__
 

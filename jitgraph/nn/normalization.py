@@ -7,11 +7,19 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn import functional
+from jitgraph.nn import functional, init
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros
 from jitgraph.tensor.lifting import value_of
+
+
+def begin_scale(weight: Tensor | None, bias: Tensor | None) -> None:
+    """A weight of ones and a bias of zeros, of those that are there."""
+    if weight is not None:
+        init.ones_(weight)
+    if bias is not None:
+        init.zeros_(bias)
 
 
 class RunningNorm(Module):
@@ -41,7 +49,20 @@ class RunningNorm(Module):
         self.register_buffer("running_mean", zeros(num_features) if track_running_stats else None)
         self.register_buffer("running_var", ones(num_features) if track_running_stats else None)
         self.register_buffer("num_batches_tracked", zeros((), dtype="int64") if track_running_stats else None)
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
+
+    def reset_running_stats(self) -> None:
+        """Begin the running averages anew: a mean of 0 and a variance of 1, of no batches."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Begin the weight of ones, the bias of zeros and the running averages anew."""
+        self.reset_running_stats()
+        begin_scale(self.weight, self.bias)
 
     def extra_repr(self) -> str:
         text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
@@ -53,21 +74,21 @@ class ChannelNorm(RunningNorm):
 
     ranks: tuple[int, ...] = ()
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised x; in training the running averages are updated, with the unbiased variance."""
-        given = value_of(x).type
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input; in training the running averages are updated, with the unbiased variance."""
+        given = value_of(input).type
         if given.ndim not in self.ranks or not context.constraints().same(given.shape[1], self.num_features):
             shapes = " or ".join(f"[N, {self.num_features}{', *' * (rank - 2)}]" for rank in self.ranks)
             raise ShapeError(f"{type(self).__name__}({self.num_features}) takes x {shapes}, not {given}")
         if not self.track_running_stats:
-            return functional.batch_norm(x, None, None, self.weight, self.bias, True, eps=self.eps)
+            return functional.batch_norm(input, None, None, self.weight, self.bias, True, eps=self.eps)
         share: Any = self.momentum
         if self.training:
             self.num_batches_tracked += 1
             if share is None:  # the plain average over all batches
                 share = 1.0 / self.num_batches_tracked.astype(self.running_mean.dtype)
         running = (self.running_mean, self.running_var)
-        return functional.batch_norm(x, *running, self.weight, self.bias, self.training, share, self.eps)
+        return functional.batch_norm(input, *running, self.weight, self.bias, self.training, share, self.eps)
 
 
 class BatchNorm1d(ChannelNorm):
@@ -99,11 +120,16 @@ class LayerNorm(Module):
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
         self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised x, scaled and shifted."""
-        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    def reset_parameters(self) -> None:
+        """Begin the weight of ones and the bias of zeros anew."""
+        begin_scale(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input, scaled and shifted."""
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         text = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -129,11 +155,16 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.weight = Parameter(ones(num_channels)) if affine else None
         self.bias = Parameter(zeros(num_channels)) if affine and bias else None
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised x, scaled and shifted."""
-        return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+    def reset_parameters(self) -> None:
+        """Begin the weight of ones and the bias of zeros anew."""
+        begin_scale(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input, scaled and shifted."""
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         text = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
@@ -155,7 +186,12 @@ class RMSNorm(Module):
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         self.weight = Parameter(ones(shape)) if elementwise_affine else None
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Begin the weight of ones anew."""
+        begin_scale(self.weight, None)
 
     def forward(self, x: Tensor) -> Tensor:
         """The scaled x."""

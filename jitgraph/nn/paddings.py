@@ -21,9 +21,9 @@ class _Pad(Module):
             raise JitgraphError(f"{type(self).__name__}: padding={padding} is neither a number nor {2 * self.spatial}")
         self.padding = sizes
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The padded x."""
-        return functional.pad(x, self.padding, mode=self.mode)
+    def forward(self, input: Tensor) -> Tensor:
+        """The padded input."""
+        return functional.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
@@ -38,9 +38,9 @@ class _ConstantPad(_Pad):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The padded x."""
-        return functional.pad(x, self.padding, value=self.value)
+    def forward(self, input: Tensor) -> Tensor:
+        """The padded input."""
+        return functional.pad(input, self.padding, value=self.value)
 
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"

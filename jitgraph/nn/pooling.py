@@ -32,10 +32,10 @@ class _MaxPool(Module):
         self.padding, self.dilation = padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The maxima, or (maxima, places)."""
         return type(self).function(
-            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
     def extra_repr(self) -> str:
@@ -82,10 +82,10 @@ class _AvgPool(Module):
         self.padding, self.ceil_mode, self.count_include_pad = padding, ceil_mode, count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The means."""
         settings = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-        return type(self).function(x, *settings, self.divisor_override)
+        return type(self).function(input, *settings, self.divisor_override)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -110,10 +110,10 @@ class AvgPool1d(_AvgPool):
             count_include_pad,
         )
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The means."""
         settings = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
-        return functional.avg_pool1d(x, *settings)
+        return functional.avg_pool1d(input, *settings)
 
 
 class AvgPool2d(_AvgPool):
@@ -139,9 +139,9 @@ class _LPPool(Module):
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The power means."""
-        return type(self).function(x, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return type(self).function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return (
@@ -178,9 +178,9 @@ class _MaxUnpool(Module):
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding = padding
 
-    def forward(self, x: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """The spread x; ``output_size`` where the pool did not use all elements."""
-        return type(self).function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The spread input; ``output_size`` where the pool did not use all elements."""
+        return type(self).function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -213,9 +213,9 @@ class _AdaptiveAvgPool(Module):
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The means."""
-        return type(self).function(x, self.output_size)
+        return type(self).function(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -248,9 +248,9 @@ class _AdaptiveMaxPool(Module):
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The maxima, or (maxima, places)."""
-        return type(self).function(x, self.output_size, self.return_indices)
+        return type(self).function(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"

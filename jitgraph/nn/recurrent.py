@@ -21,18 +21,22 @@ from jitgraph.tensor.lifting import repeated as repeated_value
 
 
 def _set_weights(module: Any, end: str, input_size: int, out: int, *, bias: bool, projected: bool = False) -> None:
-    """The parameters of one unit, uniform between +-1 / sqrt(hidden_size); ``end`` stands behind each name."""
+    """The parameters of one unit, as zeros; ``end`` stands behind each name."""
     rows = module.gates * module.hidden_size
     shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, input_size), "weight_hh": (rows, out)}
     if bias:
         shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
     if projected:
         shapes["weight_hr"] = (out, module.hidden_size)
-    bound = 1.0 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0.0
     for name, shape in shapes.items():
-        parameter = Parameter(zeros(shape))
+        setattr(module, f"{name}{end}", Parameter(zeros(shape)))
+
+
+def _begin(module: Any) -> None:
+    """All parameters uniform between +-1 / sqrt(hidden_size)."""
+    bound = 1.0 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0.0
+    for parameter in module.parameters():
         init.uniform_(parameter, -bound, bound)
-        setattr(module, f"{name}{end}", parameter)
 
 
 def _as_product(x: Tensor) -> Tensor:
@@ -51,6 +55,7 @@ class _Recurrent(Module):
     gates: int
     step: Any
     parts = 1  # of the state
+    nonlinearity: str
 
     def __init__(
         self,
@@ -81,7 +86,26 @@ class _Recurrent(Module):
             width = input_size if layer == 0 else out * self._directions()
             for end in self._endings(layer):
                 _set_weights(self, end, width, out, bias=bias, projected=proj_size > 0)
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, uniform between +-1 / sqrt(hidden_size)."""
+        _begin(self)
+
+    @property
+    def mode(self) -> str:
+        """The unit's name: "LSTM", "GRU", "RNN_TANH" or "RNN_RELU"."""
+        kind = next(kind.__name__ for kind in type(self).__mro__ if kind in (RNN, LSTM, GRU))
+        return f"RNN_{self.nonlinearity.upper()}" if kind == "RNN" else kind
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        ends = [end for layer in range(self.num_layers) for end in self._endings(layer)]
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        found = [[getattr(self, f"{name}{end}", None) for name in names] for end in ends]
+        return [[parameter for parameter in each if parameter is not None] for each in found]
 
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
@@ -94,13 +118,13 @@ class _Recurrent(Module):
         found = [getattr(self, f"{name}{end}", None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")]
         return [*found, getattr(self, f"weight_hr{end}")] if self.proj_size else found
 
-    def forward(self, x: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> Any:
         """The outputs of the last layer, and the last state of every layer and direction; (h, c) for LSTM.
 
-        x may be a ``PackedSequence``, whose results are one. ``hx`` is the state before the first step, else zeros.
+        ``input`` may be a ``PackedSequence``, as results are then. ``hx`` is the state before the first step, or zeros.
         """
-        packed = x if isinstance(x, PackedSequence) else None
-        sequence = _as_product(wrap(floats(x if packed is None else packed.padded)[0]))
+        packed = input if isinstance(input, PackedSequence) else None
+        sequence = _as_product(wrap(floats(input if packed is None else packed.padded)[0]))
         lengths = None if packed is None else packed.lengths
         name = type(self).__name__
         alone = packed is None and sequence.ndim == 2
@@ -108,7 +132,11 @@ class _Recurrent(Module):
             first = "N, T" if self.batch_first else "T, N"
             raise ShapeError(
                 f"{name} with input_size={self.input_size} takes x[{first}, {self.input_size}] or "
-                f"[T, {self.input_size}], not {sequence.value.type}"
+                f"[T, {self.input_size}], not {sequence.value.type}",
+                hint=None
+                if packed is None or sequence.ndim != 2
+                else "packed._replace(padded=f(packed.padded)), "
+                "as a PackedSequence has the padded tensor here, not packed.data",
             )
         if alone:
             sequence = expand_dims(sequence, 1)
@@ -252,7 +280,12 @@ class _Cell(Module):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         _set_weights(self, "", input_size, hidden_size, bias=bias)
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, uniform between +-1 / sqrt(hidden_size)."""
+        _begin(self)
 
     def _stepped(self, step: recurrent.Step, x: Tensor, state: Any) -> tuple[Tensor, ...]:
         name = type(self).__name__
@@ -300,9 +333,9 @@ class RNNCell(_Cell):
         text = super().extra_repr()
         return text if self.nonlinearity == "tanh" else f"{text}, nonlinearity={self.nonlinearity}"
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next h."""
-        return self._stepped(_STEPS[self.nonlinearity], x, hx)[0]
+        return self._stepped(_STEPS[self.nonlinearity], input, hx)[0]
 
 
 class GRUCell(_Cell):
@@ -310,9 +343,9 @@ class GRUCell(_Cell):
 
     gates = 3
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The next h."""
-        return self._stepped(recurrent.gru_step, x, hx)[0]
+        return self._stepped(recurrent.gru_step, input, hx)[0]
 
 
 class LSTMCell(_Cell):
@@ -320,6 +353,6 @@ class LSTMCell(_Cell):
 
     gates, parts = 4, 2
 
-    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """The next (h, c)."""
-        return self._stepped(recurrent.lstm_step, x, hx)  # type: ignore[return-value]
+        return self._stepped(recurrent.lstm_step, input, hx)  # type: ignore[return-value]

@@ -21,9 +21,9 @@ class Unflatten(Module):
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The unflattened x."""
-        return unflatten(x, self.dim, self.unflattened_size)
+    def forward(self, input: Tensor) -> Tensor:
+        """The unflattened input."""
+        return unflatten(input, self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
@@ -49,10 +49,10 @@ class Upsample(Module):
             )
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The resampled x."""
+    def forward(self, input: Tensor) -> Tensor:
+        """The resampled input."""
         settings = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
-        return functional.interpolate(x, *settings)
+        return functional.interpolate(input, *settings)
 
     def extra_repr(self) -> str:
         size = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
@@ -80,9 +80,9 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x[..., C * r * r, H, W] as [..., C, H * r, W * r]."""
-        return functional.pixel_shuffle(x, self.upscale_factor)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input[..., C * r * r, H, W]`` as [..., C, H * r, W * r]."""
+        return functional.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
@@ -95,9 +95,9 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x[..., C, H * r, W * r] as [..., C * r * r, H, W]."""
-        return functional.pixel_unshuffle(x, self.downscale_factor)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input[..., C, H * r, W * r]`` as [..., C * r * r, H, W]."""
+        return functional.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"
@@ -110,9 +110,9 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x[N, C, ...] with its channels dealt out."""
-        return functional.channel_shuffle(x, self.groups)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input[N, C, ...]`` with its channels dealt out."""
+        return functional.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:
         return f"groups={self.groups}"
@@ -133,9 +133,9 @@ class _Columns(Module):
 class Unfold(_Columns):
     """``functional.unfold`` of x[N, C, H, W]."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The windows as columns."""
-        return functional.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+        return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
 class Fold(_Columns):
@@ -147,10 +147,10 @@ class Fold(_Columns):
         super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The sums of the windows."""
         settings = (self.kernel_size, self.dilation, self.padding, self.stride)
-        return functional.fold(x, self.output_size, *settings)
+        return functional.fold(input, self.output_size, *settings)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}, {super().extra_repr()}"
@@ -170,17 +170,20 @@ class Bilinear(Module):
     ) -> None:
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        bound = 1 / math.sqrt(in1_features) if in1_features else 0.0
         self.weight = Parameter(zeros((out_features, in1_features, in2_features)))
-        init.uniform_(self.weight, -bound, bound)
         self.bias = Parameter(zeros(out_features)) if bias else None
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        self.reset_parameters()
         self.to(device=device, dtype=dtype)
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniform between +-1 / sqrt(in1_features)."""
+        bound = 1 / math.sqrt(self.in1_features) if self.in1_features else 0.0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """[..., in1] and [..., in2] to [..., out]."""
-        return further_linear.bilinear(x1, x2, self.weight, self.bias)
+        return further_linear.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"

@@ -23,18 +23,18 @@ def activation(name: str, function: Any, module: str = __name__, *, takes_inplac
         Module.__init__(self)
         self.inplace = inplace
 
-    def in_place(self: Any, x: Tensor) -> Tensor:
-        return function(x, inplace=self.inplace)  # type: ignore[no-any-return]
+    def in_place(self: Any, input: Tensor) -> Tensor:
+        return function(input, inplace=self.inplace)  # type: ignore[no-any-return]
 
-    def plain(self: Module, x: Tensor) -> Tensor:
-        return function(x)  # type: ignore[no-any-return]
+    def plain(self: Module, input: Tensor) -> Tensor:
+        return function(input)  # type: ignore[no-any-return]
 
     def extra_repr(self: Any) -> str:
         return shown("", self.inplace)
 
     forward = in_place if takes_inplace else plain
     forward.__name__ = "forward"
-    forward.__doc__ = f"``functional.{function.__name__}`` of x."
+    forward.__doc__ = f"``functional.{function.__name__}`` of input."
     members: dict[str, Any] = {"forward": forward, "__doc__": function.__doc__, "__module__": module}
     if takes_inplace:
         members |= {"__init__": begin, "extra_repr": extra_repr}
@@ -56,9 +56,9 @@ class Softplus(Module):
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.softplus`` of x."""
-        return functional.softplus(x, self.beta, self.threshold)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.softplus`` of input."""
+        return functional.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
@@ -71,9 +71,9 @@ class GELU(Module):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.gelu`` of x."""
-        return functional.gelu(x, self.approximate)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.gelu`` of input."""
+        return functional.gelu(input, self.approximate)
 
     def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
@@ -86,9 +86,9 @@ class LeakyReLU(Module):
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.leaky_relu`` of x."""
-        return functional.leaky_relu(x, self.negative_slope, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.leaky_relu`` of input."""
+        return functional.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
         return shown(f"negative_slope={self.negative_slope}", self.inplace)
@@ -101,9 +101,9 @@ class ELU(Module):
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.elu`` of x."""
-        return functional.elu(x, self.alpha, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.elu`` of input."""
+        return functional.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         return shown(f"alpha={self.alpha}", self.inplace)
@@ -116,9 +116,9 @@ class Softmax(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.softmax`` of x."""
-        return functional.softmax(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.softmax`` of input."""
+        return functional.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -127,9 +127,9 @@ class Softmax(Module):
 class LogSoftmax(Softmax):
     """Logarithm of softmax along ``dim``."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.log_softmax`` of x."""
-        return functional.log_softmax(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.log_softmax`` of input."""
+        return functional.log_softmax(input, self.dim)
 
 
 class Dropout(Module):
@@ -144,9 +144,9 @@ class Dropout(Module):
             raise JitgraphError(f"Dropout: p={p} is not a probability")
         self.p, self.inplace = p, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``functional.dropout`` of x."""
-        return functional.dropout(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``functional.dropout`` of input."""
+        return functional.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -158,9 +158,9 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
-        """x."""
-        return x
+    def forward(self, input: Any) -> Any:
+        """input."""
+        return input
 
 
 class Flatten(Module):
@@ -170,9 +170,9 @@ class Flatten(Module):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The flattened x."""
-        return flatten(x, self.start_dim, self.end_dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """The flattened input."""
+        return flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

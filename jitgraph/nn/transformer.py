@@ -229,10 +229,14 @@ class Transformer(Module):
             TransformerDecoderLayer(*settings), num_decoder_layers, norms[1]
         )
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self._reset_parameters()
+        self.to(device=device, dtype=dtype)
+
+    def _reset_parameters(self) -> None:
+        """Draw all parameters of two axes or more anew, by ``init.xavier_uniform_``. PyTorch's name."""
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
-        self.to(device=device, dtype=dtype)
 
     def forward(
         self,

@@ -30,7 +30,6 @@ class ASGD(Optimizer):
         t0: float = 1e6,
         weight_decay: float = 0.0,
         foreach: bool | None = None,
-        *,
         maximize: bool = False,
         differentiable: bool = False,
         capturable: bool = False,

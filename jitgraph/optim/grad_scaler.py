@@ -208,7 +208,7 @@ class GradScaler:
 def _step_unless(skip: Tensor, optimizer: Optimizer) -> Any:
     """A step of which the compiled code keeps nothing where ``skip`` is true."""
     handles = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    handles += [tensor for state in optimizer.state for tensor in state.values()]
+    handles += [tensor for state in optimizer._states for tensor in state.values() if isinstance(tensor, Tensor)]
     before = [handle.value for handle in handles]
     result = optimizer.step()
     with no_grad():

@@ -72,22 +72,24 @@ class LBFGS(Optimizer):
                 "a step of LBFGS calls its closure as often as the losses ask for, which a trace cannot record",
                 hint="trace the closure, and call optimizer.step(closure) outside of traces",
             )
-        for hook in self._pre_hooks:
-            hook(self, (closure,), {})
+        self._run_hooks("before", (closure,), {})
         with no_grad():
-            loss = _Moves(self.param_groups[0], self.state[0], closure).run()
-        for hook in self._post_hooks:
-            hook(self, (closure,), {})
+            loss = _Moves(self.param_groups[0], self._states[0], closure).run()
+        self._run_hooks("after", (closure,), {})
         return loss
 
     def state_dict(self) -> dict[str, Any]:
         """The history of moves as PyTorch names it, with NumPy arrays for tensors, and the group's settings."""
+        self._notify("saving")
         group = {**self.param_groups[0], "params": list(range(len(self.param_groups[0]["params"])))}
-        state = {name: _saved(value) for name, value in self.state[0].items()}
-        return {"state": {0: state} if state else {}, "param_groups": [group]}
+        state = {name: _saved(value) for name, value in self._states[0].items()}
+        made = {"state": {0: state} if state else {}, "param_groups": [group]}
+        changed: dict[str, Any] = self._changed("saved", made)
+        return changed
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, here or in PyTorch; JitgraphError where it is none of LBFGS."""
+        state = self._changed("loading", dict(state_dict))
         if missing := [key for key in ("state", "param_groups") if key not in state]:
             raise JitgraphError(f"this is no state of an optimiser: it has no {missing[0]!r}")
         (group, *more), own = state["param_groups"], self.param_groups[0]
@@ -98,9 +100,10 @@ class LBFGS(Optimizer):
             raise JitgraphError(f"the saved state has {sorted(saved)}; it is of another optimiser than LBFGS")
         size, like = _size(own["params"]), own["params"][0]
         fresh = {name: _loaded(name, value, size, like) for name, value in saved.items() if name != "al"}
-        self.state[0].clear()
-        self.state[0].update(fresh)
+        self._states[0].clear()
+        self._states[0].update(fresh)
         own.update({name: value for name, value in self._own_settings(group).items() if name != "params"})
+        self._notify("loaded")
 
 
 _VECTORS = ("d", "prev_flat_grad", "old_dirs", "old_stps")

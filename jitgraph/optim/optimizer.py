@@ -17,6 +17,7 @@ from jitgraph.eager import placement
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
+from jitgraph.nn import hooks
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.settings import Setting, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -26,6 +27,8 @@ from jitgraph.tensor.functions.creation import asarray, zeros_like
 class Optimizer:
     """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings.
 
+    Pairs of names and parameters, as ``named_parameters()`` gives, are taken, too; a group has the "param_names" then.
+
     JitgraphError for no parameters, one given twice, results computed from parameters, and settings out of range.
     """
 
@@ -34,6 +37,9 @@ class Optimizer:
 
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     """State that PyTorch's optimiser of this name does not have."""
+
+    _step_hooks: tuple[hooks.Hook, ...] = ()
+    _state_hooks: tuple[hooks.Hook, ...] = ()
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if not isinstance(params, Iterable) or isinstance(params, Tensor | Mapping):
@@ -45,9 +51,7 @@ class Optimizer:
             raise JitgraphError(f"{what}\n  hint: a generator gives its parameters once; call model.parameters() again")
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
-        self.state: list[dict[str, Any]] = []
-        self._pre_hooks: tuple[Callable[..., Any], ...] = ()
-        self._post_hooks: tuple[Callable[..., Any], ...] = ()
+        self._states: list[dict[str, Any]] = []  # of the parameters of all groups, in their order
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
 
@@ -58,6 +62,10 @@ class Optimizer:
         """
         members = param_group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
+        names: dict[str, Any] = {}
+        if members and all(isinstance(member, tuple) and len(member) == 2 for member in members):
+            names = {"param_names": [name for name, _ in members]}
+            members = [member for _, member in members]
         known = {id(p) for p in self._parameters()}
         for member in members:
             if not isinstance(member, Tensor):
@@ -71,11 +79,34 @@ class Optimizer:
             if id(member) in known:
                 raise JitgraphError("a parameter is given to the optimiser twice")
             known.add(id(member))
-        settings = {**self.defaults, **self._own_settings(param_group), "params": members}
-        require_in_range(settings)
+        settings = {**self.defaults, **self._own_settings(param_group), **names, "params": members}
+        if not self._steps_itself():
+            require_in_range({name: settings[name] for name in self.defaults})
         made = [self.initial_state(p, settings) for p in members]
         self.param_groups.append(settings)
-        self.state.extend(made)
+        self._states.extend(made)
+
+    @property
+    def state(self) -> Any:
+        """The state of each parameter, ``optimizer.state[parameter]``, a dict of tensors by PyTorch's names.
+
+        A parameter's number among those of all groups stands for it. A class that steps by itself may keep what it
+        wants there, and may set ``state`` to a dict of its own.
+        """
+        return vars(self).get("_own_state", States(self))
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        vars(self)["_own_state"] = state
+
+    def _each_state(self) -> list[dict[str, Any]]:
+        """The state of each parameter in their order, of a class that keeps its own, too."""
+        kept = vars(self).get("_own_state")
+        return self._states if kept is None else [kept.setdefault(p, {}) for p in self._parameters()]
+
+    def _steps_itself(self) -> bool:
+        """Whether a class defines ``step`` alone, as PyTorch's do, with settings and state of its own meaning."""
+        return type(self).update is Optimizer.update
 
     def _own_settings(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """A group's settings by their names here, as floats where the defaults are."""
@@ -101,7 +132,7 @@ class Optimizer:
 
         Eager steps do so by themselves; before a traced step it has to be there.
         """
-        states = iter(self.state)
+        states = iter(self._states)
         for group in self.param_groups:
             for parameter in group["params"]:
                 self._complete(next(states), parameter, group)
@@ -137,19 +168,22 @@ class Optimizer:
 
         The closure computes the loss and its gradients, with gradients enabled.
         """
-        for hook in self._pre_hooks:
-            hook(self, (closure,), {})
+        self._run_hooks("before", (closure,), {})
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
         self._step()
-        for hook in self._post_hooks:
-            hook(self, (closure,), {})
+        self._run_hooks("after", (closure,), {})
         return loss
 
+    def _run_hooks(self, when: str, *args: Any) -> None:
+        for kind, hook, _ in self._step_hooks:
+            if kind == when:
+                hook(self, *args)
+
     def _step(self) -> None:
-        states = iter(self.state)
+        states = iter(self._states)
         with no_grad():
             for group in self.param_groups:
                 setting = Setting(group, self.PAIRS)
@@ -160,21 +194,57 @@ class Optimizer:
                         grad = -parameter.grad if group.get("maximize") else parameter.grad
                         self.update(parameter, grad, state, setting)
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
-        """Call ``hook(optimizer, args, kwargs)`` before each step; returns a function that takes the hook away."""
-        return self._registered("_pre_hooks", hook)
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> hooks.RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before each step; returns a handle with ``remove()``."""
+        return hooks.registered(self, "before", hook, at="_step_hooks")
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
-        """Call ``hook(optimizer, args, kwargs)`` after each step; returns a function that takes the hook away."""
-        return self._registered("_post_hooks", hook)
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> hooks.RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after each step; returns a handle with ``remove()``."""
+        return hooks.registered(self, "after", hook, at="_step_hooks")
 
-    def _registered(self, place: str, hook: Callable[..., Any]) -> Callable[[], None]:
-        setattr(self, place, (*getattr(self, place), hook))
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
+        """Call ``hook(optimizer)`` before a state dict is made; returns a handle with ``remove()``."""
+        return hooks.registered(self, "saving", hook, first=prepend, at="_state_hooks")
 
-        def remove() -> None:
-            setattr(self, place, tuple(h for h in getattr(self, place) if h is not hook))
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> hooks.RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` when one is made; what it returns, if anything, is returned instead."""
+        return hooks.registered(self, "saved", hook, first=prepend, at="_state_hooks")
 
-        return remove
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> hooks.RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before a load; what it returns, if anything, is loaded instead."""
+        return hooks.registered(self, "loading", hook, first=prepend, at="_state_hooks")
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> hooks.RemovableHandle:
+        """Call ``hook(optimizer)`` after a state dict is loaded; returns a handle with ``remove()``."""
+        return hooks.registered(self, "loaded", hook, first=prepend, at="_state_hooks")
+
+    def _changed(self, when: str, state: Any) -> Any:
+        """A state dict as the hooks that get one return it."""
+        for kind, hook, _ in self._state_hooks:
+            if kind == when:
+                changed = hook(self, state)
+                state = state if changed is None else changed
+        return state
+
+    def _notify(self, when: str) -> None:
+        for kind, hook, _ in self._state_hooks:
+            if kind == when:
+                hook(self)
+
+    def __repr__(self) -> str:
+        text = f"{type(self).__name__} ("
+        for number, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {number}\n"
+            text += "".join(
+                f"    {name}: {value}\n"
+                for name, value in sorted(self._saved_settings(group).items())
+                if name != "params"
+            )
+        return text + ")"
 
     # --- saving and loading ------------------------------------------------------------------------------------
 
@@ -183,36 +253,40 @@ class Optimizer:
 
         Structure and names are PyTorch's; a parameter that was never stepped has no state in it.
         """
+        self._notify("saving")
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         groups = [group for group in self.param_groups for _ in group["params"]]
         saved = {
-            i: {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in state.items()}
-            for i, (state, group) in enumerate(zip(self.state, groups, strict=True))
+            i: {name: _saved(value) for name, value in state.items()}
+            for i, (state, group) in enumerate(zip(self._each_state(), groups, strict=True))
             if not self.is_fresh(state, group)
         }
-        return {
+        made = {
             "state": {i: {k: v for k, v in s.items() if k not in self.HIDDEN} for i, s in saved.items()},
             "param_groups": [
                 {**self._saved_settings(group), "params": [numbers[id(p)] for p in group["params"]]}
                 for group in self.param_groups
             ],
         }
+        changed: dict[str, Any] = self._changed("saved", made)
+        return changed
 
     def is_fresh(self, state: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
         """Whether a parameter's state is that before its first step."""
-        return not state or bool(state["step"].item() == 0)
+        return not state or (not self._steps_itself() and bool(state["step"].item() == 0))
 
     def _saved_settings(self, group: Mapping[str, Any]) -> dict[str, Any]:
         numbers = {name for names in self.PAIRS.values() for name in names}
         saved = {name: value for name, value in group.items() if name not in numbers}
         return {**saved, **{theirs: tuple(group[name] for name in names) for theirs, names in self.PAIRS.items()}}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, here or in PyTorch, for the same parameters in the same groups.
 
         All or nothing; a parameter without state there is as before its first step. JitgraphError where it is no
         state of an optimiser, or of another one.
         """
+        state = self._changed("loading", dict(state_dict))
         if missing := [key for key in ("state", "param_groups") if key not in state]:
             what = f"this is no state of an optimiser: it has no {missing[0]!r}"
             raise JitgraphError(f"{what}\n  hint: pass what optimizer.state_dict() gave, not a model's")
@@ -227,14 +301,20 @@ class Optimizer:
             for p in group["params"]
         ]
         fresh: list[tuple[Tensor, Any]] = []
-        for number, own, (parameter, group) in zip(numbers, self.state, owners, strict=True):
+        for number, own, (parameter, group) in zip(numbers, self._each_state(), owners, strict=True):
             saved = every.get(number, every.get(str(number)))
+            if self._steps_itself():
+                own.clear()
+                own.update({name: _taken(value, parameter) for name, value in (saved or {}).items()})
+                continue
             fresh += self._loaded(number, own, saved or self.initial_state(parameter, group), saved is not None)
         for tensor, value in fresh:
             tensor._rebind(wrap(value).to(tensor.device).value)
         for group, own in zip(self.param_groups, settings, strict=True):
             group.update(own)
-        self.add_missing_state()
+        if not self._steps_itself():
+            self.add_missing_state()
+        self._notify("loaded")
 
     def _loaded(
         self, number: int, own: dict[str, Any], saved: Mapping[str, Any], given: bool
@@ -257,6 +337,43 @@ class Optimizer:
                 raise JitgraphError(f"the saved {name} of parameter {number} has {shapes}")
             found.append((tensor, lifting.cast(value, tensor.dtype)))
         return found
+
+
+class States(Mapping[Tensor, dict[str, Any]]):
+    """The state of each parameter of an optimiser by the parameter itself, or by its number."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+
+    def __getitem__(self, parameter: Tensor | int) -> dict[str, Any]:
+        states = self._optimizer._states
+        if isinstance(parameter, int):
+            return states[parameter]
+        for other, state in zip(self, states, strict=True):
+            if other is parameter:
+                return state
+        raise KeyError("this tensor is no parameter of the optimiser")
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self._optimizer._parameters()
+
+    def __contains__(self, parameter: object) -> bool:
+        return any(other is parameter for other in self)
+
+    def __len__(self) -> int:
+        return len(self._optimizer._states)
+
+    def __repr__(self) -> str:
+        return repr(self._optimizer._states)
+
+
+def _saved(value: Any) -> Any:
+    return np.array(value.detach().cpu().numpy()) if isinstance(value, Tensor) else value
+
+
+def _taken(value: Any, parameter: Tensor) -> Any:
+    """Saved state of a class that steps by itself: arrays as tensors beside the parameter, other things as they are."""
+    return asarray(value).to(parameter.device) if hasattr(value, "dtype") and hasattr(value, "shape") else value
 
 
 def _follow(parameter: Tensor, state: Mapping[str, Any]) -> None:

@@ -98,7 +98,7 @@ def test_a_parameter_that_is_not_there_says_so() -> None:
     assert repr(layer.weight) == "<uninitialized, of a LazyLinear>"
     with pytest.raises(JitgraphError, match="shape of a LazyLinear that was not called yet"):
         _ = layer.bias.shape
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'input'"):
         layer()
     with pytest.raises(ShapeError, match="LazyConv2d takes x of 3 or 4 axes"):
         nn.LazyConv2d(3, 3)(jg.ones((2, 2)))

@@ -192,7 +192,7 @@ def test_eager_steps_give_a_traces_bits(dtype: str) -> None:
         found = []
         for case, group, optimizer in zip(cases, groups, optimizers, strict=True):
             found += [(case.name, p.detach().numpy()) for p in group]
-            found += [(f"{case.name} {k}", v.numpy()) for state in optimizer.state for k, v in state.items()]
+            found += [(f"{case.name} {k}", v.numpy()) for state in optimizer.state.values() for k, v in state.items()]
         return found
 
     for (name, mine), (_, theirs) in zip(run(False), run(True), strict=True):

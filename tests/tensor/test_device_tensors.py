@@ -371,9 +371,9 @@ def test_modules_move(here: Machine) -> None:
     model.load_state_dict({name: array + 1 for name, array in expected.items()})
     assert {tensor.device for tensor in model.parameters()} == {"cuda:0"}
     optimizer = jg.optim.Adam(model.parameters())
-    assert {value.device for state in optimizer.state for value in state.values() if value.ndim} == {"cuda:0"}
+    assert {value.device for state in optimizer.state.values() for value in state.values() if value.ndim} == {"cuda:0"}
     optimizer.load_state_dict(optimizer.state_dict())
-    assert {value.device for state in optimizer.state for value in state.values() if value.ndim} == {"cuda:0"}
+    assert {value.device for state in optimizer.state.values() for value in state.values() if value.ndim} == {"cuda:0"}
     with pytest.raises(DeviceError):
         model(jg.ones((4, 2)))
     assert model.to("cuda:1").cpu() is model and parameters[0].grad.device == "cpu"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from jitgraph import migration_hints
 from jitgraph.nn.functional.activation import (
     dropout,
     elu,
@@ -123,6 +124,21 @@ if TYPE_CHECKING:
         tanhshrink,
         threshold,
     )
+    from jitgraph.nn.functional.other_names import (
+        adaptive_max_pool1d_with_indices,
+        adaptive_max_pool2d_with_indices,
+        adaptive_max_pool3d_with_indices,
+        conv_tbc,
+        fractional_max_pool2d_with_indices,
+        fractional_max_pool3d_with_indices,
+        linear_cross_entropy,
+        max_pool1d_with_indices,
+        max_pool2d_with_indices,
+        max_pool3d_with_indices,
+        upsample,
+        upsample_bilinear,
+        upsample_nearest,
+    )
     from jitgraph.nn.functional.transposed_convolution import (
         conv_transpose1d,
         conv_transpose2d,
@@ -140,6 +156,12 @@ _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when on
     ),
     "dropouts": ("alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout"),
     "bags": ("embedding_bag"),
+    "other_names": (
+        "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
+        "adaptive_max_pool3d_with_indices conv_tbc fractional_max_pool2d_with_indices "
+        "fractional_max_pool3d_with_indices linear_cross_entropy max_pool1d_with_indices "
+        "max_pool2d_with_indices max_pool3d_with_indices upsample upsample_bilinear upsample_nearest"
+    ),
     "in_place": ("celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_"),
     "further_norms": ("instance_norm local_response_norm"),
     "transposed_convolution": ("conv_transpose1d conv_transpose2d conv_transpose3d"),
@@ -155,15 +177,26 @@ _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when on
 }
 _FAMILY_OF: Final = {name: family for family, names in _LATER.items() for name in names.split()}
 
-__getattr__ = imports.attributes(__name__, _FAMILY_OF)
+_later = imports.attributes(__name__, _FAMILY_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FAMILY_OF:
+        return _later(name)
+    hint = migration_hints.advice(name, migration_hints.FUNCTIONAL)
+    raise AttributeError(f"module 'jitgraph.nn.functional' has no attribute {name!r}{hint}")
+
 
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
@@ -179,6 +212,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -197,7 +231,9 @@ __all__ = [
     "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -219,6 +255,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
@@ -227,8 +264,11 @@ __all__ = [
     "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
     "max_unpool1d",
     "max_unpool2d",
     "max_unpool3d",
@@ -272,4 +312,7 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]

@@ -96,3 +96,18 @@ def written(input: TensorLike, result: Tensor, inplace: bool) -> Tensor:
         )
     input._rebind(result.value)
     return input
+
+
+def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
+    """The reduction that older code asks for: "none" by ``reduce=False``, "sum" by ``size_average=False``, else "mean".
+
+    ``reduction`` where both are None; JitgraphError for anything but a bool, such as a later argument in their place.
+    """
+    if size_average is None and reduce is None:
+        return reduction
+    for name, given in (("size_average", size_average), ("reduce", reduce)):
+        if given is not None and not isinstance(given, bool):
+            raise JitgraphError(f"{name} is True, False or None, not {given!r}\n  hint: give later arguments by name")
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"

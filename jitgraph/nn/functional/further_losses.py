@@ -1,4 +1,7 @@
-"""Losses of distributions, margins and distances, in PyTorch's names; ``reduction`` is "mean", "sum" or "none"."""
+"""Losses of distributions, margins and distances, in PyTorch's names; ``reduction`` is "mean", "sum" or "none".
+
+``size_average`` and ``reduce`` are how older code says it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from jitgraph import dtypes
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import logsigmoid, softplus
-from jitgraph.nn.functional.arguments import floats
+from jitgraph.nn.functional.arguments import floats, reduction_of
 from jitgraph.nn.functional.loss import paired, reduced, weighted
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -35,12 +38,20 @@ def _above_zero(x: Tensor) -> Tensor:
 # --- distributions --------------------------------------------------------------------------------------------------
 
 
-def kl_div(input: TensorLike, target: TensorLike, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """t (log t - x) for log probabilities x, 0 where t is 0 (Kullback and Leibler 1951).
 
     The target holds logarithms with ``log_target``. "batchmean" divides the sum by the size of axis 0, which is the
     divergence; "mean" divides it by the number of elements.
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     x, t = _pair("kl_div", input, target)
     if log_target:
         each = exp(t) * (t - x)
@@ -58,11 +69,13 @@ def poisson_nll_loss(
     target: TensorLike,
     log_input: bool = True,
     full: bool = False,
+    size_average: bool | None = None,
     eps: float = 1e-8,
-    *,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """exp(x) - t x, or x - t log(x + eps) without ``log_input``; ``full`` adds Stirling's term where t > 1."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x, t = _pair("poisson_nll_loss", input, target)
     each = exp(x) - t * x if log_input else x - t * log(x + eps)
     if full:
@@ -78,7 +91,6 @@ def gaussian_nll_loss(
     var: TensorLike | float,
     full: bool = False,
     eps: float = 1e-6,
-    *,
     reduction: str = "mean",
 ) -> Tensor:
     """(log v + (x - t)^2 / v) / 2 for variances v of at least ``eps``, whose gradient is as if they were not raised.
@@ -102,7 +114,6 @@ def gaussian_nll_loss(
 def huber_loss(
     input: TensorLike,
     target: TensorLike,
-    *,
     reduction: str = "mean",
     delta: float = 1.0,
     weight: TensorLike | None = None,
@@ -125,31 +136,57 @@ def huber_loss(
 
 
 def margin_ranking_loss(
-    input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, *, reduction: str = "mean"
+    input1: TensorLike,
+    input2: TensorLike,
+    target: TensorLike,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """max(0, -t (x1 - x2) + margin): t is 1 where x1 should be the greater one, else -1."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x1, x2, t = map(wrap, floats(input1, input2, target))
     return reduced(_above_zero(-t * (x1 - x2) + margin), reduction)
 
 
 def hinge_embedding_loss(
-    input: TensorLike, target: TensorLike, margin: float = 1.0, *, reduction: str = "mean"
+    input: TensorLike,
+    target: TensorLike,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """x where t is 1, max(0, margin - x) where it is -1."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x, t = _pair("hinge_embedding_loss", input, target)
     return reduced(where(t != 1, _above_zero(margin - x), 0.0) + where(t != -1, x, 0.0), reduction)
 
 
-def soft_margin_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
+def soft_margin_loss(
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """log(1 + exp(-t x)), without overflow."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x, t = _pair("soft_margin_loss", input, target)
     return reduced(softplus(-t * x), reduction)
 
 
 def multilabel_soft_margin_loss(
-    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """The mean over classes of -(t log s + (1 - t) log(1 - s)) for s = sigmoid(x[..., C])."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x, t = _pair("multilabel_soft_margin_loss", input, target)
     each = -(t * logsigmoid(x) + (1.0 - t) * logsigmoid(-x))
     return reduced((each if weight is None else each * weight).mean(axis=-1), reduction)
@@ -168,13 +205,15 @@ def multi_margin_loss(
     p: int = 1,
     margin: float = 1.0,
     weight: TensorLike | None = None,
-    *,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """The sum over the other classes i of max(0, margin - x[y] + x[i])^p / C, times the weight of class y.
 
     Scores [N, C] and class numbers [N], or [C] and one number; ``p`` is 1 or 2.
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise JitgraphError(f"multi_margin_loss: p={p} is neither 1 nor 2")
     x = wrap(floats(input)[0])
@@ -191,11 +230,18 @@ def multi_margin_loss(
     return reduced(where(other, terms, 0.0).sum(axis=-1) / classes, reduction)
 
 
-def multilabel_margin_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
+def multilabel_margin_loss(
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The sum over labels y and classes i that are none of max(0, 1 - (x[y] - x[i])) / C.
 
     Scores [N, C] or [C], and as many integers, of which those before the first negative one are labels.
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     x = wrap(floats(input)[0])
     if x.ndim not in (1, 2):
         raise ShapeError(f"multilabel_margin_loss takes scores [N, C] or [C], not {x.value.type}")
@@ -225,9 +271,16 @@ def pairwise_distance(
 
 
 def cosine_embedding_loss(
-    input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, *, reduction: str = "mean"
+    input1: TensorLike,
+    input2: TensorLike,
+    target: TensorLike,
+    margin: float = 0.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """1 - cos(x1, x2) where t is 1, max(0, cos(x1, x2) - margin) where it is -1, along the last axis."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x1, x2 = map(wrap, floats(input1, input2))
     t = wrap(lifting.value_of(target))
     if x1.ndim not in (1, 2) or t.ndim != x1.ndim - 1:
@@ -249,13 +302,15 @@ def triplet_margin_loss(
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
-    *,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) for p-norms d (Balntas et al. 2016).
 
     With ``swap`` the distance of positive and negative counts where it is smaller than that of the anchor.
     """
+    reduction = reduction_of(reduction, size_average, reduce)
 
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return pairwise_distance(a, b, p, eps)

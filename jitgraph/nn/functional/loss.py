@@ -1,4 +1,7 @@
-"""Losses. ``reduction`` is "mean", "sum" or "none"; class labels out of range raise IndexError."""
+"""Losses. ``reduction`` is "mean", "sum" or "none"; class labels out of range raise IndexError.
+
+``size_average`` and ``reduce`` are how older code says it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import softplus
-from jitgraph.nn.functional.arguments import axis_or_dim, floats, same_shape
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, reduction_of, same_shape
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import shape_of
@@ -83,11 +86,13 @@ def nll_loss(
     input: TensorLike,
     target: TensorLike,
     weight: TensorLike | None = None,
-    *,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """-input[n, target[n]] for log probabilities [N, C, ...] and class numbers [N, ...]."""
+    reduction = reduction_of(reduction, size_average, reduce)
     scores, target, alone = _scores("nll_loss", input, target)
     labels = _classes("nll_loss", scores, target)
     asked = _known(reduction) if weight is None else "none"
@@ -101,8 +106,9 @@ def cross_entropy(
     input: TensorLike,
     target: TensorLike,
     weight: TensorLike | None = None,
-    *,
+    size_average: bool | None = None,
     ignore_index: int = -100,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -111,6 +117,7 @@ def cross_entropy(
     A label is a class or ``ignore_index``, else IndexError; ignored places do not count for the mean. ``weight`` has
     one number for each class. ``label_smoothing`` mixes the target with the uniform distribution.
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise JitgraphError(f"cross_entropy: label_smoothing={label_smoothing} does not lie between 0 and 1")
     scores, target, alone = _scores("cross_entropy", input, target)
@@ -187,9 +194,15 @@ def _over_weights(each: Tensor, weight: TensorLike, reduction: str) -> Tensor:
 
 
 def mse_loss(
-    input: TensorLike, target: TensorLike, *, reduction: str = "mean", weight: TensorLike | None = None
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: TensorLike | None = None,
 ) -> Tensor:
     """(input - target)^2, both of one shape; with ``weight`` of that shape the mean is over the weights."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x, y = paired("mse_loss", input, target)
     asked = _known(reduction) if weight is None else "none"
     loss = wrap(ops.mse_loss(x, y, reduction=asked))
@@ -197,17 +210,31 @@ def mse_loss(
 
 
 def l1_loss(
-    input: TensorLike, target: TensorLike, *, reduction: str = "mean", weight: TensorLike | None = None
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: TensorLike | None = None,
 ) -> Tensor:
     """|input - target|, both of one shape; with ``weight`` of that shape the mean is over the weights."""
+    reduction = reduction_of(reduction, size_average, reduce)
     x, y = paired("l1_loss", input, target)
     asked = _known(reduction) if weight is None else "none"
     loss = wrap(ops.l1_loss(x, y, reduction=asked))
     return loss if weight is None else _over_weights(loss, weight, reduction)
 
 
-def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """d^2 / (2 beta) where the distance d is below ``beta``, else d - beta / 2."""
+    reduction = reduction_of(reduction, size_average, reduce)
     if beta == 0.0:
         return l1_loss(input, target, reduction=reduction)
     x, y = map(wrap, paired("smooth_l1_loss", input, target))
@@ -220,7 +247,8 @@ def binary_cross_entropy_with_logits(
     input: TensorLike,
     target: TensorLike,
     weight: TensorLike | None = None,
-    *,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: TensorLike | None = None,
 ) -> Tensor:
@@ -228,6 +256,7 @@ def binary_cross_entropy_with_logits(
 
     Computed as (1 - t) x + (1 + (p - 1) t) softplus(-x).
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     x, t = map(wrap, paired("binary_cross_entropy_with_logits", input, target))
     if pos_weight is None:
         each = x.relu() - x * t + softplus(where(x > 0, -x, x))  # of -|x|, with a slope of 1 at 0
@@ -237,12 +266,18 @@ def binary_cross_entropy_with_logits(
 
 
 def binary_cross_entropy(
-    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms count as at least -100, as in PyTorch.
 
     The gradient of p is (p - t) / max(p (1 - p), 1e-12), which is finite where p is 0 or 1.
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     p, t = map(wrap, paired("binary_cross_entropy", input, target))
     given = p.dtype
     if given in (dtypes.float16, dtypes.bfloat16):

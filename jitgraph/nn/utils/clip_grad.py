@@ -22,12 +22,18 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [p for p in members if p.grad is not None]
 
 
-def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """The ``norm_type``-norm of all elements of all tensors, 0 for none; inf gives the largest magnitude.
 
-    With ``error_if_nonfinite`` JitgraphError where it is infinite or NaN, which only eager code can ask.
+    ``foreach`` changes nothing. With ``error_if_nonfinite`` JitgraphError where it is infinite or NaN, which only eager
+    code can ask.
     """
-    given = list(tensors)
+    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not given:
         return zeros(())
     dtypes_of = {x.dtype for x in given}
@@ -66,12 +72,20 @@ def clip_grad_norm_(
     given = _gradients(parameters)
     with no_grad():
         norm = get_total_norm([p.grad for p in given if p.grad is not None], norm_type, error_if_nonfinite)
-        scale = minimum(max_norm / (norm + 1e-6), 1.0)
-        for p in given:
+    clip_grads_with_norm_(given, max_norm, norm)
+    return norm
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients in place by ``max_norm / total_norm`` where that is below 1; ``foreach`` changes nothing."""
+    with no_grad():
+        scale = minimum(max_norm / (total_norm + 1e-6), 1.0)
+        for p in _gradients(parameters):
             gradient = p.grad
             assert gradient is not None
             p.grad = gradient * scale.astype(gradient.dtype)
-    return norm
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jitgraph.dtypes import is_integer
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import fits
@@ -40,6 +41,29 @@ class PackedSequence(NamedTuple):
         """How many sequences reach each step; outside of traces alone."""
         lengths = self._known()
         return asarray((lengths[None, :] > np.arange(lengths.max(initial=0))[:, None]).sum(axis=1))
+
+    @property
+    def sorted_indices(self) -> Tensor:
+        """The sequences' numbers by falling length; outside of traces alone."""
+        return asarray(np.argsort(-self._known(), kind="stable"))
+
+    @property
+    def unsorted_indices(self) -> Tensor:
+        """The place of each sequence in ``sorted_indices``; outside of traces alone."""
+        return asarray(np.argsort(np.argsort(-self._known(), kind="stable")))
+
+    def to(self, *targets: Any) -> PackedSequence:
+        """The sequences in another dtype, or on another device together with the lengths."""
+        moved = self.padded.to(*targets)
+        return PackedSequence(moved, self.lengths.to(moved.device))
+
+    def cuda(self) -> PackedSequence:
+        """On the current GPU."""
+        return self.to("cuda")
+
+    def cpu(self) -> PackedSequence:
+        """On the CPU."""
+        return self.to("cpu")
 
     def _known(self) -> Any:
         if context.current().trace is not None:
@@ -94,7 +118,7 @@ def pad_packed_sequence(
             raise ShapeError(f"pad_packed_sequence: total_length={total_length} is less than the longest, {steps}")
         x = pad(x, [(0, total_length - steps), *[(0, 0)] * (x.ndim - 1)])
     present = reshape(arange(x.value.type.shape[0]), (-1, 1)) < lengths
-    x = where(reshape(present, (*x.value.type.shape[:2], *(1,) * (x.ndim - 2))), x, padding_value)
+    x = where(reshape(present, (*x.value.type.shape[:2], *(1,) * (x.ndim - 2))), x, _filler(padding_value, x))
     return (moveaxis(x, 0, 1) if batch_first else x), lengths
 
 
@@ -115,8 +139,13 @@ def pad_sequence(
     for x in rows:
         missing = longest - int(x.shape[0])
         sides = (missing, 0) if padding_side == "left" else (0, missing)
-        whole.append(pad(x, [sides, *[(0, 0)] * (x.ndim - 1)], padding_value))
+        whole.append(pad(x, [sides, *[(0, 0)] * (x.ndim - 1)], _filler(padding_value, x)))
     return stack(whole, axis=0 if batch_first else 1)
+
+
+def _filler(value: float, x: Tensor) -> float:
+    """The padding as an int where it is a whole number and the elements are ints, such as token numbers."""
+    return int(value) if is_integer(x.dtype) and float(value).is_integer() else value
 
 
 def pack_sequence(sequences: Sequence[TensorLike], enforce_sorted: bool = True) -> PackedSequence:

@@ -24,21 +24,23 @@ _FLAGS = (
 )
 
 
+def open_page(address: str, profile: Path, seconds: int = 0) -> tuple[str, list[str]]:
+    """The page as it stands so long after it was loaded, and the lines on its console; ``profile`` is a folder."""
+    assert CHROMIUM is not None
+    options = [f"--user-data-dir={profile}", *([f"--virtual-time-budget={seconds}000"] if seconds else [])]
+    command = [CHROMIUM, *_FLAGS, *options, address]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    return ran.stdout, re.findall(r"CONSOLE[^\n]*", ran.stderr)
+
+
 def run_in_page(html: str, script: str, folder: Path) -> tuple[str, list[str]]:
     """What an expression of JavaScript gives as text once the page is loaded, and the lines on the page's console."""
-    assert CHROMIUM is not None
     page = folder / "page.html"
     page.write_text(
         f"{html}<pre id='told'></pre><script>addEventListener('load', () => "
         f"{{ document.getElementById('told').textContent = String({script}) }})</script>"
     )
-    ran = subprocess.run(
-        [CHROMIUM, *_FLAGS, f"--user-data-dir={folder / 'profile'}", str(page)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    found = re.search(r"<pre id=.told.>(.*?)</pre>", ran.stdout, re.DOTALL)
-    assert found is not None, ran.stdout[-2000:]
-    return unescape(found[1]), re.findall(r"CONSOLE[^\n]*", ran.stderr)
+    shown, console = open_page(str(page), folder / "profile")
+    found = re.search(r"<pre id=.told.>(.*?)</pre>", shown, re.DOTALL)
+    assert found is not None, shown[-2000:]
+    return unescape(found[1]), console

@@ -380,3 +380,11 @@ def advice(name: str, replacements: Mapping[str, str], planned: Mapping[str, str
     if planned is not None and name in planned:
         return f": it is planned for a later version\n  hint: until then, {planned[name]}"
     return f"\n  hint: write {replacements[name]}" if name in replacements else ""
+
+
+def absent(what: str, hint: str) -> AttributeError:
+    """The error for a name that is missing; beside a hint Python proposes no name of its own that looks alike."""
+    error = AttributeError(f"{what}{hint}")
+    if hint:
+        error.name, error.obj = "", None
+    return error

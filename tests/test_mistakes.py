@@ -47,6 +47,14 @@ MISTAKES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: jg.vjp(lambda x: 3, ones(2)), jg.JitgraphError, "vjp needs a function whose results are tensors, not int"),
     (lambda: jg.jvp(lambda x: (x, "a"), ones(2), ones(2)), jg.JitgraphError, "jvp needs .* not str"),
     (lambda: jg.grad(jg.sum, argnums="x")(ones(2)), jg.JitgraphError, "an int or a tuple of ints, not 'x'"),  # type: ignore[arg-type]
+    (lambda: jg.grad(jg.sum, ones(2)), jg.JitgraphError, r"argnums is an int[\s\S]*jg.grad\(f\)\(x\)"),  # type: ignore[arg-type]
+    (lambda: jg.value_and_grad(jg.sum, ones(2)), jg.JitgraphError, "argnums is an int"),  # type: ignore[arg-type]
+    (lambda: jg.jacobian(jg.exp, ones(2)), jg.JitgraphError, "argnums is an int"),  # type: ignore[arg-type]
+    (lambda: jg.jacfwd(jg.exp, ones(2)), jg.JitgraphError, "argnums is an int"),  # type: ignore[arg-type]
+    (lambda: jg.hessian(jg.sum, ones(2)), jg.JitgraphError, "argnums is an int"),  # type: ignore[arg-type]
+    (lambda: jg.vmap(jg.exp, ones(2)), jg.JitgraphError, r"not the arguments[\s\S]*jg.vmap\(f\)\(x\)"),
+    (lambda: jg.sum(ones(2)).backward(), jg.JitgraphError, r"depends on nothing[\s\S]*requires_grad_\(\)"),
+    (lambda: jg.optim.Adam([]), jg.JitgraphError, "jg.nn.ModuleList"),
     (lambda: jg.nn.Dropout(1.5), jg.JitgraphError, "p=1.5 is not a probability"),
     (lambda: jg.random.bernoulli(-0.1, (2,)), jg.JitgraphError, "p=-0.1 is not a probability"),
     (lambda: jg.random.bernoulli(float("nan"), (2,)), jg.JitgraphError, "p=nan is not a probability"),
@@ -117,3 +125,9 @@ def test_a_misspelt_flag_is_warned_of() -> None:
     assert "hint: write JITGRAPH_VERIFY" in said
     assert "flags: JITGRAPH_LOG, " in warnings_with(JITGRAPH_WHAT="1")
     assert warnings_with(JITGRAPH_VERIFY="1", JITGRAPH_LOG="graph") == ""
+
+
+def test_no_private_name_is_proposed_beside_a_hint() -> None:
+    program = "import jitgraph as jg\njg.ones(2).view(-1)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert ran.stderr.endswith("a Tensor has no attribute 'view'\n  hint: write x.reshape(shape)\n")

@@ -12,7 +12,7 @@ from typing import Any
 from jitgraph import dtypes, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
-from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, variable
+from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, checked_numbers, variable
 from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.eager.tape import LeafRecord, Record
@@ -75,6 +75,7 @@ def value_and_grad(
     structure of the argument. An int or a str gives one, a tuple of ints a tuple, a tuple of names a dict, and both a
     pair. ShapeError where the function gives no scalar, DTypeError for an argument that is no float.
     """
+    checked_numbers(argnums)
 
     @functools.wraps(function, updated=())
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:

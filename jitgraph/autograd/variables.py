@@ -65,15 +65,12 @@ class Variables:
         self._of_modules: list[tuple[Tensor, Tensor]] = []
         self._chosen: set[int] = set()
         self._parts: dict[Place, tuple[tree.TreeDef, list[_Leaf]]] = {}
-        for number in _several(self.argnums):
+        for number in checked_numbers(self.argnums):
             self._choose_number(number)
         for name in _several(argnames):
             self._choose_name(name)
 
     def _choose_number(self, number: Any) -> None:
-        if not isinstance(number, int):
-            what = f"argnums is an int or a tuple of ints, not {self.argnums!r}"
-            raise JitgraphError(f"{what}\n  hint: the place of an argument, such as argnums=0")
         if not -len(self._args) <= number < len(self._args):
             raise JitgraphError(f"argnums names argument {number} of {len(self._args)}")
         self._choose_place(number, number % len(self._args))
@@ -144,6 +141,16 @@ def _packed(chosen: Any, made: Mapping[Place, Any], kind: Any) -> Any:
     if not isinstance(chosen, tuple):
         return made[chosen]
     return tuple(made[place] for place in chosen) if kind is tuple else {place: made[place] for place in chosen}
+
+
+def checked_numbers(argnums: Any) -> tuple[int, ...]:
+    """The numbers of arguments; JitgraphError for anything else, such as an argument itself."""
+    for number in _several(argnums):
+        if not isinstance(number, int):
+            what = f"argnums is an int or a tuple of ints, not {argnums!r}"
+            hint = "the place of an argument, such as argnums=0; the arguments go to what is returned: jg.grad(f)(x)"
+            raise JitgraphError(f"{what}\n  hint: {hint}")
+    return _several(argnums)
 
 
 def _several(chosen: Any) -> tuple[Any, ...]:

@@ -54,7 +54,11 @@ class _ZeroPad(_Pad):
 
 def _padded(base: type[_Pad], name: str, spatial: int) -> type[_Pad]:
     axes = ("x[..., L]", "x[..., H, W]", "x[..., D, H, W]")[spatial - 1]
-    members = {"spatial": spatial, "__doc__": f"{base.__doc__} of {axes}.", "__module__": __name__}
+    members = {
+        "spatial": spatial,
+        "__doc__": f"{(base.__doc__ or '').removesuffix('.')}, of {axes}.",
+        "__module__": __name__,
+    }
     return type(name, (base,), members)
 
 

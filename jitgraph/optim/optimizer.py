@@ -48,7 +48,8 @@ class Optimizer:
         given = list(params)
         if not given:
             what = "an optimiser needs at least one parameter"
-            raise JitgraphError(f"{what}\n  hint: a generator gives its parameters once; call model.parameters() again")
+            way = "call model.parameters() again, which gives them once; modules in a plain list need jg.nn.ModuleList"
+            raise JitgraphError(f"{what}\n  hint: {way}")
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._states: list[dict[str, Any]] = []  # of the parameters of all groups, in their order

@@ -18,7 +18,7 @@ from jitgraph.eager.handle import stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
-from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.migration_hints import TENSOR, absent, advice
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
@@ -46,7 +46,7 @@ class Tensor(ReadableHandle):
         hint = advice(name, TENSOR)
         if not hint and name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
             hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
-        raise AttributeError(f"a Tensor has no attribute {name!r}{hint}")
+        raise absent(f"a Tensor has no attribute {name!r}", hint)
 
     # --- gradients -----------------------------------------------------------------------------------------------
 
@@ -79,7 +79,8 @@ class Tensor(ReadableHandle):
     ) -> None:
         """Accumulate the gradient of this tensor, a scalar unless ``gradient`` is given, into the leaves' ``.grad``."""
         if not self.requires_grad:
-            raise JitgraphError("backward() of a tensor that depends on nothing with requires_grad=True")
+            what = "backward() of a tensor that depends on nothing with requires_grad=True"
+            raise JitgraphError(f"{what}\n  hint: x.requires_grad_() before; detach() and jg.no_grad() stop gradients")
         trace = context.current().trace
         if trace is not None:
             given = None if gradient is None else wrap(lifting.value_of(gradient))

@@ -96,7 +96,9 @@ def _compiled(lowered: Lowered) -> Iterator[str]:
 
 
 def _signature(graph: Graph) -> list[str]:
-    return [f"{value.hint}: {value.type}" for value in graph.inputs]
+    rest = len(graph.inputs) - _MOST
+    shown = [f"{value.hint}: {value.type}" for value in graph.inputs[:_MOST]]
+    return [*shown, f"... and {rest} more"] if rest > 0 else shown
 
 
 def _kernels(graph: Graph) -> int:

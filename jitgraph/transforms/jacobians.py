@@ -20,7 +20,7 @@ from jitgraph.autograd.transforms import (
     without_own,
     zeros_beside,
 )
-from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables
+from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, checked_numbers
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context, dims
@@ -65,6 +65,7 @@ def _derivatives(
     argnames: Argnames,
 ) -> Callable[..., Any]:
     """A function that returns whole derivatives: all directions at once in a trace, where they can be."""
+    checked_numbers(argnums)
 
     @functools.wraps(function, updated=())
     def differentiated(*args: Any, **kwargs: Any) -> Any:

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
+
 from jitgraph import tree
 from jitgraph.autograd import streams
 from jitgraph.errors import JitgraphError, ShapeError, UnsupportedOp
@@ -57,6 +59,9 @@ def vmap(
     """
     if not callable(function):
         what = f"jg.vmap takes a function, not a {type(function).__name__}"
+        raise JitgraphError(f"{what}\n  hint: jg.vmap(f)(x)")
+    if isinstance(in_axes, Tensor | np.ndarray):
+        what = "jg.vmap takes the function and the axes of its arguments, not the arguments"
         raise JitgraphError(f"{what}\n  hint: jg.vmap(f)(x)")
     if randomness not in _HOW:
         raise JitgraphError(f"vmap: randomness is one of {', '.join(map(repr, _HOW))}, not {randomness!r}")

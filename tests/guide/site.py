@@ -1,11 +1,14 @@
-"""``python -m tests.guide.site FOLDER``: a built site fetches nothing from elsewhere when it is read."""
+"""``python -m tests.guide.site FOLDER``: a built site fetches nothing when it is read, and its search works."""
 
 from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.browser import CHROMIUM, open_page
 
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source|video|audio|embed)\b[^>]*\b(?:src|srcset)=[\"']?(?:https?:)?//[^\"'\s>]+"
@@ -26,11 +29,22 @@ def findings(folder: Path) -> Iterator[str]:
             yield from (f"{path.relative_to(folder)} fetches {found}" for found in fetched(path.read_text()))
 
 
+def search(folder: Path, query: str) -> Iterator[str]:
+    """What is wrong with the search, where the site is read from a folder in a browser that is installed."""
+    if CHROMIUM is None:
+        return
+    with tempfile.TemporaryDirectory() as profile:
+        shown, console = open_page(f"{(folder / 'index.html').resolve().as_uri()}?q={query}", Path(profile), seconds=30)
+    yield from (f"the console says {line}" for line in console)
+    if f"<h2>jg.nn.<mark>{query}</" not in shown:
+        yield f"the search for {query} does not find jg.nn.{query}"
+
+
 def main() -> int:
     folder = Path(sys.argv[1])
     pages = len(list(folder.rglob("*.html")))
-    found = list(findings(folder))
-    print(*found, f"{pages} pages, {len(found)} of their parts from elsewhere", sep="\n")
+    found = [*findings(folder), *search(folder, "LSTM")]
+    print(*found, f"{pages} pages, {len(found)} findings", sep="\n")
     return int(bool(found) or pages < 40)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -44,3 +47,27 @@ def test_each_page_is_in_the_table_of_contents() -> None:
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= listed
     assert listed - pages == {"index.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}  # made from the root's
+
+
+def test_the_reference_has_a_place_for_each_public_name() -> None:
+    pytest.importorskip("mkdocs")
+    spec = importlib.util.spec_from_file_location("site_hook", ROOT / "packaging" / "site_hook.py")
+    assert spec is not None and spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    pages = {title: hook.module_page(module, title) for module, title in hook.PAGES.items()}
+    pages["Tensor"] = hook.tensor_page()
+    missing = []
+    for name, place in hook.links().items():
+        title = Path(place.partition("#")[0]).stem.replace("_", ".")
+        title = next(known for known in pages if known.replace("_", ".") == title)
+        value = hook.find(name.removeprefix("jg.")) if title.startswith("jg") else None
+        if not isinstance(value, ModuleType) and name != "jg.Tensor" and f"{{ #{name} }}" not in pages[title]:
+            missing.append(name)
+    assert missing == []
+    assert "until its family is loaded" not in pages["Tensor"]
+    assert "Tensor.movedim(source: " in pages["Tensor"], "without the tensor itself"
+    assert "[`functional.avg_pool1d`](jg_nn_functional.md#jg.nn.functional.avg_pool1d)" in pages["jg.nn"]
+    assert "AvgPool1d.function" not in pages["jg.nn"] and "-> None\n" not in pages["jg.optim"].partition("## jg")[0]
+    for text in pages.values():
+        assert "ForwardRef" not in text and not re.search(r"`[\w.]+`\. of ", text)

@@ -10,7 +10,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import jitgraph as jg
+from tests.browser import CHROMIUM, run_in_page
 
 
 class Nesting(HTMLParser):
@@ -74,6 +77,56 @@ def test_functions_and_graphs_show_themselves() -> None:
     for shown in (function._repr_html_(), function.lower(jg.ones((2, 8)), jg.ones((8, 8))).graph._repr_html_()):
         check(shown)
         assert shown.count("<details>") == 2  # two lines of the function
+
+
+def long_line_step() -> Any:
+    """A training step with more state than a line can show, and a line that is longer than a narrow window."""
+    model = jg.nn.Sequential(*[jg.nn.Linear(8, 8) for _ in range(8)])
+    optimizer = jg.optim.Adam(model.parameters())
+
+    def step(x: Any) -> Any:
+        loss = (
+            jg.square(model(x) * 2.0 + 1.0).sum() + jg.square(model(x) * 3.0 + 1.0).sum()
+        )  # as long as it can be here
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return jg.explain(jg.trace(step), jg.ones((4, 8)))
+
+
+def test_kernels_stand_under_their_lines_with_names_for_what_they_use() -> None:
+    page = long_line_step().html()
+    check(page)
+    kernels = page[page.index("<h2>Kernels") : page.index("<h2>Memory")]
+    assert "<code>optimizer.step()</code>" in kernels, "the line itself, not its number alone"
+    assert "input model_0_weight" in kernels and "new model.0.weight" in kernels and "result 0" in kernels
+    assert "<i>inputs</i>" in page and "<i>results</i>" in page
+    assert re.search(
+        r"<title>t\d+: \d+ bytes at \d+, steps \d+ to \d+; \w+, [^<]*test_explain_html.py:\d+</title>", page
+    )
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_a_browser_shows_the_page_folded_and_open_in_a_narrow_window(tmp_path: Path) -> None:
+    told, console = run_in_page(
+        long_line_step().html(),
+        """(() => {
+            const page = document.querySelector('.jitgraph');
+            const [open, close] = document.querySelectorAll('button');
+            const count = () => document.querySelectorAll('details[open]').length;
+            const seen = [count()];
+            document.body.style.width = '400px';
+            open.click();
+            seen.push(count() == document.querySelectorAll('details').length, page.scrollWidth, page.clientWidth);
+            close.click();
+            return [...seen, count(), getComputedStyle(page).backgroundColor];
+        })()""",
+        tmp_path,
+    )
+    assert console == []
+    assert told == "0,true,400,400,0,rgb(255, 255, 255)"
 
 
 def test_a_loop_stands_in_the_fold_of_its_line() -> None:

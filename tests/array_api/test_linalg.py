@@ -152,16 +152,33 @@ def test_a_function_of_the_extension(name: str) -> None:
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=what)
 
 
-def test_integers_have_products_diagonals_and_powers() -> None:
-    x = np.array([[1, 2, 0], [3, 4, 5], [-1, 0, 2]])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_integers_have_products_diagonals_and_powers(dtype: str) -> None:
+    x = np.array([[1, 2, 0], [3, 4, 5], [100, 0, 2]], dtype)  # of which narrow integers do not hold the products
     for call in (
         lambda xp, x: xp.linalg.cross(x, x[::-1, ...]),
         lambda xp, x: xp.linalg.diagonal(x, offset=1),
         lambda xp, x: xp.linalg.trace(x),
         lambda xp, x: xp.linalg.outer(x[0, :], x[1, :]),
         lambda xp, x: xp.linalg.matmul(x, x),
+        lambda xp, x: xp.linalg.tensordot(x, x, axes=1),
         lambda xp, x: xp.linalg.vecdot(x, x),
+        lambda xp, x: xp.linalg.vecdot(x, x, axis=-2),
+        lambda xp, x: xp.linalg.vecdot(x[:, :0], x[:, :0]),
         lambda xp, x: xp.linalg.matrix_transpose(x),
     ):
-        found, wanted = call(jg, jg.asarray(x)).numpy(), np.asarray(call(strict, strict.asarray(x)))
-        assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
+        wanted = np.asarray(call(strict, strict.asarray(x)))
+        for found in (call(jg, jg.asarray(x)), jg.trace(lambda x, call=call: call(jg, x))(x)):
+            assert found.dtype == wanted.dtype and np.array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("lengths", [((1,), (3,)), ((3,), (2, 1)), ((2, 4), (3,)), ((0,), (1,)), ((), (3,))])
+def test_vectors_of_other_lengths_have_no_vecdot(lengths: Any) -> None:
+    """Their other axes broadcast, but not they themselves."""
+    left, right = (np.ones(shape) for shape in lengths)
+    for run in (jg.vecdot, jg.linalg.vecdot, jg.trace(jg.vecdot)):
+        with pytest.raises(jg.ShapeError, match="differ in length"):
+            run(jg.asarray(left), jg.asarray(right))
+    with pytest.raises(jg.JitgraphError, match="vecdot: axis 2"):
+        jg.vecdot(jg.ones(3), jg.ones((2, 3)), axis=2)
+    assert jg.vecdot(jg.ones((4, 1, 3)), jg.ones((2, 3))).shape == (4, 2)

@@ -229,6 +229,10 @@ def test_methods_and_constants() -> None:
     assert x.to_device("cpu") is x and x.mT.tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert x.astype(jg.float32, copy=False) is x and x.astype(jg.float32) is not x
     assert jg.astype(x, jg.int8, device="cpu").dtype == jg.int8
+    assert jg.asarray(x, dtype=jg.float32, device="cpu", copy=False) is x  # so that a write to one is one to the other
+    for copy in (None, True):
+        assert jg.asarray(x, copy=copy) is not x
+    assert jg.asarray(x, copy=False, requires_grad=True) is not x and not x.requires_grad
     assert complex(jg.asarray(2.0)) == 2 and complex(jg.asarray([3])) == 3
     mask = np.array([True, False])
     assert [
@@ -274,6 +278,9 @@ def test_exchange_by_dlpack() -> None:
     assert copied.tolist()[0][0] == 0 and borrowed.tolist()[0][0] == 9
     assert np.from_dlpack(copied).tolist() == copied.tolist()
     assert jg.from_dlpack(copied, device="cpu").dtype == jg.float64
+    with pytest.raises(BufferError, match="read-only without a copy"):
+        copied.__dlpack__(copy=False)
+    assert type(copied.__dlpack__(copy=False, max_version=(1, 0))).__name__ == "PyCapsule"
 
 
 def test_dtype_rules() -> None:

@@ -72,14 +72,17 @@ def asarray(
     """A tensor of ``obj``: a tensor, an array of any library (DLPack, ``__array__``), a number, or lists of them.
 
     copy: True always copies; None copies what somebody could write to; False borrows the memory, to which then nobody
-    may write, or raises SharingError. Python floats give float32, ints int64. What lies on a GPU stays there unless
-    ``device`` is given. DeviceError for devices that are absent, and for arrays on others than GPUs of CUDA.
+    may write, or raises SharingError; of a tensor it is that tensor itself. Python floats give float32, ints int64.
+    What lies on a GPU stays there unless ``device`` is given. DeviceError for devices that are absent, and for arrays
+    on others than GPUs of CUDA.
     """
     place = None if device is None else _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
     if scalars.is_varying(obj):  # an int that varies from call to call, or a size that is a name
         obj = wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
+        if copy is False and not requires_grad and _is_such(obj, target, place):
+            return obj
         result = _of_tensor_on(obj, target, copy, place)
     elif not isinstance(obj, _ON_CPU) and foreign.is_on_cuda(obj) and placement.has_gpu():
         result = _of_tensor_on(wrap(placement.exchange().imported(obj, copy)), target, None, place)
@@ -96,6 +99,11 @@ def asarray(
         else:
             result = wrap(EagerValue(np.array(foreign.native(array)) if copy else lifting.own(array)))
     return result.requires_grad_() if requires_grad else result
+
+
+def _is_such(x: Tensor, target: DType | None, place: str | None) -> bool:
+    """Whether x is a tensor of the dtype and on the device that are asked for."""
+    return settled(x) is x and target in (None, x.dtype) and place in (None, x.device)
 
 
 def _of_tensor_on(x: Tensor, target: DType | None, copy: bool | None, place: str | None) -> Tensor:

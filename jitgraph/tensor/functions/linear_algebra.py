@@ -85,10 +85,22 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | tuple[Any, Any] = 2) -
 
 @array_function
 def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-    """Sum of products along one axis, of complex numbers with the conjugates of x1."""
-    if dtypes.is_complex(lifting.dtype_of(x1)):
-        x1 = wrap(ops.complex_conj(lifting.value_of(x1)))
-    return (elementwise(ops.mul, x1, x2)).sum(axis=axis)  # type: ignore[no-any-return]
+    """Sum of products along one axis, of complex numbers with the conjugates of x1, in the dtype of the products.
+
+    The other axes broadcast. ShapeError where the vectors differ in length, be it that one has length 1.
+    """
+    dtype = lifting.common_dtype(x1, x2)
+    a, b = (lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2))
+    ndim = max(len(a.shape), len(b.shape))
+    last = axis_of(axis, ndim, "vecdot") - ndim  # the same axis, counted from the end of either
+    both = min(len(a.shape), len(b.shape)) >= -last
+    if not both or not context.constraints().same(a.shape[last], b.shape[last]):
+        raise ShapeError(
+            f"vecdot along axis {axis} of {a.type} with {b.type}: the vectors differ in length",
+            hint="vectors do not broadcast, all other axes do",
+        )
+    products = elementwise(ops.mul, wrap(ops.complex_conj(a) if dtypes.is_complex(dtype) else a), wrap(b))
+    return products.sum(axis=last, dtype=None if dtypes.is_inexact(dtype) else dtype)  # type: ignore[no-any-return]
 
 
 @array_function

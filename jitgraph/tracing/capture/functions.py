@@ -9,6 +9,7 @@ import inspect
 import signal
 import types
 from collections.abc import Callable, Iterable
+from importlib import _bootstrap, _bootstrap_external
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -24,6 +25,10 @@ from jitgraph.tracing.capture.sink import Sink
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.storage import class_entry
 
+_FINDS: Final[tuple[CodeType, ...]] = (  # the code of ``import`` that asks finders
+    _bootstrap._find_spec.__code__,  # type: ignore[attr-defined]
+    _bootstrap_external.PathFinder._get_spec.__func__.__code__,  # type: ignore[attr-defined]
+)
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 
 
@@ -79,7 +84,7 @@ class Functions(Calls, Sink):
                 return self._until_return
         if not followed:
             return None
-        if self._is_run_by_a_fork(frame):
+        if _finds_a_module(frame) or self._is_run_by_a_fork(frame):
             self._interrupted = True
             frame.f_trace_lines = False
             return self._until_return
@@ -88,7 +93,7 @@ class Functions(Calls, Sink):
         return follow(frame, view)
 
     def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """What the handler of a signal or a hook of forks does is no part of the function that it interrupts."""
+        """What the handler of a signal, a hook of forks or a finder of modules does is no part of the function."""
         if event == "return":
             self._interrupted = False
         return self._until_return
@@ -198,6 +203,12 @@ def _is_followed(frame: FrameType) -> bool:
         name = frame.f_globals.get("__name__", "__main__")
         return not (is_library_module(name) or str(name).startswith("namedtuple_"))
     return True
+
+
+def _finds_a_module(frame: FrameType) -> bool:
+    """Whether an ``import`` asks a finder, of ``sys.meta_path`` or of a path, that is written in Python."""
+    caller = frame.f_back
+    return caller is not None and any(caller.f_code is code for code in _FINDS)
 
 
 def _handles_a_signal(code: CodeType) -> bool:

@@ -126,3 +126,36 @@ def test_it_is_done_once_at_each_call(start: Any, tmp_path: Path) -> None:
     for number in range(1, 4):
         assert traced(X).tolist() == [number, number]
         assert file.read_text() == "run\n" * number
+
+
+def test_finders_of_modules_are_no_part_of_the_function(tmp_path: Path) -> None:
+    program = """
+import sys
+import jitgraph as jg
+
+class Finder:
+    asked = []
+
+    def find_spec(self, name, path, target=None):
+        if name in sys.modules:  # as absl's does
+            raise ImportError(name)
+        Finder.asked.append(name)
+        return None
+
+sys.meta_path.insert(0, Finder())
+
+@jg.trace
+def f(x):
+    import colorsys, wave
+    return jg.nn.functional.layer_norm(x, (4,)) * colorsys.ONE_THIRD
+
+for _ in range(3):
+    f(jg.ones((2, 4)))
+print("wave" in Finder.asked, f.cache_info().hits, f.cache_info().misses)
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    environment = {**os.environ, "JITGRAPH_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):
+        ran = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=300)
+        assert ran.stdout == "True 2 1\n", ran.stderr[-3000:]

@@ -62,7 +62,11 @@ def main(quick: bool = False) -> float:
     raw = float(np.sqrt(((measured - places) ** 2).sum(1).mean()))
     print(f"minus log likelihood of a measurement {loss.item():.3f}")
     print(f"push {push.item():.3f} (true 0.100), blur {blur.item():.3f} (true 1.000)")
-    print(f"root mean square error: measured {raw:.3f}, filtered {error:.3f}")
+    print(f"root mean square error: measured {raw:.3f}, filtered {error:.3f}\n")
+    print(f"time {'true place':>15} {'measured':>15} {'filtered':>15}")
+    for time in range(49, 300, 50):
+        shown = (f"{x:7.2f} {y:7.2f}" for x, y in (places[time], measured[time], means.numpy()[time, :2]))
+        print(f"{time:4} {' '.join(shown)}")
     return error / raw
 
 

@@ -100,3 +100,11 @@ def test_python_versions_are_those_that_the_tests_run_on() -> None:
 
 def test_the_version_is_written_once_for_users() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == jitgraph.__version__
+
+
+def test_the_readme_counts_the_cases_of_its_tables() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for page, before, after in (("coverage", r"\) compares ", " calls"), ("models", r"\) ", " layers")):
+        cases = re.search(r"^(\d+) cases\b", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE)
+        told = re.search(rf"docs/{page}\.md{before}(\d+){after}", readme)
+        assert cases and told and told[1] == cases[1], f"docs/{page}.md has {cases and cases[1]} cases"

@@ -30,12 +30,16 @@ class Placed:
         A tensor stands for its device and dtype. DTypeError for a dtype that is no float, DeviceError for a device that
         is absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait.
         """
-        for target in (*targets, device, dtype):
+        for target in targets:
             if isinstance(target, Tensor):
                 self._to(target.device)
                 self._to(target.dtype)
             elif target is not None:
                 self._to(target)
+        if device is not None:
+            self._to(placement.canonical(device))
+        if dtype is not None:
+            self._to(canonical(dtype))
         return self
 
     def _to(self, target: Any) -> None:

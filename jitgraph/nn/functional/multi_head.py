@@ -146,7 +146,8 @@ class Heads:
 
     def _extended(self, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """With the learned key and value, and those of zeros, behind the others; every query sees them."""
-        for extra in (self.learned, (0.0, 0.0) if self.add_zero_attn else (None, None)):
+        extras: Any = (self.learned, (0.0, 0.0) if self.add_zero_attn else (None, None))
+        for extra in extras:
             if extra[0] is None:
                 continue
             shape = (k.value.type.shape[0], 1, self.embed_dim)
@@ -215,7 +216,8 @@ def multi_head_attention_forward(
     if num_heads < 1 or embed_dim_to_check % num_heads:
         raise JitgraphError(f"multi_head_attention_forward: {num_heads} heads do not divide {embed_dim_to_check}")
     given: Any = [in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight]
-    one, *three = [None if weight is None else wrap(lifting.value_of(weight)) for weight in given]
+    given = [None if weight is None else wrap(lifting.value_of(weight)) for weight in given]
+    one, *three = given
     if any(weight is None for weight in (three if use_separate_proj_weight else [one])):
         names = "q_proj_weight, k_proj_weight and v_proj_weight" if use_separate_proj_weight else "in_proj_weight"
         raise JitgraphError(

@@ -295,7 +295,6 @@ NN: Final[Mapping[str, str]] = {
 
 FUNCTIONAL: Final[Mapping[str, str]] = {
     "grouped_mm": "x @ w of tensors with a leading axis, or a product for each group",
-    "multi_head_attention_forward": "jg.nn.MultiheadAttention, or jg.nn.functional.scaled_dot_product_attention",
     "native_channel_shuffle": "jg.nn.functional.channel_shuffle",
     "scaled_grouped_mm": "(x * scale) @ w",
     "scaled_mm": "(x * scale) @ w",

@@ -9,8 +9,9 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional, init
-from jitgraph.nn.attention import MultiheadAttention, causal_mask
+from jitgraph.nn.attention import MultiheadAttention
 from jitgraph.nn.containers import ModuleList
+from jitgraph.nn.functional.multi_head import causal_mask
 from jitgraph.nn.layers import Linear
 from jitgraph.nn.module import Module
 from jitgraph.nn.normalization import LayerNorm

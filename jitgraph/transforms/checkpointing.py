@@ -15,7 +15,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.transforms.recording import Closed, at_once, own_value
 
 
-def checkpoint(function: Callable[..., Any], *misplaced: Any) -> Callable[..., Any]:
+def checkpoint(function: Callable[..., Any], *misplaced: Any, **settings: Any) -> Callable[..., Any]:
     """``function``, of which a gradient keeps what it takes and gives alone, and computes the rest once more.
 
     It has the values and gradients of ``function``; random numbers are the same the second time, and prints are not
@@ -23,9 +23,10 @@ def checkpoint(function: Callable[..., Any], *misplaced: Any) -> Callable[..., A
     is recorded as in a trace, so that Python cannot branch on values in it.
     JitgraphError for anything beside a function.
     """
-    if not callable(function) or misplaced:
+    if not callable(function) or misplaced or settings:
         what = "jg.checkpoint takes a function alone"
-        raise JitgraphError(f"{what}\n  hint: jg.checkpoint(f)(x)")
+        hint = "jg.checkpoint(f)(x); use_reentrant and its like choose among ways of PyTorch's"
+        raise JitgraphError(f"{what}\n  hint: {hint}")
 
     @functools.wraps(function, updated=())
     def recomputed(*args: Any, **kwargs: Any) -> Any:

@@ -270,3 +270,17 @@ def test_losses_as_older_code_reduces_them() -> None:
     assert nn.functional.nll_loss(jg.asarray(x), jg.asarray([0, 1]), size_average=False).item() == -6.0
     with pytest.raises(jg.JitgraphError, match="size_average is True, False or None, not -100"):
         nn.functional.cross_entropy(jg.asarray(x), jg.asarray([0, 1]), None, -100)
+
+
+def test_weight_norms_of_older_checkpoints_load() -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 2))
+    with pytest.warns(FutureWarning):
+        torch.nn.utils.weight_norm(theirs[0])
+    mine = nn.Sequential(nn.utils.weight_norm(nn.Conv1d(2, 3, 2)))
+    mine.load_state_dict(theirs.state_dict())
+    x = np.random.default_rng(0).standard_normal((1, 2, 5)).astype(np.float32)
+    np.testing.assert_allclose(mine(x).detach(), theirs(torch.tensor(x)).detach(), rtol=1e-5, atol=1e-6)
+    assert next(iter(mine.state_dict())) == "0.bias"
+    copied = copy.deepcopy(mine)
+    copied.load_state_dict(theirs.state_dict())

@@ -124,6 +124,7 @@ if TYPE_CHECKING:
         tanhshrink,
         threshold,
     )
+    from jitgraph.nn.functional.multi_head import multi_head_attention_forward
     from jitgraph.nn.functional.other_names import (
         adaptive_max_pool1d_with_indices,
         adaptive_max_pool2d_with_indices,
@@ -156,6 +157,7 @@ _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when on
     ),
     "dropouts": ("alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout"),
     "bags": ("embedding_bag"),
+    "multi_head": ("multi_head_attention_forward"),
     "other_names": (
         "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
         "adaptive_max_pool3d_with_indices conv_tbc fractional_max_pool2d_with_indices "
@@ -274,6 +276,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

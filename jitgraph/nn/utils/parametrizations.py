@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import float32, float64
 from jitgraph.errors import DTypeError, JitgraphError
@@ -58,9 +60,18 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Learn the norm and the direction of a parameter apart (Salimans and Kingma 2016); returns the module.
 
-    Norms are over all axes but ``dim``, or one over all of them for None.
+    Norms are over all axes but ``dim``, or one over all of them for None. State dicts with the keys of PyTorch's older
+    ``weight_norm``, "weight_g" and "weight_v", are taken, too.
     """
-    return register_parametrization(module, name, _WeightNorm(dim))
+
+    def rename(state: dict[str, Any], prefix: str, *_: Any) -> None:
+        for number, older in enumerate((f"{prefix}{name}_g", f"{prefix}{name}_v")):
+            if older in state:
+                state[f"{prefix}parametrizations.{name}.original{number}"] = state.pop(older)
+
+    found = register_parametrization(module, name, _WeightNorm(dim))
+    found._register_load_state_dict_pre_hook(rename)
+    return found
 
 
 class _SpectralNorm(Module):

@@ -225,17 +225,22 @@ def _is_natural_atom(atom: Atom) -> bool:
     return is_natural(atom.numerator) and is_natural(atom.denominator)
 
 
-def transform(dim: DimLike, leaf: Callable[[str], DimLike]) -> DimLike:
-    """``dim`` with every name replaced by ``leaf(name)`` and put in normal form again."""
+def replaced(dim: DimLike, value_of: Callable[[Atom], DimLike]) -> DimLike:
+    """``dim`` with every atom of its terms replaced by ``value_of(atom)`` and put in normal form again."""
     if isinstance(dim, int):
         return dim
     total: DimLike = 0
     for monomial, coefficient in dim.terms.items():
         product: DimLike = coefficient
         for atom in monomial:
-            product = product * _transform_atom(atom, leaf)
+            product = product * value_of(atom)
         total = total + product
     return total
+
+
+def transform(dim: DimLike, leaf: Callable[[str], DimLike]) -> DimLike:
+    """``dim`` with every name, inside of atoms too, replaced by ``leaf(name)`` and put in normal form again."""
+    return replaced(dim, lambda atom: _transform_atom(atom, leaf))
 
 
 def _transform_atom(atom: Atom, leaf: Callable[[str], DimLike]) -> DimLike:

@@ -17,10 +17,10 @@ from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, names
 
 _FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
 _ROWS_AHEAD: Final = 8  # depths by which rows are fetched before they are packed

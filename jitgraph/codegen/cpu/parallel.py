@@ -16,10 +16,10 @@ from jitgraph.codegen.kernels.kernel import Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import OK, LlvmFunction, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, names
+from jitgraph.codegen.llvm.index import add, index_value, multiply
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import float64, int64
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, names
 
 BLOCK: Final = 4096
 """Iterations of a vector loop that stay on one thread."""

@@ -10,9 +10,9 @@ from jitgraph.codegen.kernels.kernel import Body, Load
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.index import index_value
-from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
+from jitgraph.ir.dims import names as names_of
 
 AHEAD_BYTES: Final = 2560
 LINE_BYTES: Final = 64

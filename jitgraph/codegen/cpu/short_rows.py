@@ -19,10 +19,10 @@ from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load
 from jitgraph.codegen.llvm.combine import combined
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, index_value
-from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 from jitgraph.dtypes import is_float
+from jitgraph.ir.dims import names as names_of
 
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""

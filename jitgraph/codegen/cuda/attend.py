@@ -45,9 +45,10 @@ from jitgraph.codegen.kernels.kernel import Attend, Factor, WeightedSum
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import float32, int64
+from jitgraph.ir.dims import names
 
 Join: TypeAlias = Callable[[LlvmFunction, LlvmScalar, LlvmScalar], LlvmScalar]
 

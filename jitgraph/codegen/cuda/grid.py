@@ -29,12 +29,12 @@ from jitgraph.codegen.kernels.kernel import Attend, CheckStatement, Contract, Ke
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, names
+from jitgraph.codegen.llvm.index import add, index_value, multiply
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import dims
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, names
 from jitgraph.ir.target import Target
 
 FLAT_THREADS: Final = 256

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from jitgraph.codegen.kernels.kernel import Attend, Contract, Kernel, Loop
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, names
+from jitgraph.codegen.llvm.index import add, index_value
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int32, int64
-from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
+from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod, names
 
 _LIMIT = 1 << 31
 

@@ -24,8 +24,8 @@ from jitgraph.codegen.kernels.kernel import (
     Store,
 )
 from jitgraph.codegen.kernels.traversal import dims_of, statements_of
-from jitgraph.codegen.llvm.index import names
 from jitgraph.codegen.llvm.structure import defined
+from jitgraph.ir.dims import names
 from jitgraph.records import dataclass
 
 

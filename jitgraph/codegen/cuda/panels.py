@@ -19,10 +19,10 @@ from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import element_address, memory_type, to_memory
 from jitgraph.codegen.llvm.builder import LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import DType, int64
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, names
 from jitgraph.records import dataclass
 
 _FAR: Final = 1 << 30

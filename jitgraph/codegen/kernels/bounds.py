@@ -83,15 +83,7 @@ class _Intervals:
 
     def _without_atoms(self, dim: DimLike) -> DimLike:
         """``dim`` with each atom over axes replaced by a new name, whose range is the atom's."""
-        if isinstance(dim, int):
-            return dim
-        total: DimLike = 0
-        for monomial, factor in dim.terms.items():
-            product: DimLike = factor
-            for atom in monomial:
-                product = product * (Dim.name(atom) if isinstance(atom, str) else self._name(atom))
-            total = total + product
-        return total
+        return dims.replaced(dim, self._name)
 
     def _name(self, atom: Atom) -> DimLike:
         alone = Dim({(atom,): 1})

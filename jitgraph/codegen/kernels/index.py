@@ -97,15 +97,9 @@ class Ranges:
         return tuple(found)
 
     def _rewrite(self, dim: DimLike, *, expand: bool) -> DimLike:
-        if isinstance(dim, int):
-            return dim
-        total: DimLike = 0
-        for monomial, factor in dim.terms.items():
-            product: DimLike = factor
-            for atom in monomial:
-                product = product * (Dim.name(atom) if isinstance(atom, str) else self._atom(atom, expand=expand))
-            total = total + product
-        return total
+        return dims.replaced(
+            dim, lambda atom: Dim.name(atom) if isinstance(atom, str) else self._atom(atom, expand=expand)
+        )
 
     def _atom(self, atom: FloorDiv, *, expand: bool) -> DimLike:
         numerator = self._rewrite(atom.numerator, expand=expand)

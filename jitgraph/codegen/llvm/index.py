@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from jitgraph.codegen.llvm.environment import Environment, constant_of, folded, integer
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import float32, int32, int64
@@ -11,24 +9,12 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
 
 
-@lru_cache(maxsize=4096)
-def names(dim: DimLike) -> frozenset[str]:
-    """The names in ``dim``; as ``dims.names``, remembered."""
-    if isinstance(dim, int):
-        return frozenset()
-    found: set[str] = set()
-    for monomial in dim.terms:
-        for atom in monomial:
-            found |= {atom} if isinstance(atom, str) else names(atom.numerator) | names(atom.denominator)
-    return frozenset(found)
-
-
 def varies(env: Environment, dim: DimLike) -> bool:
     """Whether ``dim`` differs between lanes."""
     lanes = env.lanes
     if lanes is None or isinstance(dim, int):
         return False
-    return any(name == lanes.axis or env[name].lanes > 1 for name in names(dim))
+    return any(name == lanes.axis or env[name].lanes > 1 for name in dims.names(dim))
 
 
 def split(env: Environment, dim: DimLike) -> tuple[DimLike, DimLike] | None:
@@ -117,19 +103,8 @@ def _atom(env: Environment, atom: Atom) -> LlvmScalar:
 
 
 def _is_natural(dim: DimLike) -> bool:
-    """Whether ``dim`` is known to be at least zero: a sum of products of sizes and axes."""
-    if isinstance(dim, int):
-        return dim >= 0
-    return all(
-        coefficient >= 0 and all(_is_natural_atom(atom) for atom in monomial)
-        for monomial, coefficient in dim.terms.items()
-    )
-
-
-def _is_natural_atom(atom: Atom) -> bool:
-    if isinstance(atom, str):
-        return not atom.startswith("_v")
-    return _is_natural(atom.numerator) and _is_natural(atom.denominator)
+    """Whether ``dim`` is known to be at least zero: one over sizes and axes, and not over computed indices."""
+    return dims.is_natural(dim) and not any(name.startswith("_v") for name in dims.names(dim))
 
 
 def _divide(env: Environment, atom: FloorDiv) -> tuple[LlvmScalar, LlvmScalar]:

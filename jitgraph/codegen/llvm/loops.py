@@ -15,11 +15,12 @@ from jitgraph.codegen.kernels.kernel import Body, CheckStatement, IndexValue, Le
 from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined, length, stored_buffers
 from jitgraph.dtypes import bool_, int64
 from jitgraph.errors import CompileError
+from jitgraph.ir.dims import names
 
 Emit = Callable[[LlvmScalar, list[LlvmScalar]], list[LlvmScalar]]
 Wrap = Callable[[Environment, Emit, Body, "int | None"], Emit]

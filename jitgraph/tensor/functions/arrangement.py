@@ -232,7 +232,7 @@ def dstack(xs: Sequence[TensorLike]) -> Tensor:
 @array_function
 def column_stack(xs: Sequence[TensorLike]) -> Tensor:
     """Tensors joined along axis 1; vectors are columns."""
-    given = [wrap(lifting.value_of(x)) for x in xs]
+    given = [wrap(value) for value in lifting.beside(*xs)]
     return concat([reshape(x, (x.value.type.size, 1)) if x.ndim < 2 else x for x in given], 1)
 
 

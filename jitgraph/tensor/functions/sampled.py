@@ -97,7 +97,7 @@ def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:
     size = x.value.type.shape[axis]
     if isinstance(size, int) and size < order + 1:
         raise ShapeError(f"gradient: {size} samples along axis {axis}; at least {order + 1} are needed")
-    places = wrap(lifting.value_of(spacing))
+    places = wrap(lifting.beside(spacing, x)[0])
     if places.ndim:
         rows = reshape(places, (places.value.type.size, *[1] * (x.ndim - axis - 1)))
         h = _part(rows, 0, 1, size) - _part(rows, 0, 0, size - 1)
@@ -229,7 +229,7 @@ def cov(
     weight = None
     for given in (fweights, aweights):
         if given is not None:
-            each = astype(wrap(lifting.value_of(given)), kind)
+            each = astype(wrap(lifting.beside(given, rows)[0]), kind)
             weight = each if weight is None else weight * each
     if weight is None:
         middle = mean(rows, 1, keepdims=True)
@@ -243,7 +243,7 @@ def cov(
         scaled = left * weight
         total = whole - correction
         if aweights is not None and correction:
-            share = sum_of(weight * astype(wrap(lifting.value_of(aweights)), kind)) / whole
+            share = sum_of(weight * astype(wrap(lifting.beside(aweights, rows)[0]), kind)) / whole
             total = whole - correction * share
     total = maximum(total, 0)
     found = matmul(left, moveaxis(conj(scaled), 0, 1)) / total

@@ -191,7 +191,7 @@ def dtype_of(x: Any) -> DType:
 
 
 def beside(*xs: TensorLike) -> list[Any]:
-    """The values of operands, each of its own shape; Python's numbers, in lists too, in the dtype that all promote to."""
+    """The values of operands, each of its own shape; Python's numbers, in lists too, in the common dtype."""
     if not any(is_scalar(x) or isinstance(x, list | tuple) for x in xs):
         return [value_of(x) for x in xs]
     dtype = common_dtype(*xs)

@@ -360,7 +360,6 @@ def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> T
         least, greatest = dtypes.LIMITS[dtype]
         min = None if type(min) is int and min <= least else min  # holds nothing back
         max = None if type(max) is int and max >= greatest else max
-    given = [bound for bound in (min, max) if bound is not None]
     plain = all(scalars.is_scalar(bound) and not scalars.is_varying(bound) for bound in given)
     if given and plain and lifting.common_dtype(x, *given) == dtype:
         for bound in given:
@@ -378,9 +377,7 @@ def _held(x: Tensor, bound: TensorLike, beyond: Callable[..., Tensor]) -> Tensor
     """x, or the bound where x is beyond it or the bound is NaN; at the bound the gradient is x's, as of clamp."""
     left, right = map(wrap, lifting.together(*lifting.operands(x, bound)))
     rules.require_dtype("clip", left.value.type, rules.NUMBERS)
-    replaced: Tensor = beyond(left, right)
-    if dtypes.is_float(right.dtype):
-        replaced = logical_or(replaced, isnan(right))
+    replaced = logical_or(beyond(left, right), isnan(right))
     return wrap(ops.select(replaced.value, right.value, left.value))
 
 

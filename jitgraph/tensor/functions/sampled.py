@@ -139,7 +139,7 @@ def interp(
 
     Beyond the ends it is ``left`` and ``right``, or the first and the last value, as in NumPy.
     """
-    places, values = float_tensor(xp), float_tensor(fp)
+    at, places, values = (float_tensor(wrap(value)) for value in lifting.beside(x, xp, fp))
     if places.ndim != 1 or places.value.type.shape != values.value.type.shape:
         raise ShapeError(
             f"interp: points {places.value.type} and values {values.value.type} are no vectors of one size"
@@ -147,7 +147,6 @@ def interp(
     size = places.value.type.shape[0]
     if isinstance(size, int) and size == 0:
         raise ShapeError("interp of no points")
-    at = float_tensor(x)
     above = clip(bucketize(at, places, right=True), 1, maximum(size - 1, 1)) if size != 1 else bucketize(at, places) * 0
     below = maximum(above - 1, 0)
     x0, x1, y0, y1 = (_taken(vector, index) for vector in (places, values) for index in (below, above))

@@ -190,7 +190,7 @@ def dtype_of(x: Any) -> DType:
     return dtypes.canonical(x.dtype)
 
 
-def beside(*xs: TensorLike) -> list[Any]:
+def beside(*xs: Any) -> list[Any]:
     """The values of operands, each of its own shape; Python's numbers, in lists too, in the common dtype."""
     if not any(is_scalar(x) or isinstance(x, list | tuple) for x in xs):
         return [value_of(x) for x in xs]
@@ -207,7 +207,7 @@ def _precise(xs: Sequence[Any], dtype: DType) -> list[Any]:
 
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
-    if any(x.__class__ is list or x.__class__ is tuple for x in xs):
+    if any(isinstance(x, list | tuple) for x in xs):
         xs = tuple(_precise(xs, dtype or common_dtype(*xs)))
     values = [None if is_scalar(x) else value_of(x) for x in xs]
     if dtype is None and _alike(values):

@@ -354,7 +354,7 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
 
 def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> Tensor:
     given = [bound for bound in (min, max) if bound is not None]
-    value = lifting.beside(x, *given)[0] if scalars.is_scalar(x) else lifting.value_of(x)
+    value = lifting.beside(x, *(bound for bound in given if not scalars.is_scalar(bound)))[0]
     dtype = value.type.dtype
     if dtypes.is_integer(dtype):
         least, greatest = dtypes.LIMITS[dtype]

@@ -353,13 +353,13 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
 
 
 def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> Tensor:
-    given = [bound for bound in (min, max) if bound is not None]
-    value = lifting.beside(x, *(bound for bound in given if not scalars.is_scalar(bound)))[0]
+    value = lifting.beside(x, *(bound for bound in (min, max) if not (bound is None or scalars.is_scalar(bound))))[0]
     dtype = value.type.dtype
     if dtypes.is_integer(dtype):
         least, greatest = dtypes.LIMITS[dtype]
         min = None if type(min) is int and min <= least else min  # holds nothing back
         max = None if type(max) is int and max >= greatest else max
+    given = [bound for bound in (min, max) if bound is not None]
     plain = all(scalars.is_scalar(bound) and not scalars.is_varying(bound) for bound in given)
     if given and plain and lifting.common_dtype(x, *given) == dtype:
         for bound in given:

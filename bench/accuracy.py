@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from mpmath import mp, mpf
 
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
+from jitgraph.ops.math_functions.functions import FUNCTIONS
+from jitgraph.ops.scalar_numpy import NumpyScalars
 
 mp.dps = 50
 EXACT: dict[str, Callable[..., Any]] = {

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from jitgraph.codegen.kernels.kernel_parser import parse_kernel
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.ops import gamma_functions, inverse_erf
+from jitgraph.ops.math_functions.functions import FUNCTIONS
+from jitgraph.ops.scalar_numpy import NumpyScalars
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from tests.codegen.native_kernels import Native, schedule_of

@@ -1,4 +1,4 @@
-"""Derives the polynomials of the math functions: ``python bench/fit_math.py > tables.py`` in codegen/kernels/math.
+"""Derives the polynomials of the math functions: ``python bench/fit_math.py > tables.py`` in ops/math_functions.
 
 Each table is the minimax polynomial (Remez exchange in 60 digits, by mpmath) of a function under a weight that makes
 the error relative to the final result, its coefficients rounded to the dtype. Needs ``pip install mpmath``.

@@ -17,12 +17,12 @@ from jitgraph.codegen.cpu import crossed, object_store, tile
 from jitgraph.codegen.cpu.objects import in_threads, library
 from jitgraph.codegen.cpu.panels import pack_name
 from jitgraph.codegen.dispatch import image
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.dtypes import DTYPES, DType, float32, float64, is_bool, is_float
 from jitgraph.ir.target import Target
+from jitgraph.ops.math_functions.functions import FUNCTIONS
 from jitgraph.runtime.whole_file import replacing
 
 TARGETS: Final = ("x86-64-v3", "x86-64-v4")

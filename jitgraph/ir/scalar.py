@@ -51,4 +51,4 @@ class Scalars(Protocol):
     def not_(self, x: Scalar) -> Scalar: ...
     def shl(self, x: Scalar, y: Scalar) -> Scalar: ...  # by the width or more: 0; by a negative count: 0
     def shr(self, x: Scalar, y: Scalar) -> Scalar: ...  # arithmetic for signed: fills with the sign; past the width too
-    def call(self, function: str, *args: Scalar) -> Scalar: ...  # a math function of codegen/kernels/math/functions.py
+    def call(self, function: str, *args: Scalar) -> Scalar: ...  # a math function of ops/math_functions/functions.py

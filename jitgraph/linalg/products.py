@@ -75,7 +75,7 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     The order is found by dynamic programming (Cormen et al., Introduction to algorithms, section 15.2); sizes that have
     names are multiplied from left to right.
     """
-    xs = [wrap(lifting.value_of(x)) for x in arrays]
+    xs = [wrap(value) for value in lifting.beside(*arrays)]
     if len(xs) < 2:
         raise ShapeError(f"multi_dot takes at least two tensors, not {len(xs)}")
     for place, x in enumerate(xs):

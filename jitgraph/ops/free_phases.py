@@ -20,6 +20,7 @@ from jitgraph.ops.effects import check
 from jitgraph.ops.matrices import adjoint, diagonal_of, product
 
 _ROUNDING: Final = 1e-4  # of the sum of a cotangent's magnitudes: far above what rounding in float32 makes
+_NOTHING: Final = {dtypes.float32: 1e-5, dtypes.float64: 1e-11}  # a turn that cancellation leaves of cotangents of 1
 
 
 def require_no_turn(name: str, *pairs: tuple[Any, Any]) -> None:
@@ -36,9 +37,10 @@ def require_no_turn(name: str, *pairs: tuple[Any, Any]) -> None:
         size = reduce_sum(add(abs(real(ct)), abs(imag(ct))), axes=(rows,))
         turns = turn if turns is None else add(turns, turn)
         sizes = size if sizes is None else add(sizes, size)
-    if turns is None:
+    if turns is None or sizes is None:
         return
-    beyond = cast(gt(abs(turns), mul(full_like(_ROUNDING, sizes), sizes)), dtype=dtypes.int64)
+    allowed = add(mul(full_like(_ROUNDING, sizes), sizes), full_like(_NOTHING[sizes.dtype], sizes))
+    beyond = cast(gt(abs(turns), allowed), dtype=dtypes.int64)
     count = reduce_sum(beyond, axes=tuple(range(len(beyond.shape))))
     message = (
         f"{name}: a loss that depends on the phase of complex vectors, which is free, has no gradient"

@@ -1,4 +1,4 @@
-"""solve, inv, pinv, det and slogdet: systems of linear equations and determinants.
+"""solve, inv and pinv: systems of linear equations.
 
 The gradients are those of M. Giles, Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation (2008), section 2.2, and for pinv of G. Golub and V. Pereyra, The differentiation of pseudo-inverses
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes
 from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
@@ -22,25 +21,18 @@ from jitgraph.ops.arithmetic import add, neg, sub
 from jitgraph.ops.matrices import (
     FLOATS,
     adjoint,
-    as_like,
-    conj,
-    imaginary_part,
     matrix_op,
     product,
-    repeated,
     require_matrices,
     require_square,
-    sums,
-    times,
-    turned,
 )
-from jitgraph.ops.numeric import Array, joined
+from jitgraph.ops.numeric import Array
 
 _SINGULAR: Final = "a matrix is singular"
 _WAY_OUT: Final = "jg.linalg.lstsq or jg.linalg.pinv take singular matrices; or add a small multiple of jg.eye(n)"
 
 
-def _square_samples(array: Callable[..., Array]) -> Sequence[Sample]:
+def square_samples(array: Callable[..., Array]) -> Sequence[Sample]:
     """Far from singular: the diagonals outweigh the rest."""
     return [Sample((_dominant(array(*shape)),)) for shape in ((3, 3), (2, 2, 2), (0, 0), (0, 2, 2))]
 
@@ -98,7 +90,7 @@ inv: Op = matrix_op(
     vjp=_inv_vjp,
     failure=_SINGULAR,
     hint=_WAY_OUT,
-    samples=_square_samples,
+    samples=square_samples,
     doc="The inverses of square matrices.",
 )
 
@@ -149,88 +141,4 @@ pinv: Op = matrix_op(
         for shape in ((3, 2), (2, 2, 3), (0, 2))
     ],
     doc="Pseudo-inverses: singular values up to rtol times the greatest are zeros; below 0 it is max(m, n) eps.",
-)
-
-
-def _cofactors(a: Array) -> Array:
-    """By the singular value decomposition: products of all others of the singular values, with the sign."""
-    u, s, vh = np.linalg.svd(a)
-    ones = np.ones_like(s[..., :1])
-    before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
-    after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
-    others = before * after if s.shape[-1] else s
-    sign = _product(np.linalg.det(u), np.linalg.det(vh))[..., None, None]
-    sign = sign if np.iscomplexobj(sign) else np.rint(sign)
-    return _product(sign, (u.conj() * others[..., None, :]) @ vh.conj())
-
-
-def _product(x: Array, y: Array) -> Array:
-    """x * y; of complex numbers by parts, as NumPy's own rounds in vectors otherwise than in what is left of them."""
-    if not np.iscomplexobj(x):
-        return np.asarray(x * y)
-    return joined(np.asarray(x.real * y.real - x.imag * y.imag), np.asarray(x.real * y.imag + x.imag * y.real))
-
-
-def _cofactors_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    """Of det(a) inv(a).T, for invertible matrices."""
-    other, same = adjoint(inv(a)), conj(out)
-    return (sub(times(other, repeated(other, sums(times(ct, same)))), product(same, turned(ct), other)),)
-
-
-cofactors: Op = matrix_op(
-    "cofactors",
-    lambda a: require_square("cofactors", a),
-    _cofactors,
-    generated=small_matrices.cofactors,
-    is_generated=small_matrices.is_small,
-    vjp=_cofactors_vjp,
-    samples=_square_samples,
-    doc="The derivative of the determinant by each element, also of singular matrices.",
-)
-
-
-def _number_type(name: str, a: Type) -> TensorType:
-    type = require_square(name, a)
-    return TensorType(type.dtype, type.shape[:-2])
-
-
-def _det_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    return (times(repeated(a, ct), conj(cofactors(a))),)
-
-
-det: Op = matrix_op(
-    "det",
-    lambda a: _number_type("det", a),
-    np.linalg.det,
-    generated=small_matrices.determinant,
-    is_generated=small_matrices.is_small,
-    vjp=_det_vjp,
-    samples=_square_samples,
-    doc="The determinants of square matrices.",
-)
-
-
-def _slogdet_type(a: Type) -> tuple[TensorType, TensorType]:
-    type = _number_type("slogdet", a)
-    return type, TensorType(dtypes.part_of(type.dtype), type.shape)
-
-
-def _slogdet_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
-    """Of real matrices the sign is constant; of complex ones it turns with the imaginary part of the trace."""
-    found = None if ct[1] is None else as_like(ct[1], a)
-    if ct[0] is not None and dtypes.is_complex(a.dtype):
-        turn = neg(imaginary_part(times(conj(ct[0]), out[0])))
-        found = turn if found is None else add(found, turn)
-    return (None if found is None else times(repeated(a, found), adjoint(inv(a))),)
-
-
-slogdet: Op = matrix_op(
-    "slogdet",
-    _slogdet_type,
-    lambda a: tuple(np.linalg.slogdet(a)),
-    generated=small_matrices.signed_logarithm,
-    is_generated=small_matrices.is_small,
-    vjp=_slogdet_vjp,
-    samples=_square_samples,
-    doc="The sign of the determinant and the logarithm of its magnitude: 0 and -inf of a singular matrix.",
 )

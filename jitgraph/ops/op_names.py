@@ -66,6 +66,7 @@ from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
 from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
 from jitgraph.ops.custom_rules import custom_gradient, recompute
 from jitgraph.ops.decompositions import cholesky, eigh, qr, svd
+from jitgraph.ops.determinants import cofactors, cofactors_gradient, det, slogdet
 from jitgraph.ops.distributions import dropout, normal, uniform
 from jitgraph.ops.dot_product_attention import attention, attention_gradient
 from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
@@ -76,7 +77,7 @@ from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, 
 from jitgraph.ops.general_eigenvalues import eig, eig_of_real
 from jitgraph.ops.layers import conv_nd, conv_transpose_nd, embedding, linear
 from jitgraph.ops.least_squares import lstsq
-from jitgraph.ops.linear_systems import cofactors, det, inv, pinv, slogdet, solve
+from jitgraph.ops.linear_systems import inv, pinv, solve
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
 from jitgraph.ops.matrix_exponential import matrix_exp
 from jitgraph.ops.movement import flip, reshape, transpose
@@ -154,6 +155,7 @@ __all__ = [
     "cholesky",
     "clamp",
     "cofactors",
+    "cofactors_gradient",
     "complex_",
     "complex_abs",
     "complex_acos",

@@ -6,6 +6,7 @@ Elimination with partial pivoting, as LAPACK does it (Golub and Van Loan, Matrix
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -173,6 +174,28 @@ def cofactors(a: Any) -> Any:
         return neg(minor) if (i + j) % 2 else minor
 
     return matrix([[signed(i, j) for j in size] for i in size])
+
+
+def cofactors_gradient(ct: Any, a: Any) -> Any:
+    """The gradient by a of the sum of ct times its cofactors, by minors of two rows less."""
+    weights, parts, size = elements(ct), elements(a), range(a.shape[-1])
+
+    def minor(rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
+        return _minor([[parts[r][c] for c in size if c not in columns] for r in size if r not in rows], parts[0][0])
+
+    pairs = list(itertools.combinations(size, 2))
+    minors = {(rows, columns): minor(rows, columns) for rows in pairs for columns in pairs}
+
+    def gradient(row: int, column: int) -> Any:
+        found = zeros_like(parts[0][0])
+        for i, j in itertools.product(size, size):
+            if i != row and j != column:
+                term = mul(weights[i][j], minors[(min(i, row), max(i, row)), (min(j, column), max(j, column))])
+                negative = (i + j + row - (row > i) + column - (column > j)) % 2
+                found = sub(found, term) if negative else add(found, term)
+        return found
+
+    return matrix([[gradient(row, column) for column in size] for row in size])
 
 
 def _minor(parts: list[list[Any]], like: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from jitgraph import ops
@@ -10,6 +11,7 @@ from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, elementwise, wrap
 from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, round, where
 from jitgraph.tensor.functions.elementwise import sigmoid as expit
+from jitgraph.tensor.functions.operands import float_tensors
 from jitgraph.tensor.functions.reductions import log_softmax, logsumexp, softmax
 from jitgraph.tensor.functions.special_functions import (
     betaln,
@@ -27,6 +29,7 @@ from jitgraph.tensor.functions.special_functions import (
     rel_entr,
     sinc,
     xlog1py,
+    xlogy,
     zeta,
 )
 from jitgraph.tensor.lifting import TensorLike, cast, value_of
@@ -194,12 +197,7 @@ def polygamma(n: int, x: TensorLike) -> Tensor:
 
 def logit(x: TensorLike) -> Tensor:
     """log(x / (1 - x)), the inverse of ``expit``; infinite at 0 and 1, NaN outside."""
-    probability = wrap(value_of(x))
+    (probability,) = float_tensors(x)
+    outside = where((probability < 0) | (probability > 1), math.nan, 0.0)
+    probability = probability + outside  # the slope is NaN there, too
     return log(probability) - log1p(-probability)
-
-
-def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
-    """x * log(y), and 0 where x is 0 unless y is NaN."""
-    left, right = wrap(value_of(x)), wrap(value_of(y))
-    absent = (left == 0) & (right == right)
-    return where(absent, 0.0, left * log(where(absent, 1, right)))

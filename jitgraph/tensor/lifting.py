@@ -190,8 +190,25 @@ def dtype_of(x: Any) -> DType:
     return dtypes.canonical(x.dtype)
 
 
+def beside(*xs: Any) -> list[Any]:
+    """The values of operands, each of its own shape; Python's numbers, in lists too, in the common dtype."""
+    if not any(is_scalar(x) or isinstance(x, list | tuple) for x in xs):
+        return [value_of(x) for x in xs]
+    dtype = common_dtype(*xs)
+    return [value_of(x, dtype) if is_scalar(x) else value_of(x) for x in _precise(xs, dtype)]
+
+
+def _precise(xs: Sequence[Any], dtype: DType) -> list[Any]:
+    """The operands, of which lists of Python's floats are arrays of ``dtype``: rounded once, not to float32 before."""
+    if not dtypes.is_inexact(dtype):
+        return list(xs)
+    return [_array_of_list(x, dtype) if isinstance(x, list | tuple) else x for x in xs]
+
+
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
+    if any(isinstance(x, list | tuple) for x in xs):
+        xs = tuple(_precise(xs, dtype or common_dtype(*xs)))
     values = [None if is_scalar(x) else value_of(x) for x in xs]
     if dtype is None and _alike(values):
         return values

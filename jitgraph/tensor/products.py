@@ -104,7 +104,7 @@ def baddbmm(x: TensorLike, x1: TensorLike, x2: TensorLike, *, beta: Any = 1, alp
 @array_function
 def chain_matmul(*arrays: TensorLike) -> Tensor:
     """Product of two matrices or more in the order that costs least; the first and the last may be vectors."""
-    given = [wrap(lifting.value_of(x)) for x in arrays]
+    given = [wrap(value) for value in lifting.beside(*arrays)]
     if len(given) < 2:
         raise ShapeError(f"chain_matmul takes two matrices or more, not {len(given)}")
     if len(given) > 50:
@@ -123,7 +123,7 @@ def chain_matmul(*arrays: TensorLike) -> Tensor:
 @array_function
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """NumPy's dot: over the last axis of x1 and the last but one of x2 (its only one); free axes of both stay."""
-    a, b = wrap(lifting.value_of(x1)), wrap(lifting.value_of(x2))
+    a, b = map(wrap, lifting.beside(x1, x2))
     if not a.ndim or not b.ndim:
         return a * b
     left, right = _letters(a.ndim, b.ndim)
@@ -135,7 +135,7 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
 @array_function
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Sum of products over the last axes of both; the other axes of both stay."""
-    a, b = wrap(lifting.value_of(x1)), wrap(lifting.value_of(x2))
+    a, b = map(wrap, lifting.beside(x1, x2))
     if not a.ndim or not b.ndim:
         return a * b
     left, right = _letters(a.ndim, b.ndim)
@@ -146,14 +146,14 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
 @array_function
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Sum of products of all elements of two tensors of one size, each flattened; those of x1 are conjugated."""
-    a, b = (wrap(lifting.value_of(x)).reshape(-1) for x in (x1, x2))
+    a, b = (wrap(value).reshape(-1) for value in lifting.beside(x1, x2))
     return dot(conj(a), b)
 
 
 @array_function
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Kronecker product: blocks of x2 scaled by each element of x1; the shorter shape gets leading axes of size 1."""
-    a, b = wrap(lifting.value_of(x1)), wrap(lifting.value_of(x2))
+    a, b = map(wrap, lifting.beside(x1, x2))
     rank = max(a.ndim, b.ndim)
     left, right = ((1,) * (rank - x.ndim) + tuple(x.shape) for x in (a, b))
     apart = a.reshape(tuple(size for extent in left for size in (extent, 1)))

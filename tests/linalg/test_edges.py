@@ -232,6 +232,16 @@ def test_the_phase_of_complex_vectors_is_of_no_account():
         assert np.sum(gradient.conj() * step).real == pytest.approx(slope, rel=1e-6), name
 
 
+def test_what_cancellation_leaves_is_no_dependence_on_a_phase():
+    """The sum of eigenvalues is the trace: its second order is 0, of which rounding leaves turns at random."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, weights = (jg.asarray(rng.normal(size=(4, 4))) for _ in "ab")
+        slope = lambda x, w=weights: (jg.grad(lambda x: L.eigvals(x).real.sum())(x) * w).sum()
+        for second in jg.grad(slope), jg.trace(jg.grad(slope)):
+            assert np.allclose(second(x).numpy(), 0.0, atol=1e-10)
+
+
 def test_a_loss_that_depends_on_a_phase_is_refused():
     z = jg.asarray(RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)))
     for name, loss in {

@@ -97,6 +97,39 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient():
     assert np.allclose(jg.grad(lambda x: L.det(x))(x).numpy(), [[4, -2], [-2, 1]])
 
 
+@pytest.mark.parametrize("complex", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_the_determinant_of_a_singular_matrix_has_a_second_order(size, complex):
+    """Against central differences of the first order, along one direction, for every rank."""
+    rng = np.random.default_rng(size)
+
+    def array(*shape):
+        return rng.normal(size=shape) + (1j * rng.normal(size=shape) if complex else 0)
+
+    weights = jg.asarray(array(size, size))
+
+    def loss(x):
+        return (lambda y: y.real + 2 * y.imag if complex else y)(L.det(x))
+
+    def slope(x):
+        return (lambda y: y.real.sum() if complex else y.sum())(jg.grad(loss)(x) * jg.conj(weights))
+
+    for rank in range(size + 1):
+        x, step, h = array(size, rank) @ array(rank, size), array(size, size), 1e-5
+        due = (slope(jg.asarray(x + h * step)) - slope(jg.asarray(x - h * step))).item() / (2 * h)
+        for second in jg.grad(slope), jg.trace(jg.grad(slope)):
+            found = np.sum(second(jg.asarray(x)).numpy().conj() * step).real
+            assert found == pytest.approx(due, rel=1e-6, abs=1e-7)
+
+
+def test_the_determinant_has_a_third_order():
+    x = jg.asarray(np.diag([2.0, 3.0, 5.0]))
+    diagonal = lambda f: lambda x: jg.diagonal(jg.grad(f)(x))
+    first = lambda x: diagonal(L.det)(x)[0]  # x[1, 1] x[2, 2]
+    second = lambda x: diagonal(first)(x)[1]  # x[2, 2]
+    assert np.allclose(jg.grad(second)(x).numpy(), np.diag([0.0, 0.0, 1.0]))
+
+
 def test_the_sign_of_the_gradient_of_a_determinant():
     for x in np.array([[0.0, 1.0], [1.0, 0.0]]), np.diag([3.0, 2.0, -1.0]), np.array([[0.0, 2.0], [-3.0, 1.0]]):
         due = np.linalg.det(x) * np.linalg.inv(x).T

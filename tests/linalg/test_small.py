@@ -81,6 +81,17 @@ def test_determinants_of_singular_matrices():
     assert np.isnan(det[2]) and np.isnan(size[2])
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_second_order_of_determinants_of_singular_matrices(size):
+    x = _turned(size)
+    x[0], x[1] = 0.0, np.outer(np.arange(size) + 1.0, np.ones(size))
+    x[2, 0] = x[2, -1]
+    weights = jg.asarray(RNG.normal(size=x.shape))
+    second = jg.grad(lambda x, w: (jg.grad(lambda x: L.det(x).sum())(x) * w).sum())
+    (found,) = _without_python(lambda x, w: second(x, w), jg.asarray(x), weights)
+    assert np.allclose(found, second(jg.asarray(x), weights).numpy(), rtol=1e-12, atol=1e-12)
+
+
 def test_the_code_of_a_gpu_gives_the_same():
     x, b = (RNG.normal(size=s).astype("float32") for s in ((5, 3, 3), (5, 3, 2)))
     positive = x @ x.swapaxes(-1, -2) + np.eye(3, dtype="float32")

@@ -129,6 +129,67 @@ def test_clipping_gradients_of_zero() -> None:
     np.testing.assert_array_equal(p.grad.numpy(), 0.0)
 
 
+# --- where branches meet --------------------------------------------------------------------------------------------
+
+SPECIAL = jg.special
+MEETINGS: dict[str, tuple[Callable[[Any], Any], list[float], Callable[[Any], Any]]] = {
+    # a function, places, and its slope there
+    "erfcx": (SPECIAL.erfcx, [0.0, -0.0], lambda x: x * 0 - 2 / math.sqrt(math.pi)),
+    "ndtr": (SPECIAL.ndtr, [-1.0, 1.0], lambda x: np.exp(-x * x / 2) / math.sqrt(2 * math.pi)),
+    "log_ndtr": (
+        SPECIAL.log_ndtr,
+        [-1.0, 1.0],
+        lambda x: (
+            np.exp(-x * x / 2) / math.sqrt(2 * math.pi) / np.where(x > 0, 0.8413447460685429, 0.15865525393145707)
+        ),
+    ),
+    "xlogy": (lambda x: SPECIAL.xlogy(x, jg.asarray([0.5, 3.0])), [0.0, -0.0], lambda x: np.log([0.5, 3.0])),
+    "xlog1py": (lambda x: SPECIAL.xlog1py(x, jg.asarray([-0.5, 3.0])), [0.0, -0.0], lambda x: np.log([0.5, 4.0])),
+    "entr": (SPECIAL.entr, [0.0, -0.0], lambda x: x * 0 + math.inf),
+    "rel_entr": (lambda x: SPECIAL.rel_entr(x, jg.asarray([0.5, 3.0])), [0.0, -0.0], lambda x: x * 0 - math.inf),
+    "ndtri": (SPECIAL.ndtri, [0.0, 1.0, 0.5], lambda x: np.where(x == 0.5, math.sqrt(2 * math.pi), math.inf)),
+    "ndtri outside": (SPECIAL.ndtri, [-0.5, 2.0], lambda x: x * math.nan),
+    "logit outside": (SPECIAL.logit, [-0.5, 2.0], lambda x: x * math.nan),
+    "copysign": (lambda x: jg.copysign(x, -1.0), [0.0, -0.0, 2.0, -2.0], lambda x: -np.sign(x)),
+    "clip": (lambda x: jg.clip(x, jg.asarray(-1.0), jg.asarray(1.0)), [-1.0, 0.0, 1.0, 2.0], lambda x: abs(x) <= 1),
+}
+
+
+@pytest.mark.parametrize("name", MEETINGS)
+def test_slopes_where_branches_meet(name: str) -> None:
+    function, places, slope = MEETINGS[name]
+    x = np.array(places)
+    due = np.asarray(slope(x), dtype=np.float64)
+    for derivative in ways(lambda x: function(x).sum()):
+        np.testing.assert_allclose(derivative(jg.asarray(x)).numpy(), due, rtol=1e-13)
+
+
+def test_second_order_of_x_log_y_at_zero() -> None:
+    x, y = jg.asarray(np.zeros(3)), jg.asarray(np.array([0.5, 1.0, 4.0]))
+    mixed = jg.grad(lambda y: jg.grad(lambda x: SPECIAL.xlogy(x, y).sum())(x).sum())
+    np.testing.assert_allclose(mixed(y).numpy(), [2.0, 1.0, 0.25])
+
+
+def test_products_with_logarithms_promote_numbers() -> None:
+    x = np.array([0.0, 1.0, 2.0])
+    for function, log in ((SPECIAL.xlogy, np.log), (SPECIAL.xlog1py, np.log1p)):
+        np.testing.assert_allclose(function(jg.asarray(x), 3.0).numpy(), x * log(3.0), rtol=1e-15)
+        assert not np.signbit(function(jg.asarray(x), -0.5).numpy()[0])
+        np.testing.assert_array_equal(function(jg.asarray([0.0] * 3), jg.asarray([0.0, math.inf, -3.0])).numpy(), 0.0)
+
+
+def test_bounds_that_vary_have_the_gradient_of_fixed_ones() -> None:
+    x = jg.asarray(np.array([-1.0, 0.0, 1.0]))
+    slope = lambda x, low: jg.grad(lambda x: jg.clip(x, low, 1.0).sum())(x)
+    traced = jg.trace(slope)
+    for low in (-1.0, -2.0, 0.0, -1.0):
+        np.testing.assert_array_equal(traced(x, low).numpy(), slope(x, low).numpy())
+    bounds = jg.grad(lambda low, high: jg.clip(x, low, high).sum(), argnums=(0, 1))
+    low, high = bounds(jg.asarray(np.array([0.0, 0.0, 2.0])), jg.asarray(np.array([1.0, 0.0, 1.5])))
+    np.testing.assert_array_equal(low.numpy(), [1.0, 0.0, 0.0])  # as in PyTorch: the greater bound decides
+    np.testing.assert_array_equal(high.numpy(), [0.0, 0.0, 1.0])
+
+
 # --- attention ------------------------------------------------------------------------------------------------------
 
 SEEN = np.array([[True, True, False], [False, False, False], [True, True, True]])

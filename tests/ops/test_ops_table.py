@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes, ops
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.codegen.lower import families
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
@@ -26,6 +25,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS, op_names
 from jitgraph.ops.effects import Stack, Token
 from jitgraph.ops.numeric import widen
+from jitgraph.ops.scalar_numpy import NumpyScalars
 from tests.bits import same_bits
 from tests.coverage_table import note
 from tests.graphs import graph_of, type_of

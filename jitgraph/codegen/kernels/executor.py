@@ -33,11 +33,11 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.lane_state import Array, BufferMemory, LaneState
 from jitgraph.codegen.kernels.ordered_total import OrderedTotal
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir import dims
 from jitgraph.ops.blocks import merged
+from jitgraph.ops.scalar_numpy import NumpyScalars
 
 POISON = 0xA5  # every byte of memory that nothing has written yet
 _CHUNK = 1 << 20  # elements of one array of lanes

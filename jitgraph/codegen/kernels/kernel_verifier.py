@@ -31,10 +31,10 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.known_names import DeclaredMemory, Home, KnownNames
 from jitgraph.codegen.kernels.op_verifier import mixed_update, op_fault, update_fault
-from jitgraph.codegen.kernels.scalar_numpy import is_half
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
+from jitgraph.ops.scalar_numpy import is_half
 from jitgraph.records import dataclass
 
 

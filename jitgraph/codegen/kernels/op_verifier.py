@@ -8,9 +8,9 @@ from typing import Any
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Body, Let, Load, Store, Update
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.dtypes import DType
+from jitgraph.ops.math_functions.functions import FUNCTIONS
 
 _NUMBER = ("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max")
 _FLOAT = ("sqrt", "floor", "ceil", "rint", "trunc", "fma")

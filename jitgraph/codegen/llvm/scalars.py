@@ -47,7 +47,7 @@ class LlvmScalarOps(LlvmArithmetic):
 
 
 def math_function(module: LlvmModule, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
-    """The name of the LLVM function for a math function of ``codegen.kernels.math.functions``, for float32 and float64.
+    """The name of the LLVM function for a math function of ``ops.math_functions.functions``, for float32 and float64.
 
     It is inlined where it is called; a long one of single numbers is declared alone, and has to be linked.
     Fast math stops at its door: reassociation would undo the error terms of its arithmetic.
@@ -75,7 +75,7 @@ def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *,
     args = [
         LlvmScalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)
     ]
-    functions = imports.module("jitgraph.codegen.kernels.math.functions").FUNCTIONS  # here: most kernels call none
+    functions = imports.module("jitgraph.ops.math_functions.functions").FUNCTIONS  # here: most kernels call none
     value = ops.splat(cast("LlvmScalar", functions[function](ops, *args)), lanes)
     assert value.type == types[0], (function, value)
     writer.ret(LlvmValue(value.name, value.type))

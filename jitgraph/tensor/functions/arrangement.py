@@ -195,6 +195,10 @@ def _widened(x: TensorLike, rank: int) -> Tensor:
     return tensor
 
 
+def _beside(xs: Sequence[TensorLike]) -> list[Tensor]:
+    return [wrap(value) for value in lifting.beside(*xs)]
+
+
 def _at_least(name: str, rank: int) -> Any:
     def function(*xs: TensorLike) -> Tensor | list[Tensor]:
         found = [_widened(x, rank) for x in xs]
@@ -213,27 +217,26 @@ atleast_3d = _at_least("atleast_3d", 3)
 @array_function
 def hstack(xs: Sequence[TensorLike]) -> Tensor:
     """Tensors joined along axis 1; vectors along axis 0."""
-    found = [_widened(x, 1) for x in xs]
+    found = [_widened(x, 1) for x in _beside(xs)]
     return concat(found, 0 if found and found[0].ndim == 1 else 1)
 
 
 @array_function
 def vstack(xs: Sequence[TensorLike]) -> Tensor:
     """Tensors joined along axis 0; vectors are rows."""
-    return concat([_widened(x, 2) for x in xs], 0)
+    return concat([_widened(x, 2) for x in _beside(xs)], 0)
 
 
 @array_function
 def dstack(xs: Sequence[TensorLike]) -> Tensor:
     """Tensors joined along axis 2, which is added where they have none."""
-    return concat([_widened(x, 3) for x in xs], 2)
+    return concat([_widened(x, 3) for x in _beside(xs)], 2)
 
 
 @array_function
 def column_stack(xs: Sequence[TensorLike]) -> Tensor:
     """Tensors joined along axis 1; vectors are columns."""
-    given = [wrap(lifting.value_of(x)) for x in xs]
-    return concat([reshape(x, (x.value.type.size, 1)) if x.ndim < 2 else x for x in given], 1)
+    return concat([reshape(x, (x.value.type.size, 1)) if x.ndim < 2 else x for x in _beside(xs)], 1)
 
 
 # --- one part replaced ----------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
 @array_function
 def block_diag(*tensors: TensorLike) -> Tensor:
     """The matrix with the given matrices along its diagonal; vectors count as rows, numbers as 1 by 1."""
-    blocks = [tensor_like(x) for x in tensors]
+    blocks = [wrap(value) for value in lifting.beside(*tensors)]
     if not blocks:
         raise ShapeError("block_diag of no matrices")
     matrices: list[Tensor] = []

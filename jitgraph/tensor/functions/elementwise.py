@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Protocol
 
@@ -11,6 +12,7 @@ from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir.op import Op
+from jitgraph.ops import rules
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call, pointwise, pointwise_call, spread
 from jitgraph.tensor.functions.method import array_function, method
@@ -259,7 +261,9 @@ def copysign(x1: TensorLike, x2: TensorLike) -> Tensor:
     """|x1| with the sign of x2, zeros and NaN included; integers are computed in float32."""
     size, sign = _float_operands(x1, x2)
     differs = ops.bitwise_xor(_is_negative(size), _is_negative(sign))
-    return wrap(ops.select(differs, ops.neg(size), size))
+    result = ops.select(differs, ops.neg(size), size)
+    at_zero = ops.eq(size, ops.zeros_like(size))  # |x| has no slope there
+    return wrap(ops.select(at_zero, ops.stop_gradient(result), result))
 
 
 @method
@@ -349,7 +353,7 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
 
 
 def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> Tensor:
-    value = lifting.value_of(x)
+    value = lifting.beside(x, *(bound for bound in (min, max) if not (bound is None or scalars.is_scalar(bound))))[0]
     dtype = value.type.dtype
     if dtypes.is_integer(dtype):
         least, greatest = dtypes.LIMITS[dtype]
@@ -365,8 +369,16 @@ def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> T
         return wrap(ops.clamp(value, low=min, high=max))
     result = wrap(value)
     if min is not None:
-        result = maximum(result, min)
-    return result if max is None else minimum(result, max)
+        result = _held(result, min, less)
+    return result if max is None else _held(result, max, greater)
+
+
+def _held(x: Tensor, bound: TensorLike, beyond: Callable[..., Tensor]) -> Tensor:
+    """x, or the bound where x is beyond it or the bound is NaN; at the bound the gradient is x's, as of clamp."""
+    left, right = map(wrap, lifting.together(*lifting.operands(x, bound)))
+    rules.require_dtype("clip", left.value.type, rules.NUMBERS)
+    replaced = logical_or(beyond(left, right), isnan(right))
+    return wrap(ops.select(replaced.value, right.value, left.value))
 
 
 def _as_clamp(x: Any, low: Any, high: Any) -> Direct | None:

@@ -129,7 +129,7 @@ def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
 def _stacked(xs: Sequence[TensorLike], axis: int) -> Tensor:
     if not xs:
         raise JitgraphError("stack of no tensors")
-    pieces = [expand_dims(x, axis) for x in xs]
+    pieces = [expand_dims(wrap(value), axis) for value in lifting.beside(*xs)]
     types = [piece.value.type for piece in pieces]
     if any(type.ndim != types[0].ndim or _differ(type.shape, types[0].shape) for type in types):
         shapes = [squeeze(piece, axis % piece.ndim).value.type.shape for piece in pieces]

@@ -163,7 +163,7 @@ def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None,
     tensor = float_tensor(x)
     if weights is None:
         return mean(tensor, axis, keepdims=keepdims)
-    weight = tensor_like(weights)
+    weight = wrap(lifting.beside(weights, tensor)[0])
     if weight.value.type.shape != tensor.value.type.shape:
         if not isinstance(axis, int) or weight.ndim != 1:
             raise ShapeError(f"average: weights {weight.value.type} of {tensor.value.type} need the axis they are for")

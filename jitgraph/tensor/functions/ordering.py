@@ -219,7 +219,7 @@ def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> 
 
     With ``right``, boundaries[i-1] <= x < boundaries[i]. NaN stands behind all boundaries.
     """
-    tensor, ends = tensor_like(x), tensor_like(boundaries)
+    tensor, ends = map(wrap, lifting.beside(x, boundaries))
     if ends.ndim != 1:
         raise ShapeError(f"bucketize: boundaries are a vector, not {ends.value.type}")
     size = _size(ends, 0)
@@ -326,11 +326,11 @@ def histogram(
     """
     tensor = tensor_like(x)
     tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
-    given = None if weight is None else astype(tensor_like(weight), tensor.dtype)
+    given = None if weight is None else astype(wrap(lifting.beside(weight, tensor)[0]), tensor.dtype)
     if isinstance(bins, int):
         counts, edges = _histogram(tensor, bins, range, given)
     else:
-        edges = astype(wrap(lifting.value_of(bins)), tensor.dtype)
+        edges = astype(wrap(lifting.beside(bins, tensor)[0]), tensor.dtype)
         size = _size(edges, 0) if edges.ndim == 1 else None
         if not isinstance(size, int) or size < 2:
             raise ShapeError(f"histogram: edges are a vector of at least two numbers, not {edges.value.type}")

@@ -97,7 +97,7 @@ def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:
     size = x.value.type.shape[axis]
     if isinstance(size, int) and size < order + 1:
         raise ShapeError(f"gradient: {size} samples along axis {axis}; at least {order + 1} are needed")
-    places = wrap(lifting.value_of(spacing))
+    places = wrap(lifting.beside(spacing, x)[0])
     if places.ndim:
         rows = reshape(places, (places.value.type.size, *[1] * (x.ndim - axis - 1)))
         h = _part(rows, 0, 1, size) - _part(rows, 0, 0, size - 1)
@@ -139,7 +139,7 @@ def interp(
 
     Beyond the ends it is ``left`` and ``right``, or the first and the last value, as in NumPy.
     """
-    places, values = float_tensor(xp), float_tensor(fp)
+    at, places, values = (float_tensor(wrap(value)) for value in lifting.beside(x, xp, fp))
     if places.ndim != 1 or places.value.type.shape != values.value.type.shape:
         raise ShapeError(
             f"interp: points {places.value.type} and values {values.value.type} are no vectors of one size"
@@ -147,7 +147,6 @@ def interp(
     size = places.value.type.shape[0]
     if isinstance(size, int) and size == 0:
         raise ShapeError("interp of no points")
-    at = float_tensor(x)
     above = clip(bucketize(at, places, right=True), 1, maximum(size - 1, 1)) if size != 1 else bucketize(at, places) * 0
     below = maximum(above - 1, 0)
     x0, x1, y0, y1 = (_taken(vector, index) for vector in (places, values) for index in (below, above))
@@ -229,7 +228,7 @@ def cov(
     weight = None
     for given in (fweights, aweights):
         if given is not None:
-            each = astype(wrap(lifting.value_of(given)), kind)
+            each = astype(wrap(lifting.beside(given, rows)[0]), kind)
             weight = each if weight is None else weight * each
     if weight is None:
         middle = mean(rows, 1, keepdims=True)
@@ -243,7 +242,7 @@ def cov(
         scaled = left * weight
         total = whole - correction
         if aweights is not None and correction:
-            share = sum_of(weight * astype(wrap(lifting.value_of(aweights)), kind)) / whole
+            share = sum_of(weight * astype(wrap(lifting.beside(aweights, rows)[0]), kind)) / whole
             total = whole - correction * share
     total = maximum(total, 0)
     found = matmul(left, moveaxis(conj(scaled), 0, 1)) / total

@@ -119,8 +119,8 @@ def searchsorted(
             raise DTypeError(f"searchsorted: sorter is a vector of integers, not {order.value.type}")
         row = row[order]
     dtype = lifting.common_dtype(row, x2)
-    wanted = tensor_of(x2)
-    left, right = wrap(lifting.cast(row.value, dtype)), wrap(lifting.cast(wanted.value, dtype))
+    wanted = lifting.value_of(settled(x2), dtype)
+    left, right = wrap(lifting.cast(row.value, dtype)), wrap(lifting.cast(wanted, dtype))
     search = _by_halving if isinstance(left.value.shape[0], int) else _by_merging
     with placement.beside(left.value):
         return search(left, right, side)
@@ -207,7 +207,7 @@ def diff(
 
 def _beside(part: TensorLike, tensor: Tensor, axis: int) -> Tensor:
     """What is joined to a tensor: a number as one slice of it."""
-    found = tensor_of(part)
+    found = wrap(lifting.beside(settled(part), tensor)[0])
     if found.ndim:
         return found
     shape = tuple(1 if i == axis else size for i, size in enumerate(tensor.value.shape))

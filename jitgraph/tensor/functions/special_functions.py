@@ -75,25 +75,46 @@ def _nearest(x: Tensor) -> Tensor:
 def xlog1py(x: TensorLike, y: TensorLike) -> Tensor:
     """x * log(1 + y), and 0 where x is 0 unless y is NaN."""
     left, right = float_tensors(x, y)
-    absent = (left == 0) & ~isnan(right)
-    return where(absent, 0.0, left * log1p(where(absent, 0, right)))
+    return _times_log(left, right, log1p, right > -1, 0.0)
+
+
+@array_function
+def xlogy(x: TensorLike, y: TensorLike) -> Tensor:
+    """x * log(y), and 0 where x is 0 unless y is NaN."""
+    left, right = float_tensors(x, y)
+    return _times_log(left, right, log, right > 0, 1.0)
+
+
+def _times_log(x: Tensor, y: Tensor, log_of: Callable[..., Tensor], inside: Tensor, root: float) -> Tensor:
+    """x times a logarithm with this root, 0 where x is 0; where y is inside with the slopes of the product."""
+    absent = (x == 0) & ~isnan(y) & ~(inside & (y < math.inf))
+    product = x * log_of(where(absent, root, y))
+    return where(absent, 0.0, product + 0.0)  # 0.0 and a negative logarithm make -0.0
+
+
+def _steep_zero(x: Tensor) -> Tensor:
+    """Zeros, whose slope and curve by x are those of a square root at 0: inf and -inf."""
+    return wrap(ops.sqrt((x + 0.0).value))
 
 
 @array_function
 def entr(x: TensorLike) -> Tensor:
-    """-x log(x), 0 at 0 and -inf below."""
+    """-x log(x), 0 at 0 and -inf below. The slope at 0 is infinite."""
     (a,) = float_tensors(x)
-    inside = a > 0
-    return where(isnan(a), a, where(inside, -a * log(where(inside, a, 1)), where(a == 0, 0.0, -math.inf)))
+    zero = a == 0
+    inside = ~(a <= 0)
+    found = -a * log(where(inside, a, 1))
+    return where(inside, found, where(zero, _steep_zero(where(zero, a, 1)), -math.inf))
 
 
 @array_function
 def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
-    """x log(x / y) for positive numbers, 0 for x = 0 and y >= 0, infinite elsewhere."""
+    """x log(x / y) for positive numbers, 0 for x = 0 and y >= 0, infinite elsewhere. The slope by x at 0 is -inf."""
     a, b = float_tensors(x, y)
     inside = (a > 0) & (b > 0)
     ratio = log(where(inside, a, 1) / where(inside, b, 1))
-    outside = where((a == 0) & (b >= 0), 0.0, math.inf)
+    edge = (a == 0) & (b >= 0)
+    outside = where(edge, 0.0 - _steep_zero(where(edge & (b > 0), a, 1)) * (b > 0), math.inf)
     return where(isnan(a) | isnan(b), math.nan, where(inside, a * ratio, outside))
 
 
@@ -126,7 +147,7 @@ def erfcx(x: TensorLike) -> Tensor:
     """exp(x * x) * erfc(x), without underflow where x is large; infinite from about -27 down."""
 
     def body(a: Tensor) -> Tensor:
-        size = abs(a)
+        size = where(a < 0, -a, a)  # not abs, which has no slope at 0
         found = _erfcx_positive(size)
         held = where(a < 0, minimum(size, 30.0), 0.0)
         return where(a < 0, 2 * _exp_of_square(held, 1.0) - found, found)
@@ -141,10 +162,16 @@ def ndtr(x: TensorLike) -> Tensor:
 
 
 def _ndtr(x: Tensor) -> Tensor:
-    tail = maximum(x, -40.0)
-    below = 0.5 * _erfcx_positive(maximum(-tail, 0.0) * _ROOT_HALF) * _exp_of_square(minimum(tail, 0.0), -0.5)
-    central = 0.5 * wrap(ops.erfc((maximum(x, -1.0) * -_ROOT_HALF).value))
+    low, high = _split_at_minus_one(x)
+    tail = maximum(low, -40.0)
+    below = 0.5 * _erfcx_positive(-tail * _ROOT_HALF) * _exp_of_square(tail, -0.5)
+    central = 0.5 * wrap(ops.erfc((high * -_ROOT_HALF).value))
     return where(x < -1, below, central)
+
+
+def _split_at_minus_one(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x where it is below -1, and elsewhere, else -1: not by minimum and maximum, which share the slope at -1."""
+    return where(x < -1, x, -1.0), where(x < -1, -1.0, x)
 
 
 @array_function
@@ -154,7 +181,7 @@ def log_ndtr(x: TensorLike) -> Tensor:
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    low, high = minimum(x, -1.0), maximum(x, -1.0)
+    low, high = _split_at_minus_one(x)
     below = log(0.5 * _erfcx_positive(-low * _ROOT_HALF)) - low * low * 0.5
     above = log1p(-_ndtr(-high))
     return where(x < -1, below, above)
@@ -185,7 +212,9 @@ def _ndtri(p: Tensor) -> Tensor:
         slope = exp(-x * x * 0.5 - 0.5 * math.log(2 * math.pi) - reached)
         x = x - (reached - goal) / slope
     found = where(central, start, x)
-    found = where(inside, found, where(tail == 0, -math.inf, math.nan))
+    outside = where(inside, 1.0, tail + 0.0)
+    edge = log(outside) + wrap(ops.sqrt(outside.value))  # -inf at 0, NaN below; and so are slopes, inf and NaN
+    found = where(inside, found, edge)
     return where(upper, -found, found)
 
 

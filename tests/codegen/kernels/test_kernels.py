@@ -13,7 +13,6 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
 from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_kernel, print_schedule
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.codegen.kernels.schedule import (
     Branch,
     CheckSite,
@@ -33,6 +32,7 @@ from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.exact_fma import fma32, fma64
+from jitgraph.ops.scalar_numpy import NumpyScalars
 from tests.codegen.kernels import kernel_samples
 
 BOTH = pytest.mark.parametrize("vectorise", [True, False])

@@ -16,9 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.ops import gamma_functions, inverse_erf
+from jitgraph.ops.math_functions.functions import FUNCTIONS
+from jitgraph.ops.scalar_numpy import NumpyScalars
 
 Array = NDArray[Any]
 INF, NAN = math.inf, math.nan

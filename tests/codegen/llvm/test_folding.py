@@ -9,13 +9,13 @@ import pytest
 
 from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.scalars import LIBRARY_LINES, _defined, math_function
 from jitgraph.codegen.lower.scalar_ops import constant_of
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
+from jitgraph.ops.math_functions.functions import FUNCTIONS
 from tests.bits import same_bits
 from tests.codegen.llvm.test_scalar_ops import FLOATS, INTEGERS, Case, edge_values
 from tests.codegen.native_kernels import Array, run_native, schedule_of

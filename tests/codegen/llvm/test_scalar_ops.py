@@ -10,10 +10,10 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Body, Kernel, Let, Load, Loop, LoopKind, Param, Store, Var
-from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.dtypes import DTYPES, SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
+from jitgraph.ops.scalar_numpy import NumpyScalars
 from jitgraph.runtime import loader
 from tests.bits import same_bits
 from tests.codegen.native_kernels import Array, Native, schedule_of

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import cache
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math.format import Format, Pair, fast_two_sum, is_below, two_product, two_sum
 from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.format import Format, Pair, fast_two_sum, is_below, two_product, two_sum
 
 _NARROW = 29  # bits of a piece that a float32 times fits float64 exactly
 _WIDE = 53

@@ -11,8 +11,9 @@ import math
 from typing import Final
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math import tables as tables
-from jitgraph.codegen.kernels.math.format import (
+from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions import tables as tables
+from jitgraph.ops.math_functions.format import (
     Format,
     Pair,
     copy_sign,
@@ -23,8 +24,7 @@ from jitgraph.codegen.kernels.math.format import (
     two_product,
     two_sum,
 )
-from jitgraph.codegen.kernels.math.log import log_pair
-from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.log import log_pair
 
 _FROM: Final = 8  # where the series begin
 _HALF_LOG_2PI: Final = (0.4189385332046727, 1.6728209650585413e-17)  # log(2 pi)/2 - 1/2

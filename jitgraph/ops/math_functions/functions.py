@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from jitgraph.codegen.kernels.math.erf import erf, erfc, rsqrt
-from jitgraph.codegen.kernels.math.erfinv import erfinv
-from jitgraph.codegen.kernels.math.exp import cosh, exp, exp2, expm1, sinh, tanh
-from jitgraph.codegen.kernels.math.gamma import digamma, lgamma
-from jitgraph.codegen.kernels.math.hyperbolic import acosh, asinh, atanh, hypot
-from jitgraph.codegen.kernels.math.log import log, log1p, log2, pow_
-from jitgraph.codegen.kernels.math.trig import acos, asin, atan, atan2, cos, sin, tan
 from jitgraph.ir.scalar import Scalar
+from jitgraph.ops.math_functions.erf import erf, erfc, rsqrt
+from jitgraph.ops.math_functions.erfinv import erfinv
+from jitgraph.ops.math_functions.exp import cosh, exp, exp2, expm1, sinh, tanh
+from jitgraph.ops.math_functions.gamma import digamma, lgamma
+from jitgraph.ops.math_functions.hyperbolic import acosh, asinh, atanh, hypot
+from jitgraph.ops.math_functions.log import log, log1p, log2, pow_
+from jitgraph.ops.math_functions.trig import acos, asin, atan, atan2, cos, sin, tan
 
 FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "exp": exp,

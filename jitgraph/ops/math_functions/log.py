@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math import tables as tables
-from jitgraph.codegen.kernels.math.exp import exp, exp_of_pair
-from jitgraph.codegen.kernels.math.format import (
+from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions import tables as tables
+from jitgraph.ops.math_functions.exp import exp, exp_of_pair
+from jitgraph.ops.math_functions.format import (
     Format,
     Pair,
     fast_two_sum,
@@ -22,7 +23,6 @@ from jitgraph.codegen.kernels.math.format import (
     two_product,
     two_sum,
 )
-from jitgraph.ir.scalar import Scalar, Scalars
 
 
 def _split(s: Scalars, x: Scalar, form: Format) -> tuple[Scalar, Scalar, Scalar]:

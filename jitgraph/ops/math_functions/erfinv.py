@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math import tables as tables
-from jitgraph.codegen.kernels.math.format import Pair, format_of, polynomial, two_product
-from jitgraph.codegen.kernels.math.log import log
 from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions import tables as tables
+from jitgraph.ops.math_functions.format import Pair, format_of, polynomial, two_product
+from jitgraph.ops.math_functions.log import log
 
 
 def erfinv(s: Scalars, x: Scalar) -> Scalar:

@@ -6,7 +6,8 @@ reduce by 1/x, by (1 - x)/2 and by swapping the sides of the triangle.
 
 from __future__ import annotations
 
-from jitgraph.codegen.kernels.math.format import (
+from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.format import (
     Format,
     Pair,
     copy_sign,
@@ -16,8 +17,7 @@ from jitgraph.codegen.kernels.math.format import (
     polynomial,
     two_sum,
 )
-from jitgraph.codegen.kernels.math.turns import reduce_angle
-from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.turns import reduce_angle
 
 
 def _sine(s: Scalars, r: Scalar, low: Scalar, form: Format) -> Pair:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Comparison, Scalar
 from jitgraph.ops.exact_fma import fma32, fma64
+from jitgraph.ops.math_functions.functions import FUNCTIONS
 
 Array = NDArray[Any]
 

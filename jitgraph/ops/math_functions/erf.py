@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.kernels.math.exp import exp, exponential_parts, scale
-from jitgraph.codegen.kernels.math.format import (
+from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.exp import exp, exponential_parts, scale
+from jitgraph.ops.math_functions.format import (
     Format,
     copy_sign,
     fast_two_sum,
@@ -13,7 +14,6 @@ from jitgraph.codegen.kernels.math.format import (
     two_product,
     two_sum,
 )
-from jitgraph.ir.scalar import Scalar, Scalars
 
 _OFFSET = 0.4375  # of ERFC in math_tables.py
 

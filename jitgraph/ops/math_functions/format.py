@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.math import tables as tables
 from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions import tables as tables
 from jitgraph.records import dataclass
 
 Pair: TypeAlias = tuple[Scalar, Scalar]  # an unevaluated sum, the larger first

@@ -6,7 +6,8 @@ exp(r) = 1 + r + r^2 p(r). What cancels (expm1, sinh, tanh) carries its result a
 
 from __future__ import annotations
 
-from jitgraph.codegen.kernels.math.format import (
+from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.format import (
     Format,
     Pair,
     copy_sign,
@@ -17,7 +18,6 @@ from jitgraph.codegen.kernels.math.format import (
     power_of_two,
     two_sum,
 )
-from jitgraph.ir.scalar import Scalar, Scalars
 
 _HALF = 0.6  # exp(x)/2 is infinite at this much more than exp(x); the exponent of exp(x)/4 stays in range
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from jitgraph.codegen.kernels.math.format import (
+from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.format import (
     Format,
     copy_sign,
     fast_two_sum,
@@ -16,8 +17,7 @@ from jitgraph.codegen.kernels.math.format import (
     two_product,
     two_sum,
 )
-from jitgraph.codegen.kernels.math.log import log1p_of_pair
-from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.ops.math_functions.log import log1p_of_pair
 
 
 def _log_of_sum(s: Scalars, size: Scalar, high: Scalar, low: Scalar, form: Format) -> Scalar:

@@ -55,6 +55,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links between the root's pages and docs/, which stand beside one another on the site."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # the tabs are all of it there
     if page.file.src_uri in TABLES:
         page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri in ("index.md", *ROOT_PAGES):

@@ -55,6 +55,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Links between the root's pages and docs/, which stand beside one another on the site."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # the tabs are all of it there
     if page.file.src_uri in TABLES:
         page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri in ("index.md", *ROOT_PAGES):
@@ -83,7 +85,7 @@ def tensor_page() -> str:
     tensor: Any = find("Tensor")
     parts = ["# jg.Tensor\n", prose(inspect.getdoc(tensor) or "")]
     for name in sorted(name for name in dir(tensor) if not name.startswith("_")):
-        getattr(tensor, name)  # loads methods whose module is not there yet
+        getattr(tensor, name, None)  # loads methods whose module is not there yet
         parts += entry(f"Tensor.{name}", inspect.getattr_static(tensor, name), depth=2, skipped=1)
     return "\n".join(parts) + "\n"
 
@@ -109,7 +111,7 @@ def entry(name: str, value: Any, depth: int = 2, skipped: int = 0) -> Iterator[s
 
 def is_shown(owner: type, member: str) -> bool:
     """Whether a class's page needs a method: one of its own, and ``forward`` alone of those that a base explains."""
-    method = getattr(owner, member)
+    method = getattr(owner, member, None)  # some only say what to write instead
     if member.startswith("_") or not callable(method) or not inspect.getdoc(method) or member in INTERNAL:
         return False
     if not getattr(method, "__qualname__", "").startswith(f"{owner.__name__}."):

@@ -73,7 +73,7 @@ class Module(hooks.Hooked, Placed):
         super().__setattr__(name, value)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if "_persistence" not in vars(self):
+        if not hasattr(self, "_persistence"):
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):
             raise JitgraphError(f"{type(self).__name__} defines no forward()")

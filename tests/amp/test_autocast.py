@@ -254,3 +254,24 @@ def test_every_op_of_products_and_losses_is_in_a_list() -> None:
             inside = decomposition(op, types, sample.attrs, context.constraints())
             missing += [name for node in inside.nodes if "autocast_low" in node.op.traits]
     assert not missing, 'give them the trait "autocast_low" or "autocast_wide"'
+
+
+def test_one_block_is_entered_again_and_again() -> None:
+    block, x = jg.amp.autocast("cpu"), jg.asarray(X)
+
+    def products(x: Any) -> list[Any]:
+        found = []
+        for _ in range(2):
+            with block:
+                with block:
+                    found.append(x @ x)
+                found.append(x @ x)
+        return [*found, x @ x]
+
+    names = ["bfloat16"] * 4 + ["float32"]
+    assert [y.dtype.name for y in products(x)] == names
+    traced = jg.trace(products)
+    assert [[y.dtype.name for y in traced(x)] for _ in range(2)] == [names] * 2 and traced.cache_info().misses == 1
+    with pytest.raises(KeyError), block:
+        raise KeyError
+    assert (x @ x).dtype == jg.float32

@@ -409,11 +409,7 @@ def test_named_parameters_are_parameters() -> None:
 def test_the_state_of_another_optimiser_is_refused_before_its_first_step() -> None:
     p = jg.nn.Parameter(jg.zeros(2))
     adam, sgd = jg.optim.Adam([p]), jg.optim.SGD([p], lr=0.5, momentum=0.9)
-    with pytest.raises(
-        jg.JitgraphError, match="another optimiser than SGD: a parameter group has no dampening, momentum"
-    ):
+    with pytest.raises(jg.JitgraphError, match=r"another optimiser than SGD: .* has no dampening, momentum"):
         sgd.load_state_dict(adam.state_dict())
-    with pytest.raises(
-        jg.JitgraphError, match="another optimiser than Adam: a parameter group has no beta1, beta2, eps"
-    ):
+    with pytest.raises(jg.JitgraphError, match=r"another optimiser than Adam: .* has no beta1, beta2, eps"):
         adam.load_state_dict(sgd.state_dict())

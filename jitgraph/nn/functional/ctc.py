@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import fits, floats
+from jitgraph.nn.functional.arguments import fits, loss_floats
 from jitgraph.nn.functional.loss import reduced
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -39,7 +39,7 @@ def ctc_loss(
     gives infinity, or 0 and no gradient with ``zero_infinity``. Gradients are those of log_probs as they are; PyTorch's
     are those behind a log_softmax, through which both become the same.
     """
-    x = wrap(floats(log_probs)[0])
+    x = wrap(loss_floats(log_probs)[0])
     alone = x.ndim == 2
     x = expand_dims(x, 1) if alone else x
     if x.ndim != 3:

@@ -225,10 +225,8 @@ class Trace(Recorder):
         found = self._host_floats.get((id(mapping), key))
         if found is None:
             self._kept.append(mapping)
-            kind = type(mapping[key])  # NumPy's float64 is a float, too
-            found = self._input_handle(
-                Taken("host float", (mapping, key, kind)), str(key), TensorType(dtypes.float64, ())
-            )
+            taken = Taken("host float", (mapping, key, type(mapping[key])))  # NumPy's float64 is a float, too
+            found = self._input_handle(taken, str(key), TensorType(dtypes.float64, ()))
             found._weak = True
             self._host_floats[id(mapping), key] = found
             if self.capture is not None:

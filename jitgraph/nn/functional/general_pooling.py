@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.functional.windows import Windows, batched, known, padded, single, windows_of
@@ -93,7 +94,9 @@ def avg_pool(
         return single(total / divisor_override, alone)
     if (count_include_pad or not any(settings.padding)) and not ceil_mode:
         return single(total / math.prod(settings.kernel), alone)
-    return single(total / _counts(settings, x, count_include_pad), alone)
+    with placement.beside(total.value):
+        counts = _counts(settings, x, count_include_pad)
+    return single(total / counts, alone)
 
 
 def _sum(slices: Iterator[Tensor]) -> Tensor:

@@ -49,8 +49,8 @@ class SequentialLR(_Composed):
         for schedule in self._schedulers[1:]:
             if isinstance(schedule, _Composed):
                 raise JitgraphError(
-                    f"SequentialLR takes a {type(schedule).__name__} as its first part alone: it cannot begin anew at a "
-                    "milestone\n  hint: list its schedules as parts, or chain the whole sequence with them"
+                    f"SequentialLR takes a {type(schedule).__name__} as its first part alone: it cannot begin anew\n"
+                    "  hint: list its schedules as parts, or chain the whole sequence with them"
                 )
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1

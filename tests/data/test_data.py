@@ -117,7 +117,7 @@ def test_samplers() -> None:
         ({"sampler": [0], "shuffle": True}, "it takes no shuffle=True"),
         ({"timeout": 3}, "timeout need num_workers"),
         ({"persistent_workers": True}, "persistent_workers and timeout need num_workers"),
-        ({"num_workers": -1}, "num_workers=-1 and timeout=0 must not be negative"),
+        ({"num_workers": -1}, "num_workers must be an integer of at least 0, not -1"),
         ({"batch_size": None, "drop_last": True}, "batch_size=None gives items"),
         ({"seed": 1, "generator": jg.random.Generator(2)}, "generator= and seed="),
     ],

@@ -331,6 +331,8 @@ def test_hooks_of_state_dicts_and_names() -> None:
     optimizer.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
     optimizer.load_state_dict(optimizer.state_dict())
     assert seen == ["saving", "loading 1", "loaded"]
+
+
 TAKES_COMPLEX = [c for c in optimizer_cases.CASES if not c.name.startswith(("Adafactor", "Muon"))]
 
 

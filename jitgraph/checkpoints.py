@@ -1,7 +1,7 @@
 """``jg.save_checkpoint`` and ``jg.load_checkpoint``: everything of a run in one safetensors file, without pickle.
 
 The tensors stand under numbers, and ``structure.json`` (bytes, as a tensor) says what they belong to: dicts, lists,
-numbers and text as JSON, floats in hexadecimal, and a CRC-32 of each tensor.
+numbers and text as JSON, floats in hexadecimal, and a CRC-32 of each tensor; ``structure.crc32`` is its own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 
 _STRUCTURE: Final = "structure.json"
+_SUM: Final = "structure.crc32"
 _VERSION: Final = 1
 _RANDOM: Final = "random state"
 _EXACT: Final = 2**53
@@ -49,6 +50,10 @@ class _Writer:
                 return value if abs(value) < _EXACT else {"kind": "int", "value": str(value)}
             case float():
                 return {"kind": "float", "value": value.hex()}
+            case complex():
+                return {"kind": "complex", "parts": [value.real.hex(), value.imag.hex()]}
+            case bytes():
+                return {"kind": "bytes", "array": self._array(np.frombuffer(value, np.uint8))}
             case Tensor():
                 array = np.asarray(value.detach().cpu().numpy())
                 return {"kind": "tensor", "array": self._array(array)}
@@ -63,14 +68,14 @@ class _Writer:
                 return {"kind": kind, "items": [self(entry, f"{where}[{i}]") for i, entry in enumerate(value)]}
         raise JitgraphError(
             f"save_checkpoint: {where} is a {type(value).__name__}, which a checkpoint cannot hold\n"
-            "  hint: arrays, numbers, text, and dicts, lists and tuples of them, or what has a state_dict()"
+            "  hint: arrays, numbers, text, bytes, and dicts, lists and tuples of them, or what has a state_dict()"
         )
 
     def _array(self, array: Any) -> str:
         if array.dtype.kind not in "biufcV" or array.dtype.names:
             raise JitgraphError(f"save_checkpoint: an array of dtype {array.dtype}\n  hint: bools and numbers alone")
         name = str(len(self.arrays))
-        self.arrays[name] = np.array(array, order="C")  # 0-d stays 0-d
+        self.arrays[name] = np.array(array, array.dtype.newbyteorder("="), order="C")  # 0-d stays 0-d
         return name
 
 
@@ -85,6 +90,10 @@ def _read(entry: Any, arrays: Mapping[str, Any]) -> Any:
                 return int(entry["value"])
             case "float":
                 return float.fromhex(entry["value"])
+            case "complex":
+                return complex(*map(float.fromhex, entry["parts"]))
+            case "bytes":
+                return arrays[entry["array"]].tobytes()
             case "scalar":
                 return arrays[entry["array"]][()]
             case "array":
@@ -137,17 +146,21 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
     """Save the parts of a run at ``path``: whole and at once, or not at all.
 
     A part is a model, an optimiser, a schedule, a scaler or anything else with ``state_dict()``, a generator, or
-    arrays, numbers, text and dicts, lists and tuples of these. The random states of ``jg.random``, NumPy and Python go
-    with them. JitgraphError for a part that a file cannot hold, OSError as for files.
+    arrays, numbers, text, bytes and dicts, lists and tuples of these. The random states of ``jg.random``, NumPy and
+    Python go with them. JitgraphError for a part that a file cannot hold, OSError as for files.
     """
     if _RANDOM in parts:
         raise JitgraphError(f"save_checkpoint: {_RANDOM!r} is taken")
     writer = _Writer()
-    whole = {name: writer(_state_of(part), name) for name, part in parts.items()}
+    try:
+        whole = {name: writer(_state_of(part), name) for name, part in parts.items()}
+    except RecursionError:
+        raise JitgraphError("save_checkpoint: a part is nested too deeply, or holds itself") from None
     whole[_RANDOM] = writer(_random_states(), _RANDOM)
     sums = {name: zlib.crc32(array.tobytes()) for name, array in writer.arrays.items()}
     text = json.dumps({"jitgraph checkpoint": _VERSION, "parts": whole, "crc32": sums}, separators=(",", ":"))
     writer.arrays[_STRUCTURE] = np.frombuffer(text.encode(), np.uint8)
+    writer.arrays[_SUM] = np.array(zlib.crc32(text.encode()), np.uint32)
     with replacing(path) as file:
         for chunk in safetensors(writer.arrays)[1]:
             file.write(chunk)
@@ -192,7 +205,10 @@ def _contents(path: str | os.PathLike[str]) -> dict[str, Any]:
     arrays = read_safetensors(memoryview(Path(path).read_bytes()))
     if _STRUCTURE not in arrays or arrays[_STRUCTURE].dtype != np.uint8:
         raise LoadError(f"{os.fspath(path)} is a safetensors file, and no checkpoint: it has no {_STRUCTURE}")
-    described = parse_json(arrays.pop(_STRUCTURE).tobytes(), _STRUCTURE)
+    structure, own = arrays.pop(_STRUCTURE).tobytes(), arrays.pop(_SUM, None)
+    if own is None or own.dtype != np.uint32 or own.shape or zlib.crc32(structure) != int(own):
+        raise LoadError(f"{os.fspath(path)}: {_STRUCTURE} has changed since it was saved; save it again")
+    described = parse_json(structure, _STRUCTURE)
     version, parts, sums = (described.get(key) for key in ("jitgraph checkpoint", "parts", "crc32"))
     if version != _VERSION:
         raise LoadError(f"{os.fspath(path)} is a checkpoint of version {version!r}; this one reads {_VERSION}")

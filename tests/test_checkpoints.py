@@ -78,7 +78,8 @@ def test_what_a_file_holds(tmp_path: Path) -> None:
     path = tmp_path / "c"
     tree = {
         "text": "ä\n",
-        "numbers": [1, -(2**70), 0.1, float("inf"), float("nan"), -0.0, True, None],
+        "bytes": b"\0\xff",
+        "numbers": [1 - 0.5j, 1, -(2**70), 0.1, float("inf"), float("nan"), -0.0, True, None],
         3: (np.float32(2.5), np.arange(6).reshape(2, 3)[:, ::2], np.zeros((0, 2), np.uint16)),
         "counts": Counter({4: 2}),
         "tensors": [jg.asarray([1 + 2j]), jg.ones(2, dtype=jg.bfloat16), jg.asarray(True)],
@@ -86,12 +87,30 @@ def test_what_a_file_holds(tmp_path: Path) -> None:
     jg.save_checkpoint(path, tree=tree)
     found = jg.load_checkpoint(path)["tree"]
     assert list(found) == list(tree) and found["text"] == "ä\n" and found["counts"] == tree["counts"]
-    assert repr(found["numbers"]) == repr(tree["numbers"]) and type(found["counts"]) is Counter
+    assert (
+        found["bytes"] == tree["bytes"]
+        and repr(found["numbers"]) == repr(tree["numbers"])
+        and type(found["counts"]) is Counter
+    )
     scalar, strided, empty = found[3]
     assert type(scalar) is np.float32 and scalar == 2.5 and strided.tolist() == [[0, 2], [3, 5]]
     assert empty.shape == (0, 2) and empty.dtype == np.uint16
     for x, y in zip(found["tensors"], tree["tensors"], strict=True):
         assert isinstance(x, jg.Tensor) and x.dtype == y.dtype and x.tolist() == y.tolist()
+
+
+def test_arrays_in_the_byte_order_of_another_machine(tmp_path: Path) -> None:
+    jg.save_checkpoint(tmp_path / "c", x=np.arange(3, dtype=">i4"), y=np.array([0.5], ">f8"))
+    found = jg.load_checkpoint(tmp_path / "c")
+    assert found["x"].tolist() == [0, 1, 2] and found["y"].tolist() == [0.5] and found["x"].dtype == np.int32
+
+
+def test_what_holds_itself_is_refused(tmp_path: Path) -> None:
+    tree: list[Any] = []
+    tree.append(tree)
+    with pytest.raises(jg.JitgraphError, match="nested too deeply, or holds itself"):
+        jg.save_checkpoint(tmp_path / "c", tree=tree)
+    assert not os.listdir(tmp_path)
 
 
 def test_random_states_go_with_a_run(tmp_path: Path) -> None:
@@ -138,10 +157,9 @@ def test_damaged_files(tmp_path: Path) -> None:
         bad.write_bytes(changed)
         try:
             found = jg.load_checkpoint(bad, restore_random=False)
-        except (jg.LoadError, jg.JitgraphError):
+        except jg.LoadError:
             continue
-        # a bit of the structure's own text may make another sound value; the tensors are what they were
-        assert found.get("weight") is None or np.array_equal(found["weight"], np.arange(40.0))
+        assert found["rate"] == 0.5 and np.array_equal(found["weight"], np.arange(40.0))  # a gap between them
     for size in (0, 7, 100, len(stored) - 1):
         bad.write_bytes(stored[:size])
         with pytest.raises(jg.LoadError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
 def collate(batch: Sequence[Any]) -> Any:
     """One batch from items: tensors, arrays and numbers are stacked; strings stay a list.
 
-    Tuples, lists and dicts are collated by member; JitgraphError where they differ in length.
+    Tuples, lists and dicts are collated by member; JitgraphError where they differ in length, for arrays of different
+    shapes, and for what is none of these.
     """
+    if not batch:
+        raise JitgraphError("collate: a batch of no items\n  hint: a sampler gave an empty list of numbers")
     first = batch[0]
     if isinstance(first, Tensor):
         return stack(list(batch))
     if isinstance(first, Mapping):
-        return {key: collate([item[key] for item in batch]) for key in first}
+        return _like(first, {key: collate([item[key] for item in batch]) for key in first})
     if isinstance(first, tuple | list):
         if any(len(item) != len(first) for item in batch):
             raise JitgraphError(f"collate: items of {sorted({len(item) for item in batch})} members in one batch")
@@ -33,9 +37,24 @@ def collate(batch: Sequence[Any]) -> Any:
         return list(batch)
     if is_scalar(first):
         return asarray(list(batch))
-    arrays = [_array(item) for item in batch]
+    if _is_array(first):
+        return _stacked([_array(item) for item in batch])
+    raise JitgraphError(
+        f"collate makes batches of tensors, arrays, numbers, strings, and tuples, lists and dicts of these, not of a "
+        f"{type(first).__name__}\n  hint: collate_fn= makes a batch of a list of any items"
+    )
+
+
+def _stacked(arrays: list[Any]) -> Tensor:
     require_plain_in(arrays, leaf_types(arrays))
-    return asarray(np.stack([np.asarray(array) for array in arrays]))
+    shapes = {tuple(array.shape): None for array in arrays}
+    if len(shapes) > 1:
+        shown = " and ".join(map(str, [*shapes][:3]))
+        hint = "pad them to one shape, or pass a collate_fn= that does"
+        raise JitgraphError(f"collate: items of the shapes {shown} in one batch\n  hint: {hint}")
+    if any(isinstance(array, Tensor) for array in arrays):
+        return stack(arrays)
+    return asarray(np.stack(arrays))
 
 
 default_collate = collate
@@ -46,9 +65,28 @@ def _of_kind(like: Any, members: list[Any]) -> Any:
     return type(like)(*members) if hasattr(like, "_fields") else type(like)(members)
 
 
+def _like(first: Mapping[Any, Any], members: dict[Any, Any]) -> Any:
+    """The members in a dict of the class of ``first``, with its default where it has one; a dict for other mappings."""
+    if type(first) is dict or not isinstance(first, MutableMapping):
+        return members
+    made = copy.copy(first)
+    made.update(members)
+    return made
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, np.ndarray | np.generic) or hasattr(item, "__array__") or hasattr(item, "__dlpack__")
+
+
 def _array(item: Any) -> Any:
-    """An array of any library: PyTorch's tensors give theirs."""
-    return item.detach().numpy() if hasattr(item, "detach") and hasattr(item, "numpy") else item
+    """An array of any library for NumPy to stack; what NumPy has no dtype for, as PyTorch's bfloat16, as a tensor."""
+    plain = item.detach() if hasattr(item, "detach") else item
+    if isinstance(plain, np.ndarray | np.generic):
+        return plain
+    try:
+        return np.asarray(plain)
+    except (TypeError, RuntimeError):
+        return asarray(plain)
 
 
 def default_convert(data: Any) -> Any:
@@ -56,9 +94,10 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor | str | bytes):
         return data
     if isinstance(data, Mapping):
-        return {key: default_convert(value) for key, value in data.items()}
+        return _like(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, tuple | list):
         members = [default_convert(value) for value in data]
         return _of_kind(data, members)
-    plain = _array(data)
-    return asarray(plain) if isinstance(plain, np.ndarray | np.generic) else data
+    if isinstance(data, np.ndarray | np.generic) or hasattr(data, "__dlpack__"):
+        return asarray(_array(data))
+    return data

@@ -39,6 +39,23 @@ class IterableDataset:
         return ChainDataset([self, other])
 
 
+def is_iterable(dataset: Any) -> bool:
+    """Whether a dataset gives items one after another: by its class, also PyTorch's, or as it has no ``__getitem__``.
+
+    JitgraphError for an iterator, which would be empty in the next epoch, and whole in each worker.
+    """
+    if any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__):
+        return True
+    if hasattr(dataset, "__getitem__") or not hasattr(dataset, "__iter__"):
+        return False
+    if iter(dataset) is dataset:
+        raise JitgraphError(
+            f"a {type(dataset).__name__} gives its items once, and a loader iterates again for each epoch\n"
+            "  hint: a subclass of jg.data.IterableDataset, whose __iter__ begins anew"
+        )
+    return True
+
+
 def _one_length(name: str, parts: Sequence[Any]) -> None:
     lengths = [len(part) for part in parts]
     if len(set(lengths)) != 1:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jitgraph import random
 from jitgraph.data.collating import collate, default_convert
-from jitgraph.data.dataset import IterableDataset, TensorDataset
+from jitgraph.data.dataset import TensorDataset, is_iterable
 from jitgraph.data.samplers import BatchSampler, RandomSampler, SequentialSampler
 from jitgraph.data.worker import ENDED
 from jitgraph.data.workers import Workers, batches
@@ -26,7 +26,7 @@ class Fetch:
 
     def __call__(self, dataset: Any) -> Callable[[Any], Any]:
         """What gives the batch of a request: of numbers, or the next one of an iterable dataset, then ENDED."""
-        if isinstance(dataset, IterableDataset):
+        if is_iterable(dataset):
             return self._of_iterator(iter(dataset))
         return lambda places: self._of_places(dataset, places)
 
@@ -95,10 +95,15 @@ class DataLoader:
         in_order: bool = True,
         seed: int | None = None,
     ) -> None:
-        if batch_size is not None and batch_size < 1:
-            raise JitgraphError(f"batch_size must be at least 1, not {batch_size}")
-        if num_workers < 0 or timeout < 0:
-            raise JitgraphError(f"DataLoader: num_workers={num_workers} and timeout={timeout} must not be negative")
+        for name, least, value in (
+            ("batch_size", 1, batch_size),
+            ("num_workers", 0, num_workers),
+            ("prefetch_factor", 1, prefetch_factor),
+        ):
+            if value is not None and (not hasattr(value, "__index__") or value < least):
+                raise JitgraphError(f"DataLoader: {name} must be an integer of at least {least}, not {value!r}")
+        if not timeout >= 0:
+            raise JitgraphError(f"DataLoader: timeout must not be negative, and is {timeout}")
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers or timeout):
             raise JitgraphError("DataLoader: prefetch_factor, persistent_workers and timeout need num_workers")
         if generator is not None and seed is not None:
@@ -109,7 +114,7 @@ class DataLoader:
         self.generator = random.Generator(seed) if seed is not None else generator
         self.multiprocessing_context = multiprocessing_context
         self.pin_memory_device, self.in_order = pin_memory_device, in_order
-        iterable = isinstance(dataset, IterableDataset)
+        self._iterable = iterable = is_iterable(dataset)
         if iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise JitgraphError("an IterableDataset has its own order: no shuffle, sampler or batch_sampler")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
@@ -132,15 +137,15 @@ class DataLoader:
         self._workers: Workers | None = None
 
     def __len__(self) -> int:
-        if isinstance(self.dataset, IterableDataset):
-            count = len(self.dataset)  # type: ignore[arg-type]
+        if self._iterable:
+            count = len(self.dataset)
             if self.batch_size is None:
                 return count
             return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
         return len(self.batch_sampler if self.batch_sampler is not None else self.sampler)
 
     def _requests(self) -> Iterator[Any]:
-        if isinstance(self.dataset, IterableDataset):
+        if self._iterable:
             return repeat(())
         return iter(self.batch_sampler if self.batch_sampler is not None else self.sampler)
 
@@ -151,7 +156,7 @@ class DataLoader:
         seed = int(random.randint(0, 2**32, (), dtype="int64", generator=self.generator).item())
         requests = self._requests()
         found = self._by_workers(fetch, requests, seed) if self.num_workers else self._here(fetch, requests)
-        return self._counted(found) if isinstance(self.dataset, IterableDataset) else found
+        return self._counted(found) if self._iterable else found
 
     def _here(self, fetch: Fetch, requests: Iterator[Any]) -> Iterator[Any]:
         make = fetch(self.dataset)
@@ -188,6 +193,11 @@ class DataLoader:
                 workers.end()
 
     def _started(self, fetch: Fetch) -> Workers:
+        if multiprocessing.current_process().daemon:
+            raise JitgraphError(
+                f"DataLoader: num_workers={self.num_workers} in a worker of another loader, which starts no processes\n"
+                "  hint: num_workers=0 there"
+            )
         given = self.multiprocessing_context
         given = "fork" if given is None else given
         context = multiprocessing.get_context(given) if isinstance(given, str) else given

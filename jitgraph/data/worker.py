@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import random as python_random
 import signal
+import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
@@ -106,6 +107,7 @@ def _serve(
             if problem is None and seed is not None:
                 _info = info._replace(seed=seed + info.id)
                 _seed(_info.seed)
+                _tell_torch(_info)
                 if make is None and init is not None:
                     init(info.id)
                 make = start(info.dataset)
@@ -136,6 +138,13 @@ def _seed(seed: int) -> None:
     python_random.seed(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
+
+
+def _tell_torch(info: WorkerInfo) -> None:
+    """Let PyTorch's ``get_worker_info`` say the same, by which its iterable datasets take their share."""
+    there: Any = sys.modules.get("torch.utils.data._utils.worker")
+    if hasattr(there, "WorkerInfo") and hasattr(there, "_worker_info"):
+        there._worker_info = there.WorkerInfo(**info._asdict())
 
 
 def _failure(error: BaseException, number: int) -> Failure:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
+import signal
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Final
 
 from jitgraph.data.shared_batches import SharedBatch, discard, received
 from jitgraph.data.worker import Ended, Failure, WorkerInfo, work
 from jitgraph.errors import JitgraphError
+
+_NO_ROOM: Final = getattr(signal, "SIGBUS", None) or 0
+"""What ends a process that writes to a block of shared memory for which there is no room."""
 
 
 def reraised(failure: Failure) -> BaseException:
@@ -66,16 +70,19 @@ class Workers:
 
     def begin(self, seed: int) -> None:
         """Let every worker begin a new pass over the dataset."""
-        for pipe in self._pipes:
-            pipe.send((seed, None))
+        for number in range(self.count):
+            self._send(number, (seed, None))
 
     def ask(self, number: int, request: Any) -> None:
         """Ask a worker for a batch."""
+        self._send(number, (None, request))
+        self._asked[number] += 1
+
+    def _send(self, number: int, message: Any) -> None:
         try:
-            self._pipes[number].send((None, request))
+            self._pipes[number].send(message)
         except (BrokenPipeError, ConnectionResetError):
             raise self._ended(number) from None
-        self._asked[number] += 1
 
     def answer(self, number: int) -> Any:
         """The next answer of a worker: a batch, or None where its dataset has ended; its error is raised here."""
@@ -103,10 +110,10 @@ class Workers:
         process.join(5)
         code = process.exitcode
         how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-        return JitgraphError(
-            f"worker {number} of the loader (process {process.pid}) {how}\n"
-            "  hint: it may have run out of memory; num_workers=0 loads in this process"
-        )
+        hint = "it may have run out of memory; num_workers=0 loads in this process"
+        if _NO_ROOM and code == -_NO_ROOM:
+            hint = "shared memory may be full: make /dev/shm larger (docker run --shm-size=8g), or batches smaller"
+        return JitgraphError(f"worker {number} of the loader (process {process.pid}) {how}\n  hint: {hint}")
 
     def end(self) -> None:
         """End the processes, and give back what they have sent."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.linalg.operands import inexact, matrices_of
 from jitgraph.linalg.systems import inv
@@ -142,12 +143,13 @@ def householder_product(a: TensorLike, tau: TensorLike) -> Tensor:
         )
     if isinstance(rows, int) and isinstance(columns, int) and rows < columns:
         raise ShapeError(f"householder_product takes at least as many rows as columns, not {value.type}")
-    vectors = wrap(with_ones(below(columns_of(value, 0, count))))
-    turned = wrap(adjoint(vectors.value))
-    factors = wrap(scales)[..., :, None]
-    inner = factors * wrap(above((turned @ vectors).value))
-    middle = solve_triangular(
-        inner, factors * wrap(columns_of(turned.value, 0, columns)), upper=True, unitriangular=True
-    )
-    whole = vectors @ middle
-    return wrap(with_ones(ops.zeros_like(whole.value))) - whole
+    with placement.beside(value):
+        vectors = wrap(with_ones(below(columns_of(value, 0, count))))
+        turned = wrap(adjoint(vectors.value))
+        factors = wrap(scales)[..., :, None]
+        inner = factors * wrap(above((turned @ vectors).value))
+        middle = solve_triangular(
+            inner, factors * wrap(columns_of(turned.value, 0, columns)), upper=True, unitriangular=True
+        )
+        whole = vectors @ middle
+        return wrap(with_ones(ops.zeros_like(whole.value))) - whole

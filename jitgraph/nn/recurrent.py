@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph.dtypes import float64
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.ir import context
 from jitgraph.nn import functional, init
 from jitgraph.nn.functional import recurrent
-from jitgraph.nn.functional.arguments import fits, floats
+from jitgraph.nn.functional.arguments import fits, floats, lowered
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.utils.rnn import PackedSequence
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -37,12 +35,6 @@ def _begin(module: Any) -> None:
     bound = 1.0 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0.0
     for parameter in module.parameters():
         init.uniform_(parameter, -bound, bound)
-
-
-def _as_product(x: Tensor) -> Tensor:
-    """x as autocast would give it to a product: recurrent layers and cells stand in PyTorch's list of those."""
-    low = context.current().autocast
-    return x if low is None or x.dtype == float64 else wrap(lifting.cast(x.value, low))
 
 
 class _Recurrent(Module):
@@ -124,7 +116,7 @@ class _Recurrent(Module):
         ``input`` may be a ``PackedSequence``, as results are then. ``hx`` is the state before the first step, or zeros.
         """
         packed = input if isinstance(input, PackedSequence) else None
-        sequence = _as_product(wrap(floats(input if packed is None else packed.padded)[0]))
+        sequence = lowered(wrap(floats(input if packed is None else packed.padded)[0]))
         lengths = None if packed is None else packed.lengths
         name = type(self).__name__
         alone = packed is None and sequence.ndim == 2
@@ -163,7 +155,7 @@ class _Recurrent(Module):
         if len(given) != self.parts:
             raise ShapeError(f"{type(self).__name__}: the state has {self.parts} parts, (h, c)")
         found = []
-        for part, size in zip((_as_product(wrap(lifting.value_of(part))) for part in given), sizes, strict=True):
+        for part, size in zip((lowered(wrap(lifting.value_of(part))) for part in given), sizes, strict=True):
             whole = expand_dims(part, 1) if alone else part
             if not fits(whole, (count, batch, size)):
                 wanted = (count, size) if alone else (count, batch, size)
@@ -289,7 +281,7 @@ class _Cell(Module):
 
     def _stepped(self, step: recurrent.Step, x: Tensor, state: Any) -> tuple[Tensor, ...]:
         name = type(self).__name__
-        x = _as_product(wrap(floats(x)[0]))
+        x = lowered(wrap(floats(x)[0]))
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(f"{name} takes x[N, {self.input_size}] or [{self.input_size}], not {x.value.type}")
         alone = x.ndim == 1
@@ -298,7 +290,7 @@ class _Cell(Module):
         if state is None:
             held = (wrap(repeated_value(0.0, x.dtype, (batch, self.hidden_size))),) * self.parts
         else:
-            given = tuple(_as_product(wrap(lifting.value_of(p))) for p in (state if self.parts > 1 else (state,)))
+            given = tuple(lowered(wrap(lifting.value_of(p))) for p in (state if self.parts > 1 else (state,)))
             held = tuple(expand_dims(part, 0) if alone else part for part in given)
         for part in held:
             if not fits(part, (batch, self.hidden_size)):

@@ -119,11 +119,12 @@ def _cross_entropy(logits: Any, labels: Any, *, reduction: str, ignore_index: in
 def _cross_entropy_vjp(
     ct: Any, out: Any, logits: Any, labels: Any, *, reduction: str, ignore_index: int, label_smoothing: float
 ) -> tuple[Any, None]:
-    """(softmax - target) for each place, times the weight of the place and its cotangent."""
+    """(softmax - target) for each place that counts, times its weight and cotangent: NaN where none counts."""
     difference = sub(softmax(logits, axis=_CLASS), _target(logits, labels, label_smoothing))
     weights = _weights(labels, logits, reduction, ignore_index)
     seed = ct if reduction == "none" else restore(ct, weights.type, _every(weights))
-    return mul(difference, restore(mul(seed, weights), logits.type, (_CLASS,))), None
+    seed = select(_counted(labels, ignore_index), mul(seed, weights), zeros_like(weights))
+    return mul(difference, restore(seed, logits.type, (_CLASS,))), None
 
 
 _REDUCTIONS = ("mean", "sum", "none")

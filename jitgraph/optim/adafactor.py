@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph import dtypes
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.formulas import counted, held, shrink, zero_count
 from jitgraph.optim.optimizer import Optimizer
@@ -61,6 +61,8 @@ class Adafactor(Optimizer):
 
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """Zero means of squares over rows and columns, or of each element, and the count of steps."""
+        if dtypes.is_complex(parameter.dtype):
+            raise DTypeError("Adafactor takes no complex parameters", hint="SGD or Adam does")
         count = zero_count(parameter)
         if parameter.ndim < 2:
             return {"variance": zeros_like(parameter.detach()), "step": count}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jitgraph.dtypes import is_complex
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.formulas import counted, decayed, held, zero_count
 from jitgraph.optim.optimizer import Optimizer
@@ -54,6 +55,8 @@ class Adagrad(Optimizer):
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
         """The sum of squares, which begins with ``initial_accumulator_value``, and the count of steps."""
         begin = group["initial_accumulator_value"]
+        if is_complex(parameter.dtype):  # of both parts
+            begin = complex(begin, begin)
         return {"sum": full_like(parameter.detach(), begin), "step": zero_count(parameter)}
 
     def is_fresh(self, state: Mapping[str, Any], group: Mapping[str, Any]) -> bool:

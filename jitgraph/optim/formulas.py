@@ -13,8 +13,8 @@ from jitgraph.tensor.functions.creation import zeros
 
 
 def zero_count(parameter: Tensor) -> Tensor:
-    """A count of steps: a 0-d float32, or float64 for float64 parameters, beside the parameter."""
-    dtype = dtypes.float64 if parameter.dtype == dtypes.float64 else dtypes.float32
+    """A count of steps: a 0-d float32, or float64 for float64 and complex128 parameters, beside the parameter."""
+    dtype = dtypes.float64 if dtypes.part_of(parameter.dtype) == dtypes.float64 else dtypes.float32
     return zeros((), dtype=dtype, device=parameter.device)
 
 

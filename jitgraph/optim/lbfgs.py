@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from jitgraph.autograd import enable_grad, no_grad
+from jitgraph.dtypes import is_complex, part_of
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.optim.line_search import Point, strong_wolfe
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros
 from jitgraph.tensor.functions.elementwise import abs as absolute
 from jitgraph.tensor.functions.manipulation import concat
@@ -122,14 +124,19 @@ def _loaded(name: str, value: Any, size: int, like: Tensor) -> Any:
         return int(value)
     if name not in _VECTORS:
         return None if value is None else float(value)
-    vector = asarray(value).astype(like.dtype).to(like.device)
+    vector = asarray(value).astype(part_of(like.dtype)).to(like.device)
     if vector.shape != (size,):
         raise JitgraphError(f"the saved {name} has shape {vector.shape}, not {(size,)}")
     return vector
 
 
 def _size(parameters: Iterable[Tensor]) -> int:
-    return sum(int(p.size) for p in parameters)
+    return sum(_length(p) for p in parameters)
+
+
+def _length(parameter: Tensor) -> int:
+    """How many real numbers it has: the parts of complex ones are parameters of their own."""
+    return int(parameter.size) * (2 if is_complex(parameter.dtype) else 1)
 
 
 class _Moves:
@@ -192,14 +199,18 @@ class _Moves:
         parts = []
         for p in self.parameters:
             given = p.grad
-            parts.append(zeros(int(p.size), dtype=p.dtype, device=p.device) if given is None else given.reshape(-1))
+            if given is None:
+                parts.append(zeros(_length(p), dtype=part_of(p.dtype), device=p.device))
+            else:
+                parts.append((view_as_real(given) if is_complex(p.dtype) else given).reshape(-1))
         return concat(parts)
 
     def _move(self, distance: float, direction: Tensor) -> None:
         begin = 0
         for p in self.parameters:
-            p += distance * direction[begin : begin + int(p.size)].reshape(p.shape)
-            begin += int(p.size)
+            move = distance * direction[begin : begin + _length(p)]
+            p += view_as_complex(move.reshape((*p.shape, 2))) if is_complex(p.dtype) else move.reshape(p.shape)
+            begin += _length(p)
 
     def _direction(self, gradient: Tensor) -> Tensor:
         """Minus the gradient at first, then minus the guessed inverse Hessian times the gradient."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jitgraph.autograd import enable_grad, no_grad
+from jitgraph.dtypes import is_complex
 from jitgraph.eager import placement
 from jitgraph.eager.handle import COMPUTED
 from jitgraph.errors import JitgraphError, TraceError
@@ -21,6 +22,7 @@ from jitgraph.nn import hooks
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.settings import Setting, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros_like
 
 
@@ -193,7 +195,20 @@ class Optimizer:
                     if parameter.grad is not None:
                         _follow(parameter, state)
                         grad = -parameter.grad if group.get("maximize") else parameter.grad
-                        self.update(parameter, grad, state, setting)
+                        if is_complex(parameter.dtype):
+                            self._update_complex(parameter, grad, state, setting)
+                        else:
+                            self.update(parameter, grad, state, setting)
+
+    def _update_complex(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
+        """One step for the real and imaginary parts as parameters of their own, which is PyTorch's rule."""
+        self._complete(state, parameter, setting.group)
+        whole = {name: value for name, value in state.items() if is_complex(value.dtype)}
+        parts = {name: view_as_real(value) for name, value in whole.items()}
+        moved: Any = view_as_real(parameter.detach())
+        self.update(moved, view_as_real(grad), {**state, **parts}, setting)
+        for value, made in [(parameter, moved), *((value, parts[name]) for name, value in whole.items())]:
+            value._rebind(view_as_complex(made).value)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> hooks.RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; returns a handle with ``remove()``."""
@@ -295,6 +310,12 @@ class Optimizer:
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
             raise JitgraphError("the saved optimiser has other parameter groups")
         settings = [{k: v for k, v in self._own_settings(group).items() if k != "params"} for group in groups]
+        for own in settings:
+            if missing := sorted(k for k, v in self.defaults.items() if isinstance(v, float) and k not in own):
+                raise JitgraphError(
+                    f"this is the state of another optimiser than {type(self).__name__}: "
+                    f"a parameter group has no {', '.join(missing)}"
+                )
         every, numbers = state["state"], [number for group in groups for number in group["params"]]
         owners = [
             (p, {**group, **own})

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
+from jitgraph.dtypes import float64
 from jitgraph.errors import JitgraphError
+from jitgraph.ir import context
+from jitgraph.tensor import Tensor
 from jitgraph.tracing.host import host_float
 
 _NOT_NEGATIVE: Final = (
@@ -78,8 +83,23 @@ class Setting:
         self.group = group
 
     def __getitem__(self, name: str) -> Any:
-        return host_float(self.group, name) if isinstance(self.group[name], float) else self.group[name]
+        value = self.group[name]
+        if isinstance(value, float):
+            return host_float(self.group, name)
+        if isinstance(value, Tensor):
+            return _number(value)
+        return value.item() if isinstance(value, np.number) else value
 
     def is_zero(self, name: str) -> bool:
-        """Whether a setting is 0, which leaves out its part of the update."""
-        return bool(self.group[name] == 0)
+        """Whether a setting is 0, which leaves out its part of the update; a tensor counts as none."""
+        value = self.group[name]
+        return not isinstance(value, Tensor) and bool(value == 0)
+
+
+def _number(setting: Tensor) -> Any:
+    """A tensor of one element, such as a learning rate, as updates take numbers: it lifts no dtype."""
+    if context.current().trace is None:
+        return setting.item()
+    found = setting.detach().reshape(()).astype(float64)
+    found._weak = True
+    return found

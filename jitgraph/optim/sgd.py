@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.formulas import decayed
@@ -62,7 +63,7 @@ class SGD(Optimizer):
             return {}
         return {
             "momentum_buffer": zeros_like(parameter.detach()),
-            "step": zeros((), dtype=parameter.dtype, device=parameter.device),
+            "step": zeros((), dtype=dtypes.part_of(parameter.dtype), device=parameter.device),
         }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:

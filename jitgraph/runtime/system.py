@@ -56,6 +56,22 @@ def name_file(file: BinaryIO, path: str) -> bool:
     return True
 
 
+def is_special(path: str) -> bool:
+    """Whether something stands at ``path`` that is neither a plain file nor a folder: a device, a pipe, a socket."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def take_mode(file: BinaryIO, path: str) -> None:
+    """Give an open file the permissions of what stands at ``path``; nothing where nothing does, or on Windows."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.fchmod(file.fileno(), stat.S_IMODE(os.stat(path).st_mode))
+
+
 def private_folder(path: str) -> str:
     """Make the folder ``path`` for its owner alone, where nothing is there; why it is no such folder, or nothing.
 

@@ -27,15 +27,20 @@ _SUFFIX: Final = ".part"
 def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
     """A file to write, which replaces what stands at ``path`` when the block ends, and only then; OSError as ``open``.
 
-    After an error in the block what stood there is as it was. A file that is not ``durable`` may be damaged by a power
-    cut, and leftovers stay until somebody calls ``remove_leftovers``: for what is checked when it is read, and can be
-    made again.
+    After an error in the block what stood there is as it was. A link is followed, and the file that is replaced passes
+    its mode on. A device or pipe is written to as it is. A file that is not ``durable`` may be damaged by a power cut,
+    leftovers stay until somebody calls ``remove_leftovers``, and a link is replaced: for what is checked when it is
+    read, and can be made again.
     """
-    target = os.path.abspath(os.fspath(path))
+    target = os.path.realpath(path) if durable else os.path.abspath(os.fspath(path))
     if not os.path.isdir(folder := os.path.dirname(target)):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", folder)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, "a folder stands where the file is to be", target)
+    if durable and system.is_special(target):
+        with open(target, "wb") as file:
+            yield file
+        return
     if durable:
         remove_leftovers(os.path.dirname(target), _prefix(target))
     unnamed = system.unnamed_file(os.path.dirname(target))
@@ -46,7 +51,7 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
         return
     with unnamed as file:
         yield file
-        _settle(file, durable)
+        _settle(file, target, durable)
         system.lock_file(file)
         part = _part_of(target)
         if not system.name_file(file, part):
@@ -62,14 +67,15 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
             raise
 
 
-def _settle(file: BinaryIO, durable: bool) -> None:
+def _settle(file: BinaryIO, target: str, durable: bool) -> None:
     file.flush()
     if durable:
+        system.take_mode(file, target)
         os.fsync(file.fileno())
 
 
 def _publish(file: BinaryIO, part: str, target: str, durable: bool) -> None:
-    _settle(file, durable)
+    _settle(file, target, durable)
     if not system.RENAMES_OPEN_FILES:
         file.close()
     os.replace(part, target)

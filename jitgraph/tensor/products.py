@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph.dtypes import float32
+from jitgraph.dtypes import float64, is_float
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
 from jitgraph.tensor import lifting
@@ -66,7 +66,8 @@ def _added(x: TensorLike, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """
     if context.current().autocast == product.dtype:
         value = lifting.value_of(x)
-        x = wrap(lifting.cast(value, product.dtype)) if value.dtype == float32 else x
+        narrow = is_float(value.dtype) and value.dtype != float64
+        x = wrap(lifting.cast(value, product.dtype)) if narrow else x
     scaled = product if isinstance(alpha, int) and alpha == 1 else alpha * product
     if isinstance(beta, int | float) and beta == 0:
         dtype = lifting.common_dtype(x, scaled)
@@ -172,4 +173,8 @@ def _by_labels(name: str, left: list[str], right: list[str], result: list[str], 
     sizes = a.value.shape[left.index(shared)], b.value.shape[right.index(shared)]
     if all(isinstance(size, int) for size in sizes) and sizes[0] != sizes[1]:
         raise ShapeError(f"{name} of {a.value.type} with {b.value.type}: the sizes {sizes[0]} and {sizes[1]} differ")
-    return einsum(f"{''.join(left)},{''.join(right)}->{''.join(result)}", a, b)
+    labels = f"{''.join(left)},{''.join(right)}->{''.join(result)}"
+    if result:
+        return einsum(labels, a, b)
+    with context.using(autocast=None):  # a product of vectors is none of PyTorch's list
+        return einsum(labels, a, b)

@@ -39,6 +39,8 @@ LOW: dict[str, Callable[[Any, Any], Any]] = {  # of (float32, bfloat16) operands
     "GRUCell without a state": lambda x, h: RECURRENT["GRUCell"](x),
     "conv2d": lambda x, h: F.conv2d(IMAGE, KERNEL, KERNEL[:, 0, 0, 0]),
     "attention": lambda x, h: F.scaled_dot_product_attention(x[None], h[None], x[None]),
+    "addmm of another 16-bit dtype": lambda x, h: jg.addmm(x.astype(jg.float16), x, h),
+    "prelu": lambda x, h: F.prelu(x, x[0, :1]),
     "relu": lambda x, h: F.relu(h),
     "gelu": lambda x, h: F.gelu(h),
     "add": lambda x, h: h + h,
@@ -58,6 +60,20 @@ WIDE: dict[str, Callable[[Any, Any], Any]] = {
     "cross_entropy": lambda x, h: F.cross_entropy(h, LABELS),
     "mse_loss": lambda x, h: F.mse_loss(h, h),
     "l1_loss": lambda x, h: F.l1_loss(h, h),
+    **{
+        name: (lambda x, h, name=name: getattr(F, name)(h, h))
+        for name in ("smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "soft_margin_loss")
+    },
+    "hinge_embedding_loss": lambda x, h: F.hinge_embedding_loss(h, h),
+    "margin_ranking_loss": lambda x, h: F.margin_ranking_loss(h, h, h, reduction="none"),
+    "multi_margin_loss": lambda x, h: F.multi_margin_loss(h, LABELS),
+    "multilabel_margin_loss": lambda x, h: F.multilabel_margin_loss(h, LABELS[None] * np.ones((4, 1), np.int64)),
+    "triplet_margin_loss": lambda x, h: F.triplet_margin_loss(h, h, h),
+    "cosine_embedding_loss": lambda x, h: F.cosine_embedding_loss(h, h, x[0]),
+    "binary_cross_entropy": lambda x, h: F.binary_cross_entropy(h, h),
+    "dot of vectors": lambda x, h: jg.dot(x[0], x[0]),
+    "outer": lambda x, h: jg.outer(x[0], x[0]),
+    "bilinear": lambda x, h: F.bilinear(x, x, x[None]),
     "softplus": lambda x, h: F.softplus(h),
     "mixed sum": lambda x, h: x + h,
     "mixed concat": lambda x, h: jg.concat([x, h]),
@@ -254,3 +270,24 @@ def test_every_op_of_products_and_losses_is_in_a_list() -> None:
             inside = decomposition(op, types, sample.attrs, context.constraints())
             missing += [name for node in inside.nodes if "autocast_low" in node.op.traits]
     assert not missing, 'give them the trait "autocast_low" or "autocast_wide"'
+
+
+def test_one_block_is_entered_again_and_again() -> None:
+    block, x = jg.amp.autocast("cpu"), jg.asarray(X)
+
+    def products(x: Any) -> list[Any]:
+        found = []
+        for _ in range(2):
+            with block:
+                with block:
+                    found.append(x @ x)
+                found.append(x @ x)
+        return [*found, x @ x]
+
+    names = ["bfloat16"] * 4 + ["float32"]
+    assert [y.dtype.name for y in products(x)] == names
+    traced = jg.trace(products)
+    assert [[y.dtype.name for y in traced(x)] for _ in range(2)] == [names] * 2 and traced.cache_info().misses == 1
+    with pytest.raises(KeyError), block:
+        raise KeyError
+    assert (x @ x).dtype == jg.float32

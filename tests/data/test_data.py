@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_mistakes() -> None:
         jg.data.TensorDataset(X, Y[:4])
     with pytest.raises(jg.JitgraphError, match="at least one"):
         jg.data.TensorDataset()
-    with pytest.raises(jg.JitgraphError, match="batch_size must be at least 1"):
+    with pytest.raises(jg.JitgraphError, match="batch_size must be an integer of at least 1"):
         jg.data.DataLoader(Items([]), batch_size=0)
     with pytest.raises(NotImplementedError, match="must define __len__"):
         len(jg.data.Dataset())
@@ -116,7 +117,7 @@ def test_samplers() -> None:
         ({"sampler": [0], "shuffle": True}, "it takes no shuffle=True"),
         ({"timeout": 3}, "timeout need num_workers"),
         ({"persistent_workers": True}, "persistent_workers and timeout need num_workers"),
-        ({"num_workers": -1}, "num_workers=-1 and timeout=0 must not be negative"),
+        ({"num_workers": -1}, "num_workers must be an integer of at least 0, not -1"),
         ({"batch_size": None, "drop_last": True}, "batch_size=None gives items"),
         ({"seed": 1, "generator": jg.random.Generator(2)}, "generator= and seed="),
     ],
@@ -124,3 +125,48 @@ def test_samplers() -> None:
 def test_settings_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(jg.JitgraphError, match=message):
         jg.data.DataLoader(jg.data.TensorDataset(X, Y), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"batch_size": 2.5}, {"num_workers": 1.5}, *({"prefetch_factor": n, "num_workers": 1} for n in (0, -2, 1.5))],
+    ids=str,
+)
+def test_numbers_of_things_are_whole(options: dict[str, Any]) -> None:
+    with pytest.raises(jg.JitgraphError, match="must be an integer of at least"):
+        jg.data.DataLoader(X, **options)
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([None, None], "not of a NoneType\n  hint: collate_fn="),
+        ([{1}, {2}], "not of a set"),
+        ([np.ones(2), np.ones(3)], r"items of the shapes \(2,\) and \(3,\)"),
+        ([], "a batch of no items"),
+    ],
+    ids=["None", "set", "shapes", "empty"],
+)
+def test_what_makes_no_batch(items: list[Any], message: str) -> None:
+    with pytest.raises(jg.JitgraphError, match=message):
+        jg.data.collate(items)
+
+
+def test_dicts_keep_their_class() -> None:
+    found = jg.data.collate([OrderedDict(b=1, a=i) for i in range(2)])
+    assert type(found) is OrderedDict and list(found) == ["b", "a"] and found["a"].tolist() == [0, 1]
+    found = jg.data.collate([defaultdict(list, a=i) for i in range(2)])
+    assert type(found) is defaultdict and found["a"].tolist() == [0, 1] and found["other"] == []
+
+
+class Once:
+    def __iter__(self) -> Any:
+        return iter([np.full(2, i) for i in range(3)])
+
+
+def test_what_has_no_numbers_is_iterated() -> None:
+    loader = jg.data.DataLoader(Once(), 2)
+    for _ in range(2):
+        assert [b.tolist() for b in loader] == [[[0, 0], [1, 1]], [[2, 2]]]
+    with pytest.raises(jg.JitgraphError, match="a generator gives its items once"):
+        jg.data.DataLoader((i for i in range(3)), 2)

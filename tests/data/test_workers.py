@@ -189,3 +189,43 @@ def test_beside_compiled_code() -> None:
         step(big)
         total += batch.sum().item()
     assert total == pytest.approx(sum(300.0 * 300 * 300 * i * i for i in range(6)), rel=1e-6)
+
+
+def test_workers_that_died_between_epochs_are_named_and_replaced() -> None:
+    loader = DataLoader(Squares(6), 2, num_workers=2, persistent_workers=True)
+    first = seen(loader)
+    assert loader._workers is not None
+    for process in loader._workers._processes:
+        process.kill()
+        process.join()
+    with pytest.raises(jg.JitgraphError, match="was ended by signal 9"):
+        list(loader)
+    assert seen(loader) == first
+
+
+def test_a_full_shared_memory_is_named() -> None:
+    with pytest.raises(jg.JitgraphError, match="hint: shared memory may be full"):
+        list(DataLoader(Squares(6, lambda: os.kill(os.getpid(), signal.SIGBUS)), 2, num_workers=1))
+
+
+class Nested(Squares):
+    def __getitem__(self, index: int) -> Any:
+        return len(list(DataLoader(Squares(2), num_workers=1)))
+
+
+def test_a_worker_starts_no_workers() -> None:
+    with pytest.raises(jg.JitgraphError, match="num_workers=1 in a worker of another loader"):
+        list(DataLoader(Nested(2), num_workers=1))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_iterable_datasets_of_pytorch_take_their_share(workers: int) -> None:
+    torch_data = pytest.importorskip("torch.utils.data")
+
+    class Numbers(torch_data.IterableDataset):  # type: ignore[misc, name-defined]
+        def __iter__(self) -> Iterator[int]:
+            info = torch_data.get_worker_info()
+            return iter(range(7)) if info is None else iter(range(info.id, 7, info.num_workers))
+
+    found = [x for batch in DataLoader(Numbers(), 2, num_workers=workers) for x in batch.tolist()]
+    assert sorted(found) == list(range(7))

@@ -434,3 +434,27 @@ def test_a_plain_tensor_does_not_take_the_place_of_a_parameter() -> None:
     layer.weight = nn.Parameter(jg.zeros((3, 2)))
     layer.bias = None
     assert [name for name, _ in layer.named_parameters()] == ["weight"]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 2.0, 0.5])], ids=["plain", "weighted"])
+def test_where_every_label_is_ignored_nothing_moves(smoothing: float, weight: Any) -> None:
+    """The mean of nothing is NaN, and its gradient 0, as in PyTorch: such a batch must not spoil a model."""
+    x, labels = jg.asarray(RNG.standard_normal((2, 3)), requires_grad=True), np.array([-100, -100])
+    loss = F.cross_entropy(x, labels, weight, label_smoothing=smoothing)
+    loss.backward()
+    assert np.isnan(loss.item()) and x.grad is not None and x.grad.tolist() == [[0.0] * 3] * 2
+
+
+def test_dicts_of_modules_and_parameters_are_emptied() -> None:
+    modules = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+    modules.clear()
+    assert len(modules) == 0 and not list(modules.children())
+    values = nn.ParameterDict({"a": jg.ones(1), "b": jg.ones(2)})
+    assert values.get("c", 5) == 5 and values.get("a") is values["a"]
+    assert values.setdefault("c", jg.ones(3)) is values["c"] and values.setdefault("a", None) is values["a"]
+    assert values.popitem()[0] == "c" and values.pop("a").shape == (1,) and list(values) == ["b"]
+    values.clear()
+    assert not list(values.parameters())
+    with pytest.raises(KeyError):
+        values.popitem()

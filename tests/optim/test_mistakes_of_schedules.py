@@ -35,12 +35,18 @@ def sequential(optimizer: Any) -> Any:
     return S.SequentialLR(optimizer, [S.ExponentialLR(optimizer, 0.9)], [3])
 
 
+def nested(optimizer: Any) -> Any:
+    parts = [S.ExponentialLR(optimizer, 0.8), S.ChainedScheduler([S.ConstantLR(optimizer, 0.5, 2)])]
+    return S.SequentialLR(optimizer, parts, [4])
+
+
 def plateau_in_a_trace() -> Any:
     schedule = S.ReduceLROnPlateau(sgd())
     return jg.trace(lambda x: schedule.step(x.sum()))(np.ones(2))
 
 
 CASES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: nested(sgd()), "takes a ChainedScheduler as its first part alone"),
     (lambda: S.CyclicLR(3, 0.1, 0.2), "takes an optimiser first, not a int"),
     (lambda: S.StepLR(sgd(), 0), "step_size is 0; it must be at least 1"),
     (lambda: S.ConstantLR(sgd(), factor=0.0), "factor is 0.0; it must lie between 0 and 1"),

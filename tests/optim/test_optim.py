@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from tests.models import optimizer_cases
 
 START = np.array([1.0, -2.0, 3.0])
 GRADIENTS = [np.array([0.5, -1.0, 0.1]), np.array([-0.2, 0.4, 0.3]), np.array([0.0, 2.0, -1.0])]
@@ -330,3 +331,87 @@ def test_hooks_of_state_dicts_and_names() -> None:
     optimizer.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
     optimizer.load_state_dict(optimizer.state_dict())
     assert seen == ["saving", "loading 1", "loaded"]
+
+
+TAKES_COMPLEX = [c for c in optimizer_cases.CASES if not c.name.startswith(("Adafactor", "Muon"))]
+
+
+@pytest.mark.parametrize("case", TAKES_COMPLEX, ids=lambda case: case.name)
+def test_parts_of_complex_parameters_are_parameters_of_their_own(case: optimizer_cases.OptimizerCase) -> None:
+    start = np.random.default_rng(0).normal(size=(3, 2, 2))
+    real, whole = jg.nn.Parameter(jg.asarray(start)), jg.nn.Parameter(jg.view_as_complex(start))
+    optimizers = [case.make(jg, [real]), case.make(jg, [whole])]
+
+    def real_loss() -> Any:
+        optimizers[0].zero_grad()
+        loss = ((real * real) * jg.cos(real)).sum()
+        loss.backward()
+        return loss
+
+    def whole_loss() -> Any:
+        optimizers[1].zero_grad()
+        parts = jg.view_as_real(whole)
+        loss = ((parts * parts) * jg.cos(parts)).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(4):
+        optimizers[0].step(real_loss)
+        optimizers[1].step(whole_loss)
+    np.testing.assert_allclose(jg.view_as_real(whole.detach()).numpy(), real.detach().numpy(), rtol=1e-12)
+    optimizers[1].load_state_dict(optimizers[1].state_dict())
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, jg.asarray, float, int])
+def test_rates_are_numbers_of_any_kind(kind: Any) -> None:
+    p = jg.nn.Parameter(jg.ones(2))
+    optimizer = jg.optim.Adam([p], lr=1.0)
+
+    @jg.trace
+    def step() -> None:
+        p.grad = jg.ones(2)
+        optimizer.step()
+
+    for rate in (1, 2, 4):
+        optimizer.param_groups[0]["lr"] = kind(rate)
+        step()
+    np.testing.assert_allclose(p.detach().numpy(), 1.0 - 7.0, rtol=1e-6)
+    if kind is np.float64 or kind is float:
+        assert step.cache_info().misses == 1
+    p.grad = jg.ones(2)
+    optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), 1.0 - 11.0, rtol=1e-6)
+
+
+def test_a_tensor_as_rate_is_read_at_each_call() -> None:
+    p, rate = jg.nn.Parameter(jg.zeros(2)), jg.asarray(1.0)
+    optimizer = jg.optim.SGD([p], lr=0.0)
+    optimizer.param_groups[0]["lr"] = rate
+
+    @jg.trace
+    def step() -> None:
+        p.grad = jg.ones(2)
+        optimizer.step()
+
+    for value in (1.0, 2.0, 4.0):
+        rate[...] = value
+        step()
+    assert p.tolist() == [-7.0, -7.0] and step.cache_info().misses == 1
+
+
+def test_named_parameters_are_parameters() -> None:
+    model = jg.nn.Linear(2, 3)
+    optimizer = jg.optim.Adam(model.named_parameters(), lr=0.5, betas=(0.8, 0.9))
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    shown = repr(optimizer)
+    assert shown.startswith("Adam (\nParameter Group 0\n    amsgrad: False\n    betas: (0.8, 0.9)\n")
+    assert "    lr: 0.5\n" in shown and shown.endswith("\n)")
+
+
+def test_the_state_of_another_optimiser_is_refused_before_its_first_step() -> None:
+    p = jg.nn.Parameter(jg.zeros(2))
+    adam, sgd = jg.optim.Adam([p]), jg.optim.SGD([p], lr=0.5, momentum=0.9)
+    with pytest.raises(jg.JitgraphError, match=r"another optimiser than SGD: .* has no dampening, momentum"):
+        sgd.load_state_dict(adam.state_dict())
+    with pytest.raises(jg.JitgraphError, match=r"another optimiser than Adam: .* has no beta1, beta2, eps"):
+        adam.load_state_dict(sgd.state_dict())

@@ -27,6 +27,7 @@ RATES = {
         0.0387420489,
         0.03486784401,
     ],
+    "first": [0.0405, 0.0729, 0.06561, 0.1, 0.08, 0.064, 0.0512, 0.04096, 0.032768, 0.0262144],
     "one": [
         0.0699579308439,
         0.175857031824,
@@ -48,6 +49,14 @@ SCHEDULES: dict[str, Callable[[Any], Any]] = {
     ),
     "chain": lambda o: lr_scheduler.ChainedScheduler(
         [lr_scheduler.ConstantLR(o, 0.1, 4), lr_scheduler.ExponentialLR(o, 0.9)], optimizer=o
+    ),
+    "first": lambda o: lr_scheduler.SequentialLR(
+        o,
+        [
+            lr_scheduler.ChainedScheduler([lr_scheduler.ConstantLR(o, 0.5, 2), lr_scheduler.ExponentialLR(o, 0.9)]),
+            lr_scheduler.ExponentialLR(o, 0.8),
+        ],
+        milestones=[4],
     ),
     "one": lambda o: lr_scheduler.OneCycleLR(o, max_lr=0.2, total_steps=12),
     "cyc": lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=3),

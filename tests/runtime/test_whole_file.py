@@ -141,3 +141,40 @@ def test_a_save_that_meets_a_full_disk_leaves_the_old_file(tmp_path: Path, way: 
         signal.signal(signal.SIGXFSZ, handler)
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == {"model.jg"}
+
+
+def test_a_link_is_followed(tmp_path: Path, way: str) -> None:
+    (tmp_path / "far").mkdir()
+    real, link, dangling = tmp_path / "far" / "real", tmp_path / "link", tmp_path / "dangling"
+    real.write_bytes(b"old")
+    link.symlink_to(real)
+    dangling.symlink_to(tmp_path / "far" / "made")
+    for path in (link, dangling):
+        with replacing(path) as file:
+            file.write(b"new")
+        assert path.is_symlink() and path.read_bytes() == b"new"
+    assert names(tmp_path / "far") == {"real", "made"} and names(tmp_path) == {"far", "link", "dangling"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_the_mode_of_the_file_stays(tmp_path: Path, way: str, mode: int) -> None:
+    path = tmp_path / "model.jg"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    with replacing(path) as file:
+        file.write(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    """As root a rename would put a plain file where /dev/null is; a pipe shows the same without that risk."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with replacing(pipe) as file:
+            file.write(b"new")
+        assert os.read(reader, 10) == b"new"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and names(tmp_path) == {"pipe"}

@@ -11,7 +11,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.tensor import Tensor, lifting, scalars
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.lifting import TensorLike
 
 R = TypeVar("R")
@@ -48,6 +48,20 @@ def floats(*xs: TensorLike | None, optional: int = 0) -> list[Any]:
     dtype = lifting.common_dtype(*given)
     target = dtype if dtypes.is_float(dtype) else dtypes.float32
     return [None if x is None else lifting.cast(lifting.value_of(x, target), target) for x in xs]
+
+
+def lowered(x: Tensor) -> Tensor:
+    """x as autocast gives it to a product: PReLU and recurrent layers stand in PyTorch's list of those."""
+    low = context.current().autocast
+    return x if low is None or x.dtype == dtypes.float64 else wrap(lifting.cast(x.value, low))
+
+
+def loss_floats(*xs: TensorLike) -> list[Any]:
+    """``floats`` for a loss: under autocast 16-bit floats become float32, as those of all losses in PyTorch's lists."""
+    values = floats(*xs)
+    if context.current().autocast is None or values[0].dtype.itemsize > 2:
+        return values
+    return [lifting.cast(value, dtypes.float32) for value in values]
 
 
 def floats_alike(given: Sequence[Any]) -> bool:

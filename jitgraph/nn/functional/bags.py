@@ -160,6 +160,7 @@ def _by_offsets(rows: Tensor, count: Tensor, offsets: Tensor, mode: str, closed:
     if mode != "max":
         return segment_sum(rows, which, bags), size
     width = rows.value.type.shape[1]
-    lowest = wrap(lifting.repeated(-math.inf, rows.dtype, (bags, width)))
+    with placement.beside(rows.value):
+        lowest = wrap(lifting.repeated(-math.inf, rows.dtype, (bags, width)))
     spread = wrap(lifting.broadcast_to(expand_dims(which, 1).value, rows.value.type.shape))
     return scatter_reduce(lowest, 0, spread, rows, "amax"), size

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import fits, floats
+from jitgraph.nn.functional.arguments import fits, loss_floats
 from jitgraph.nn.functional.loss import reduced
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -39,14 +40,14 @@ def ctc_loss(
     gives infinity, or 0 and no gradient with ``zero_infinity``. Gradients are those of log_probs as they are; PyTorch's
     are those behind a log_softmax, through which both become the same.
     """
-    x = wrap(floats(log_probs)[0])
+    x = wrap(loss_floats(log_probs)[0])
     alone = x.ndim == 2
     x = expand_dims(x, 1) if alone else x
     if x.ndim != 3:
         raise ShapeError(f"ctc_loss takes log_probs [T, N, C] or [T, C], not {x.value.type}")
     members: Any = x.value.type.shape[1]
-    steps, sizes = (reshape(asarray(given).astype("int64"), (-1,)) for given in (input_lengths, target_lengths))
-    labels = asarray(targets).astype("int64")
+    steps, sizes, labels = (_beside(x, given) for given in (input_lengths, target_lengths, targets))
+    steps, sizes = reshape(steps, (-1,)), reshape(sizes, (-1,))
     labels = expand_dims(labels, 0) if alone and labels.ndim == 1 else labels
     for name, given in (("input_lengths", steps), ("target_lengths", sizes)):
         if not fits(given, (members,)):
@@ -54,16 +55,23 @@ def ctc_loss(
     if not 0 <= blank < x.shape[2]:
         raise JitgraphError(f"ctc_loss: blank={blank} is not one of {x.shape[2]} classes")
     if context.current().trace is None:
-        _require_lengths(np.asarray(steps), np.asarray(sizes), x, labels)
-    if labels.ndim == 1:
-        labels = _padded(labels, sizes)
-    each = _losses(x, labels, steps, sizes, blank)
+        _require_lengths(np.asarray(steps.cpu()), np.asarray(sizes.cpu()), x, labels)
+    with placement.beside(x.value):
+        if labels.ndim == 1:
+            labels = _padded(labels, sizes)
+        each = _losses(x, labels, steps, sizes, blank)
     if zero_infinity:
         each = where(isinf(each), 0.0, each)
     if reduction == "mean":
         each = each / maximum(sizes, 1).astype(each.dtype)
     result = reduced(each, reduction)
     return result[0] if alone and reduction == "none" else result
+
+
+def _beside(x: Tensor, given: TensorLike) -> Tensor:
+    """Integers on the device of x, wherever they lie: PyTorch takes lengths from either side."""
+    found: Tensor = asarray(given).astype("int64")
+    return found if found.device == x.device else found.to(x.device)
 
 
 def _require_lengths(steps: Any, sizes: Any, x: Tensor, labels: Tensor) -> None:
@@ -81,7 +89,7 @@ def _padded(labels: Tensor, sizes: Tensor) -> Tensor:
     """Targets that stand behind one another as [N, S]."""
     starts = cumsum(sizes, 0) - sizes
     total: Any = labels.value.type.shape[0]
-    most = int(np.asarray(sizes).max(initial=0)) if context.current().trace is None else total
+    most = int(np.asarray(sizes.cpu()).max(initial=0)) if context.current().trace is None else total
     places = expand_dims(starts, 1) + arange(most)
     if isinstance(total, int) and total == 0:
         return wrap(lifting.repeated(0, labels.dtype, (*sizes.value.type.shape, 0)))

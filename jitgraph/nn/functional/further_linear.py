@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.errors import ShapeError
+from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import fits, floats, same_shape
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.einsum import einsum
@@ -25,5 +26,6 @@ def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: T
         )
     if b is not None and (not fits(b, sw[:1])):
         raise ShapeError(f"bilinear takes bias[{sw[0]}], not {b.value.type}")
-    product: Tensor = einsum("...i,oij,...j->...o", x1, w, x2)
+    with context.using(autocast=None):  # it is none of the products of PyTorch's lists
+        product: Tensor = einsum("...i,oij,...j->...o", x1, w, x2)
     return product if b is None else product + b

@@ -13,7 +13,7 @@ from jitgraph import dtypes
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import logsigmoid, softplus
-from jitgraph.nn.functional.arguments import floats, reduction_of
+from jitgraph.nn.functional.arguments import loss_floats, reduction_of
 from jitgraph.nn.functional.loss import paired, reduced, weighted
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -97,7 +97,7 @@ def gaussian_nll_loss(
 
     ``var`` has the shape of the input, or a last axis of 1, or none. ``full`` adds log(2 pi) / 2.
     """
-    x, t, given = map(wrap, floats(input, target, var))
+    x, t, given = map(wrap, loss_floats(input, target, var))
     v = given
     if v.ndim and v.shape != x.shape:
         if v.shape == x.shape[:-1]:
@@ -146,7 +146,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, -t (x1 - x2) + margin): t is 1 where x1 should be the greater one, else -1."""
     reduction = reduction_of(reduction, size_average, reduce)
-    x1, x2, t = map(wrap, floats(input1, input2, target))
+    x1, x2, t = map(wrap, loss_floats(input1, input2, target))
     return reduced(_above_zero(-t * (x1 - x2) + margin), reduction)
 
 
@@ -216,7 +216,7 @@ def multi_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise JitgraphError(f"multi_margin_loss: p={p} is neither 1 nor 2")
-    x = wrap(floats(input)[0])
+    x = wrap(loss_floats(input)[0])
     if x.ndim not in (1, 2):
         raise ShapeError(f"multi_margin_loss takes scores [N, C] or [C], not {x.value.type}")
     y = expand_dims(_labels("multi_margin_loss", x, target, x.ndim - 1), -1)
@@ -242,7 +242,7 @@ def multilabel_margin_loss(
     Scores [N, C] or [C], and as many integers, of which those before the first negative one are labels.
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    x = wrap(floats(input)[0])
+    x = wrap(loss_floats(input)[0])
     if x.ndim not in (1, 2):
         raise ShapeError(f"multilabel_margin_loss takes scores [N, C] or [C], not {x.value.type}")
     given = _labels("multilabel_margin_loss", x, target, x.ndim)
@@ -266,7 +266,7 @@ def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis."""
-    a, b = map(wrap, floats(x1, x2))
+    a, b = map(wrap, loss_floats(x1, x2))
     return norm(a - b + eps, float(p), -1, keepdims=keepdim)
 
 
@@ -281,7 +281,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos(x1, x2) where t is 1, max(0, cos(x1, x2) - margin) where it is -1, along the last axis."""
     reduction = reduction_of(reduction, size_average, reduce)
-    x1, x2 = map(wrap, floats(input1, input2))
+    x1, x2 = map(wrap, loss_floats(input1, input2))
     t = wrap(lifting.value_of(target))
     if x1.ndim not in (1, 2) or t.ndim != x1.ndim - 1:
         raise ShapeError(
@@ -332,7 +332,7 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """As ``triplet_margin_loss``, by a distance of one's own; the 2-norm unless one is given."""
     measure = pairwise_distance if distance_function is None else distance_function
-    a, near, far = map(wrap, floats(anchor, positive, negative))
+    a, near, far = map(wrap, loss_floats(anchor, positive, negative))
     distant = measure(a, far)
     if swap:
         between = measure(near, far)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.functional.windows import Windows, batched, known, padded, single, windows_of
@@ -105,14 +106,15 @@ def _sum(slices: Iterator[Tensor]) -> Tensor:
 
 def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
     """How many places of each window count, [1, 1, *outputs]: those of elements, and of padding where it counts."""
-    counted = settings.padding if count_include_pad else (0,) * settings.spatial
-    ones = lifting.repeated(
-        1.0, x.dtype, (1, 1, *(n + 2 * pad for n, pad in zip(x.shape[-settings.spatial :], counted, strict=True)))
-    )
-    rest = tuple(pad - done for pad, done in zip(settings.padding, counted, strict=True))
-    high = tuple(left + settings.more(x, axis) for axis, left in enumerate(rest))
-    whole = padded(ones, 0.0, rest, high)
-    return _sum(settings.strided(whole, settings.outputs(x)))
+    with placement.beside(x):
+        counted = settings.padding if count_include_pad else (0,) * settings.spatial
+        ones = lifting.repeated(
+            1.0, x.dtype, (1, 1, *(n + 2 * pad for n, pad in zip(x.shape[-settings.spatial :], counted, strict=True)))
+        )
+        rest = tuple(pad - done for pad, done in zip(settings.padding, counted, strict=True))
+        high = tuple(left + settings.more(x, axis) for axis, left in enumerate(rest))
+        whole = padded(ones, 0.0, rest, high)
+        return _sum(settings.strided(whole, settings.outputs(x)))
 
 
 def lp_pool(

@@ -12,7 +12,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import softplus
-from jitgraph.nn.functional.arguments import axis_or_dim, floats, reduction_of, same_shape
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, loss_floats, reduction_of, same_shape
 from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import shape_of
@@ -170,7 +170,7 @@ def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, s
 
 def paired(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
     """Input and target in their common float dtype; ShapeError where their shapes differ."""
-    x, y = floats(input, target)
+    x, y = loss_floats(input, target)
     if not same_shape(x.shape, y.shape):
         raise ShapeError(
             f"{name} takes an input and a target of one shape, not {x.type} and {y.type}",

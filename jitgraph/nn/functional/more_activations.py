@@ -9,7 +9,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import elu, sigmoid, softmax, softplus, tanh
-from jitgraph.nn.functional.arguments import axis_or_dim, floats, written
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, lowered, written
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import abs, exp, maximum, minimum, where
 from jitgraph.tensor.functions.manipulation import moveaxis
@@ -107,7 +107,7 @@ def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     if count != 1 and (len(given.shape) < 2 or not context.constraints().same(given.shape[1], count)):
         raise ShapeError(f"prelu with {count} weights takes x[N, {count}, ...], not {given.type}")
     shape = (count, *(1,) * (len(given.shape) - 2)) if count != 1 else ()
-    x, w = wrap(given), reshape(wrap(slope), shape)
+    x, w = lowered(wrap(given)), reshape(lowered(wrap(slope)), shape)
     return where(x > 0, x, w * x)
 
 

@@ -14,6 +14,10 @@ from jitgraph.optim.optimizer import Optimizer
 class _Composed(LRScheduler):
     _schedulers: list[LRScheduler]
 
+    def _begin(self) -> None:
+        """As the first part of a sequence, behind ``_take_back``: a step of its own, as in PyTorch."""
+        self.step()
+
     def state_dict(self) -> dict[str, Any]:
         """That of each schedule, and of their composition."""
         return {**super().state_dict(), "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
@@ -42,6 +46,12 @@ class SequentialLR(_Composed):
         if len(milestones) != len(schedulers) - 1:
             given = f"{len(milestones)} milestones for {len(schedulers)} schedules"
             raise JitgraphError(f"SequentialLR takes one milestone fewer than schedules, not {given}")
+        for schedule in self._schedulers[1:]:
+            if isinstance(schedule, _Composed):
+                raise JitgraphError(
+                    f"SequentialLR takes a {type(schedule).__name__} as its first part alone: it cannot begin anew\n"
+                    "  hint: list its schedules as parts, or chain the whole sequence with them"
+                )
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import ops
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import abs, sign, where
@@ -48,7 +49,8 @@ def pdist(x: TensorLike, p: float = 2.0) -> Tensor:
     rows = float_tensor(x)
     if rows.ndim != 2 or not isinstance(rows.value.type.shape[0], int):
         raise ShapeError(f"pdist takes a matrix with a known number of rows, not {rows.value.type}")
-    first, second = (lifting.value_of(i.astype(np.int64)) for i in np.triu_indices(rows.value.type.shape[0], 1))
+    pairs = np.triu_indices(rows.value.type.shape[0], 1)
+    first, second = (placement.brought(lifting.value_of(i.astype(np.int64)), rows.value) for i in pairs)
     left, right = (wrap(ops.gather(rows.value, places, axis=0)) for places in (first, second))
     return _norm(left - right, float(p))
 

@@ -106,4 +106,5 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
 @array_function
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Products of every element of the vector x1 with every one of x2."""
-    return tensordot(x1, x2, axes=0)
+    with context.using(autocast=None):  # no sums: it is none of the products of PyTorch's lists
+        return tensordot(x1, x2, axes=0)

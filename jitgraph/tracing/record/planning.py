@@ -187,7 +187,7 @@ class Planning:
             case "array":
                 return Input("array", self.provenance.of(taken.at, "array"))
             case "host float":
-                mapping, key = taken.at
+                mapping, key, _ = taken.at
                 return Input("float", self.provenance.at(Place("item", mapping, key, str(key))))
         return Input("number", taken.at)
 
@@ -237,7 +237,7 @@ class Planning:
             if taken.kind == "array":
                 yield Guard(given.at, Layout("array", taken.at.dtype, taken.at.shape))
             elif taken.kind == "host float":
-                yield Guard(given.at, self.objects.kind(float))
+                yield Guard(given.at, self.objects.kind(taken.at[2]))
 
     def _of_handles(self, handles: Sequence[Handle]) -> Iterator[Guard]:
         for slot, handle in zip(self.trace.slots, handles, strict=True):

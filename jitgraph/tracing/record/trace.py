@@ -46,7 +46,7 @@ class HandleSlot:
 
 class Taken(NamedTuple):
     """What an input of the graph is: the value in a slot, an array, a leaf of the arguments (an array, a float), a
-    float in a mapping (``(mapping, key)``), or an expression over numbers that vary (``(code, dtype)``)."""
+    float in a mapping (``(mapping, key, its class)``), or an expression over numbers that vary (``(code, dtype)``)."""
 
     kind: Literal["slot", "array", "argument array", "float", "host float", "number"]
     at: Any
@@ -225,7 +225,8 @@ class Trace(Recorder):
         found = self._host_floats.get((id(mapping), key))
         if found is None:
             self._kept.append(mapping)
-            found = self._input_handle(Taken("host float", (mapping, key)), str(key), TensorType(dtypes.float64, ()))
+            taken = Taken("host float", (mapping, key, type(mapping[key])))  # NumPy's float64 is a float, too
+            found = self._input_handle(taken, str(key), TensorType(dtypes.float64, ()))
             found._weak = True
             self._host_floats[id(mapping), key] = found
             if self.capture is not None:

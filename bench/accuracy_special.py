@@ -26,10 +26,19 @@ def _ndtri(p: Any) -> Any:
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {  # the exact one, and ranges of arguments
+    "agm": (lambda a, b: mp.agm(a, b), [(1e-6, 9), (1e-6, 9)]),
+    "airy_ai": (mp.airyai, [(-6, 100)]),
+    "beta": (mp.beta, [(0.01, 50), (0.01, 50)]),
     "betainc": (lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [(0.1, 300), (0.1, 300), (0.3, 0.7)]),
     "betaln": (lambda a, b: mp.log(mp.beta(a, b)), [(0.1, 30), (0.1, 30)]),
+    "binom": (mp.binomial, [(10, 40), (0.1, 10)]),
+    "boxcox": (lambda x, power: mp.powm1(x, power) / power, [(0.01, 9), (-3, 3)]),
+    "ellipe": (mp.ellipe, [(-50, 1)]),
+    "ellipk": (mp.ellipk, [(-50, 1)]),
     "entr": (lambda x: -x * mp.log(x), [(1e-9, 50)]),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), [(-26, 300)]),
+    "exprel": (lambda x: mp.expm1(x) / x, [(-5, 80)]),
+    "gamma": (mp.gamma, [(-20, 30)]),
     "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [(0.05, 200), (0.05, 200)]),
     "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [(0.05, 200), (0.05, 200)]),
     "i0": (lambda x: mp.besseli(0, x), [(-80, 80)]),
@@ -45,6 +54,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {  
     "log_ndtr": (lambda x: mp.log(_ndtr(x)), [(-60, 8)]),
     "ndtr": (_ndtr, [(-13, 9)]),
     "ndtri": (_ndtri, [(1e-6, 0.4)]),
+    "poch": (mp.rf, [(0.1, 20), (0.1, 10)]),
+    "powm1": (lambda x, y: mp.powm1(x, y), [(0.5, 2), (-2, 2)]),
     "sinc": (lambda x: mp.sincpi(x), [(-20, 20)]),
     "spherical_bessel_j0": (lambda x: mp.sin(x) / x, [(-200, 200)]),
     "xlog1py": (lambda x, y: x * mp.log1p(y), [(-5, 5), (-0.9, 50)]),

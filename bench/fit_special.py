@@ -1,9 +1,9 @@
 """Chebyshev coefficients of the special functions of ``jitgraph/ops/special_tables.py``, by mpmath.
 
 ``python bench/fit_special.py`` prints the tables, ``python bench/fit_special.py bessel`` those of the Bessel functions
-J, Y and K, ``python bench/fit_special.py temme`` those of the incomplete gamma functions. Each function is expanded on
-a finite range of a variable t in [-1, 1]: coefficients c[k] with f = sum of c[k] T_k(t), those below 2^-60 of the
-greatest left out.
+J, Y and K, ``python bench/fit_special.py temme`` those of the incomplete gamma functions, ``airy`` of Ai. Each function
+is expanded on a finite range of a variable t in [-1, 1]: coefficients c[k] with f = sum of c[k] T_k(t), those below
+2^-60 of the greatest left out.
 """
 
 from __future__ import annotations
@@ -90,6 +90,14 @@ def wave(order: int, quadrature: bool) -> Callable[[Any], Any]:
     return f
 
 
+SECOND_ZEROS = {order: [mp.besselyzero(order, k) for k in range(1, 4 - order)] for order in (0, 1)}
+
+
+def around_zero(order: int, zero: Any) -> Callable[[Any], Any]:
+    """Y_order(x) / (x - zero) within 1/8 of one of its zeros, t = 8 (x - zero)."""
+    return lambda t: mp.bessely(order, zero + t / 8) / (t / 8) if t else mp.bessely(order, zero, derivative=1)
+
+
 def second_kind(order: int) -> Callable[[Any], Any]:
     """What is left of K_order(x) without its logarithm and pole, over x for order 1; t = x^2 / 2 - 1."""
 
@@ -110,6 +118,46 @@ def decaying(order: int) -> Callable[[Any], Any]:
     """sqrt(x) exp(x) K_order(x) for x = 2 .. infinity, t = 4 / x - 1."""
     return lambda t: (lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(order, x))(4 / (1 + t))
 
+
+# Ai within -1 .. 1.5, over its zeros within -6 .. -1, times its leading exponential above 1.5, and by modulus and phase
+# below -6; t goes linearly through the range, with z = 2/3 abs(x)^(3/2) through the least z over z, or its square.
+AIRY_ZEROS = [mp.airyaizero(k) for k in (1, 2, 3)]
+
+
+def _of_z(z: Any) -> Any:
+    return (mp.mpf(3) / 2 * z) ** (mp.mpf(2) / 3)
+
+
+def _airy_waves(t: Any) -> Any:
+    x = mp.mpf(-7) / 2 + mp.mpf(5) / 2 * t
+    return mp.airyai(x) / mp.fprod(x - zero for zero in AIRY_ZEROS)
+
+
+def _airy_above(t: Any) -> Any:
+    z = mp.mpf(2) / 3 * mp.mpf(1.5) ** mp.mpf(1.5) / ((t + 1) / 2)
+    return mp.airyai(_of_z(z)) * mp.exp(z) * 2 * mp.sqrt(mp.pi) * mp.root(_of_z(z), 4)
+
+
+def _airy_below(quadrature: bool) -> Callable[[Any], Any]:
+    def f(t: Any) -> Any:
+        ratio = mp.sqrt((t + 1) / 2)
+        z = mp.mpf(2) / 3 * mp.mpf(6) ** mp.mpf(1.5) / ratio
+        y = _of_z(z)
+        size, cosine, sine = mp.sqrt(mp.pi) * mp.root(y, 4), mp.cos(z - mp.pi / 4), mp.sin(z - mp.pi / 4)
+        if quadrature:
+            return size * (mp.airyai(-y) * sine + mp.airybi(-y) * cosine) / ratio
+        return size * (mp.airyai(-y) * cosine - mp.airybi(-y) * sine)
+
+    return f
+
+
+AIRY: dict[str, Callable[[Any], Any]] = {
+    "WAVES": _airy_waves,
+    "NEAR": lambda t: mp.airyai(mp.mpf(1) / 4 + mp.mpf(5) / 4 * t),
+    "ABOVE": _airy_above,
+    "P": _airy_below(quadrature=False),
+    "Q": _airy_below(quadrature=True),
+}
 
 BESSEL: dict[str, Callable[[Any], Any]] = {
     name: f
@@ -183,5 +231,17 @@ if __name__ == "__main__":
             for pair in pairs:
                 print(f"    {pair!r},")
             print(")")
+            print(f"Y{order}_ZEROS: Final = (  # below 8, each as the sum of two numbers, and the expansion around it")
+            for zero in SECOND_ZEROS[order]:
+                coefficients = expansion(around_zero(order, zero))
+                print(f"    ({float(zero)!r}, {float(zero - mp.mpf(float(zero)))!r}, (")
+                for c in coefficients:
+                    print(f"        {c!r},")
+                print("    )),")
+            print(")")
+    elif sys.argv[1:] == ["airy"]:
+        write(AIRY, "the Airy function", "bench/fit_special.py airy")
+        pairs = [(float(z), float(z - mp.mpf(float(z)))) for z in AIRY_ZEROS]
+        print(f"ZEROS: Final = {tuple(pairs)!r}")
     else:
         write(TABLES, "special functions", "bench/fit_special.py")

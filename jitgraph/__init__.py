@@ -108,9 +108,30 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "custom_op": "jitgraph.tensor.custom",
     "einsum": "jitgraph.tensor.einsum",
     **dict.fromkeys(
-        ("addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "inner", "kron", "mm", "mv", "vdot"),
+        (
+            "addbmm",
+            "addmm",
+            "addmv",
+            "addr",
+            "baddbmm",
+            "bmm",
+            "chain_matmul",
+            "dot",
+            "inner",
+            "kron",
+            "mm",
+            "mv",
+            "vdot",
+        ),
         "jitgraph.tensor.products",
     ),
+    **dict.fromkeys(
+        (*("poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots"),),
+        "jitgraph.linalg.polynomials",
+    ),
+    **dict.fromkeys(("istft", "stft"), "jitgraph.spectra"),
+    **dict.fromkeys(("apply_along_axis", "vectorize"), "jitgraph.transforms.vectorizing"),
+    "binomial": "jitgraph.random",
     "no_grad": "jitgraph.autograd",
     "enable_grad": "jitgraph.autograd",
     "set_grad_enabled": "jitgraph.autograd",
@@ -179,7 +200,9 @@ def _found(name: str) -> Any:
         found = functions[name]
     else:
         migration_hints = imports.module("jitgraph.migration_hints")
-        hint = migration_hints.advice(name, migration_hints.MODULE, migration_hints.PLANNED)
+        hint = migration_hints.advice(name, migration_hints.MODULE, migration_hints.PLANNED, owner="jg")
+        if not hint and name.endswith("_") and (name[:-1] in functions or name[:-1] in _NAMES):
+            hint = f"\n  hint: write x[...] = jg.{name[:-1]}(x, ...)"
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found

@@ -17,7 +17,7 @@ from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.complex_numbers import conj
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import roll
-from jitgraph.tensor.functions.method import axes_of, axis_of
+from jitgraph.tensor.functions.method import array_function, axes_of, axis_of
 from jitgraph.tensor.lifting import TensorLike
 
 __all__ = [
@@ -27,11 +27,15 @@ __all__ = [
     "fftn",
     "fftshift",
     "hfft",
+    "hfft2",
+    "hfftn",
     "ifft",
     "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
+    "ihfft2",
+    "ihfftn",
     "irfft",
     "irfft2",
     "irfftn",
@@ -95,16 +99,19 @@ def _one(x: TensorLike, n: int | None, axis: int, norm: str | None, *, inverse: 
     return wrap(ops.fft(value, axis=place, inverse=inverse, scale=_scale(size, norm, inverse=inverse)))
 
 
+@array_function
 def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Element k is the sum of x[j] exp(-2 pi i j k / n) along ``axis``."""
     return _one(x, n, axis, norm, inverse=False)
 
 
+@array_function
 def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``fft``: with exp(2 pi i j k / n), and divided by n."""
     return _one(x, n, axis, norm, inverse=True)
 
 
+@array_function
 def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Elements 0 .. n // 2 of the transform of real numbers, whose others are conjugates of these."""
     value = _real(x, "rfft")
@@ -113,6 +120,7 @@ def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None =
     return wrap(ops.rfft(value, axis=place, scale=_scale(size, norm, inverse=False)))
 
 
+@array_function
 def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``rfft``: n real numbers, by default 2 (m - 1) of m; imaginary parts of the ends do not count."""
     value = _complex(x)
@@ -128,11 +136,13 @@ def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None 
     return wrap(ops.irfft(value, axis=place, n=n, scale=_scale(n, norm, inverse=True)))
 
 
+@array_function
 def hfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The transform, which is real, of n numbers of which the first half is given and the rest are its conjugates."""
     return irfft(conj(x), n, axis, _SWAPPED.get("backward" if norm is None else norm, norm))
 
 
+@array_function
 def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``hfft``."""
     return conj(rfft(x, n, axis, _SWAPPED.get("backward" if norm is None else norm, norm)))
@@ -149,6 +159,7 @@ def _axes(x: TensorLike, s: Axes, axes: Axes) -> list[tuple[int, int | None]]:
     return list(zip(places, s if s is not None else [None] * len(places), strict=True))
 
 
+@array_function
 def fftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Tensor:
     """``fft`` along each of ``axes`` (all, or the last ones where ``s`` has their sizes), the last one first."""
     result = wrap(_complex(x))
@@ -157,6 +168,7 @@ def fftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = No
     return result
 
 
+@array_function
 def ifftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Tensor:
     """The inverse of ``fftn``."""
     result = wrap(_complex(x))
@@ -165,6 +177,7 @@ def ifftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = N
     return result
 
 
+@array_function
 def rfftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Tensor:
     """``rfft`` along the last of ``axes``, and ``fft`` along the others."""
     *others, (last, n) = _require_some(_axes(x, s, axes))
@@ -174,6 +187,7 @@ def rfftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = N
     return result
 
 
+@array_function
 def irfftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Tensor:
     """The inverse of ``rfftn``; ``s`` are the sizes of the result."""
     *others, (last, n) = _require_some(_axes(x, s, axes))
@@ -189,32 +203,38 @@ def _require_some(axes: list[tuple[int, int | None]]) -> list[tuple[int, int | N
     return axes
 
 
+@array_function
 def fft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = None) -> Tensor:
     """``fftn`` along two axes."""
     return fftn(x, s, axes, norm)
 
 
+@array_function
 def ifft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = None) -> Tensor:
     """``ifftn`` along two axes."""
     return ifftn(x, s, axes, norm)
 
 
+@array_function
 def rfft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = None) -> Tensor:
     """``rfftn`` along two axes."""
     return rfftn(x, s, axes, norm)
 
 
+@array_function
 def irfft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = None) -> Tensor:
     """``irfftn`` along two axes."""
     return irfftn(x, s, axes, norm)
 
 
+@array_function
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """The frequencies of ``fft``'s elements for samples d apart: 0, 1, ... and then -n / 2 ..., over n d; float32."""
     places = (arange(n, dtype=dtypes.int64, device=device) + n // 2) % n - n // 2
     return _frequencies(places, n, d, dtype)
 
 
+@array_function
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """The frequencies of ``rfft``'s elements: 0 .. n // 2, over n d; float32."""
     return _frequencies(arange(n // 2 + 1, dtype=dtypes.int64, device=device), n, d, dtype)
@@ -228,11 +248,13 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: Any) -> Tensor:
     return found
 
 
+@array_function
 def fftshift(x: TensorLike, axes: int | tuple[int, ...] | None = None) -> Tensor:
     """The element of frequency 0 moved to the middle of each axis."""
     return _shifted(x, axes, forward=True)
 
 
+@array_function
 def ifftshift(x: TensorLike, axes: int | tuple[int, ...] | None = None) -> Tensor:
     """The inverse of ``fftshift``."""
     return _shifted(x, axes, forward=False)
@@ -244,3 +266,35 @@ def _shifted(x: TensorLike, axes: int | tuple[int, ...] | None, *, forward: bool
         half = result.shape[axis] // 2
         result = roll(result, half if forward else -half, axis)
     return result
+
+
+@array_function
+def hfftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Tensor:
+    """``fft`` along each of ``axes`` but the last, along which ``hfft`` makes it real; ``s`` are the result's sizes."""
+    *others, (last, n) = _require_some(_axes(x, s, axes))
+    result = wrap(_complex(x))
+    for axis, size in others:
+        result = fft(result, size, axis, norm)
+    return hfft(result, n, last, norm)
+
+
+@array_function
+def ihfftn(x: TensorLike, s: Axes = None, axes: Axes = None, norm: str | None = None) -> Tensor:
+    """The inverse of ``hfftn``."""
+    *others, (last, n) = _require_some(_axes(x, s, axes))
+    result = ihfft(x, n, last, norm)
+    for axis, size in others:
+        result = ifft(result, size, axis, norm)
+    return result
+
+
+@array_function
+def hfft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = None) -> Tensor:
+    """``hfftn`` along two axes."""
+    return hfftn(x, s, axes, norm)
+
+
+@array_function
+def ihfft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | None = None) -> Tensor:
+    """``ihfftn`` along two axes."""
+    return ihfftn(x, s, axes, norm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -57,6 +58,23 @@ MODULE: Final[Mapping[str, str]] = {
     "norm": "jg.linalg.norm(x, axis=axis)",
     "numel": "x.size",
     "one_hot": "jg.nn.functional.one_hot",
+    "classproperty": "property",
+    "fork": "jg.trace, whose kernels run on all cores",
+    "wait": "nothing; a call returns when its result is there",
+    "grid_sampler_2d": "jg.nn.functional.grid_sample",
+    "grid_sampler_3d": "jg.nn.functional.grid_sample",
+    "zero_": "x[...] = 0",
+    "fill_": "x[...] = value",
+    "detach_": "x = x.detach()",
+    "func": "jg.vmap, jg.grad, jg.vjp, jg.jvp, jg.functional_call",
+    "grad_and_value": "jg.value_and_grad, which gives the value first",
+    "stack_module_state": "jg.tree.map_leaves over the state_dict of each, with jg.stack",
+    "functionalize": "nothing; every tensor is a value, whatever is written to its handle",
+    "replace_all_batch_norm_modules_": "jg.nn.BatchNorm2d(..., track_running_stats=False)",
+    "debug_unwrap": 'jg.debug.print("x = {}", x)',
+    "rearrange": "einops.rearrange, or x.reshape and x.permute_dims",
+    "linalg_norm": "jg.linalg.norm",
+    "einops": "einops itself, which takes tensors",
     "numpy": "jg itself: its functions are the Array API's",
     "permute": "jg.permute_dims",
     "pmap": "jg.trace; loops of a compiled function run on all cores",
@@ -70,7 +88,6 @@ MODULE: Final[Mapping[str, str]] = {
     "t": "x.T",
     "tree_map": "jg.tree.map_leaves",
     "true_divide": "jg.divide",
-    "unique": "jg.unique_values(x), or jg.unique_all, unique_counts, unique_inverse for what else is wanted",
     "argwhere": "jg.stack(jg.nonzero(x), axis=-1)",
     "in1d": "jg.isin",
     "utils": "jg.data for data sets and loaders, jg.nn.utils for gradients",
@@ -98,6 +115,7 @@ TENSOR: Final[Mapping[str, str]] = {
     "add_": "x += y",
     "addmm": "jg.addmm(x, y, z)",
     "at": "x[i] = v; it changes this handle alone",
+    "bfloat16": "x.astype(jg.bfloat16)",
     "block_until_ready": "x; a call returns when its result is there",
     "bmm": "x @ y",
     "bool": "x.astype(jg.bool)",
@@ -146,99 +164,45 @@ TENSOR: Final[Mapping[str, str]] = {
     "sub": "x - y",
     "sub_": "x -= y",
     "t": "x.T",
+    "trace": "jg.linalg.trace(x)",
     "type": "x.astype(dtype)",
     "type_as": "x.astype(y.dtype)",
     "view": "x.reshape(shape)",
     "view_as": "x.reshape(y.shape)",
     "zero_": "x[...] = 0",
+    "fill_diagonal_": "x[i, i] = value with i = jg.arange(n)",
+    "set_": "y = x",
+    "resize_": "jg.resize(x, shape), another tensor",
+    "resize_as_": "jg.resize(x, y.shape), another tensor",
+    "apply_": "x[...] = jg.vectorize(f)(x)",
+    "map_": "x[...] = jg.vectorize(f)(x, y)",
+    "map2_": "x[...] = jg.vectorize(f)(x, y, z)",
+    "random_": "x[...] = jg.random.randint(x.shape, 0, high)",
+    "normal_": "x[...] = jg.random.normal(x.shape, mean, std)",
+    "uniform_": "x[...] = jg.random.uniform(x.shape, low, high)",
+    "bernoulli_": "x[...] = jg.random.bernoulli(p, x.shape)",
+    "cauchy_": "x[...] = jg.random.cauchy(x.shape, loc, scale)",
+    "exponential_": "x[...] = jg.random.exponential(x.shape, 1 / rate)",
+    "geometric_": "x[...] = jg.random.geometric(p, x.shape)",
+    "log_normal_": "x[...] = jg.random.lognormal(x.shape, mean, std)",
+    "put_": "x[...] = x.put(index, source)",
+    "t_": "x[...] = x.T for a square matrix; y = x.T",
+    "detach_": "x = x.detach()",
+    "squeeze_": "x = x.squeeze(axis); a handle keeps its shape",
+    "unsqueeze_": "x = x.unsqueeze(axis); a handle keeps its shape",
+    "transpose_": "x = x.transpose(axis1, axis2); a handle keeps its shape",
+    "swapaxes_": "x = x.swapaxes(axis1, axis2); a handle keeps its shape",
+    "swapdims_": "x = x.swapdims(axis1, axis2); a handle keeps its shape",
+    "as_strided_": "nothing; how a tensor lies in memory is not to be seen",
+    "eq_": "x[...] = x == y",
+    "ne_": "x[...] = x != y",
+    "lt_": "x[...] = x < y",
+    "le_": "x[...] = x <= y",
+    "gt_": "x[...] = x > y",
+    "ge_": "x[...] = x >= y",
+    "neg_": "x[...] = -x",
+    "addmm_": "x[...] = jg.addmm(x, y, z)",
 }
-
-_FIRST: Final = "the tensor first, by position"
-_SECOND: Final = "the second argument by position"
-_NOTHING: Final = "nothing; it makes no difference to a tensor"
-
-KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
-    **dict.fromkeys(
-        ("a", "arr", "array", "ary", "arrays", "m", "A", "a1", "element", "f", "input", "prototype", "tensors", "tup"),
-        _FIRST,
-    ),
-    **dict.fromkeys(("b", "indices_or_sections", "pad_width", "reps", "test_elements", "v", "a2"), _SECOND),
-    **dict.fromkeys(("casting", "order", "subok", "signature", "like", "assume_unique", "memory_format"), _NOTHING),
-    "M": "n_cols",
-    "N": "n_rows",
-    "a_max": "max",
-    "a_min": "min",
-    "axes": "axis",
-    "axis": "jg.moveaxis of the result",
-    "copy": "nothing; no tensor sees another's changes",
-    "ddof": "correction",
-    "deg": "jg.angle(z) * 180 / jg.pi",
-    "decimals": "jg.round(x * 10**n) / 10**n",
-    "dim": "axis",
-    "dims": "axis",
-    "dtype": "x.astype(dtype) before, or f(x).astype(dtype)",
-    "initial": "jg.maximum(jg.max(x), initial), or x with it joined by jg.concat",
-    "keepdim": "keepdims",
-    "kind": "nothing; every sort is stable",
-    "mean": "jg.mean(jg.square(x - mean), axis)",
-    "mode": "np.pad(np.asarray(x), ...) for an array",
-    "other": _SECOND,
-    "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
-    "bias": "correction=0 for bias=True",
-    "method": "interpolation",
-    "overwrite_input": _NOTHING,
-    "period": "jg.remainder of the places",
-    "returned": "jg.sum(weights) for the sum of the weights",
-    "rowvar": "x.mT for rowvar=False",
-    "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
-    "retstep": "(stop - start) / (num - 1)",
-    "shape": "jg.zeros(shape, dtype=x.dtype), jg.full and so on",
-    "size": "the shape, the first argument",
-    "sparse": "x[:, None] and y[None, :], which broadcast",
-    "weights": "weight, where the function takes one",
-    "y": "jg.stack or jg.concat of both",
-    "unbiased": "correction=1, or correction=0 for unbiased=False",
-    "where": "jg.where(mask, f(x), y)",
-}
-_OF_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {  # where that depends on the function
-    ("tril_indices", "n"): "row",
-    ("tril_indices", "m"): "col",
-    ("tril_indices", "k"): "offset",
-    ("triu_indices", "n"): "row",
-    ("triu_indices", "m"): "col",
-    ("triu_indices", "k"): "offset",
-    ("diag", "v"): "x",
-    ("diagflat", "v"): "x",
-    ("diagonal", "a"): "x",
-    ("histogram_bin_edges", "weights"): "jg.histogram(x, bins, weight=w), whose edges are the same",
-    ("quantile", "weights"): "jg.quantile without weights, or NumPy's outside of traces",
-    ("nanquantile", "weights"): "jg.nanquantile without weights, or NumPy's outside of traces",
-    ("pinv", "rcond"): "rtol",
-    ("pinv", "atol"): "rtol, or jg.linalg.svd",
-    ("matrix_rank", "tol"): "atol",
-    ("lstsq", "rtol"): "rcond",
-    **dict.fromkeys(
-        (("eigh", "UPLO"), ("eigvalsh", "UPLO")), "jg.tril(x) + jg.tril(x, -1).mT, as both triangles are read"
-    ),
-    ("svd", "compute_uv"): "jg.linalg.svdvals(x)",
-    **{(name, "hermitian"): "jg.linalg.eigh(x)" for name in ("svd", "svdvals", "pinv")},
-    **dict.fromkeys((("lstsq", "driver"), ("svd", "driver"), ("svdvals", "driver")), "nothing; all go by gesdd"),
-    **{(name, "lower"): "upper" for name in ("cholesky", "solve_triangular", "cholesky_solve", "cholesky_inverse")},
-    ("solve_triangular", "unit_diagonal"): "unitriangular",
-    ("solve_triangular", "trans"): "x.mT, or jg.conj(x.mT)",
-    ("lu", "pivot"): "nothing; rows are always exchanged",
-    ("lu_factor", "pivot"): "nothing; rows are always exchanged",
-    ("where", "x"): "x1",
-    ("where", "y"): "x2",
-    ("take", "mode"): "jg.remainder(indices, n), or jg.clip(indices, 0, n - 1)",
-    **{(name, "where"): "jg.where(mask, x, neutral) before" for name in ("all", "any", "max", "mean", "min", "sum")},
-}
-
-
-def keyword_advice(function: str, keyword: str) -> str | None:
-    """What to write instead of a keyword of other libraries; None for one that none of them has."""
-    return _OF_FUNCTIONS.get((function, keyword)) or KEYWORDS.get(keyword)
-
 
 RANDOM: Final[Mapping[str, str]] = {
     "PRNGKey": "jg.random.seed(n); a stream goes on by itself, in traces too",
@@ -260,12 +224,42 @@ LINALG: Final[Mapping[str, str]] = {
     "expm": "jg.linalg.matrix_exp",
     "inv_ex": _RAISES,
     "inverse": "jg.linalg.inv",
+    "LinAlgError": "jg.LinAlgError",
+    "ldl_factor_ex": _RAISES,
     "ldl_factor": "jg.linalg.lu_factor, or jg.linalg.cholesky of a positive definite matrix",
     "ldl_solve": "jg.linalg.lu_solve",
     "lu_factor_ex": _RAISES,
     "solve_ex": _RAISES,
     "tensorinv": "jg.linalg.inv of the tensor reshaped to a matrix",
     "tensorsolve": "jg.linalg.solve of the tensor reshaped to a matrix",
+}
+
+AUTOGRAD: Final[Mapping[str, str]] = {
+    "Variable": "jg.asarray(data, requires_grad=True)",
+    "functional": "jg.jacobian, jg.hessian, jg.jvp or jg.vjp",
+    "graph": "jg.checkpoint, or jg.custom_vjp",
+    "inference_mode": "jg.no_grad()",
+    "set_detect_anomaly": "jg.detect_anomaly(), a block",
+    "profiler": "jg.profiler.profile()",
+    "variable": "jg.asarray(data, requires_grad=True)",
+}
+
+GENERATOR: Final[Mapping[str, str]] = {
+    "clone_state": "jg.Generator() and its set_state(g.get_state())",
+    "device": "device= of the functions that draw",
+    "get_offset": "g.get_state()[1]",
+    "graphsafe_get_state": "g.get_state()",
+    "graphsafe_set_state": "g.set_state(state)",
+    "initial_seed": "g.get_state()[0]",
+    "manual_seed": "jg.Generator(seed), or g.seed(seed)",
+    "set_offset": "g.set_state(jg.asarray([seed, offset], dtype=jg.uint64))",
+    **{
+        name: f"jg.random.{name}(..., generator=g)"
+        for name in ("choice", "exponential", "gamma", "normal", "permutation", "poisson", "uniform")
+    },
+    "integers": "jg.random.randint(..., generator=g)",
+    "random": "jg.random.uniform(shape, generator=g)",
+    "standard_normal": "jg.random.normal(shape, generator=g)",
 }
 
 _QUANTIZED: Final = "the plain layer; models are not quantized here"
@@ -374,11 +368,30 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
 }
 
 
-def advice(name: str, replacements: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:
-    """What follows a message that ``name`` is missing: nothing, or what to write instead."""
+def advice(
+    name: str, replacements: Mapping[str, str], planned: Mapping[str, str] | None = None, *, owner: str = ""
+) -> str:
+    """What follows a message that ``owner`` lacks ``name``: nothing, or what to write instead."""
     if planned is not None and name in planned:
         return f": it is planned for a later version\n  hint: until then, {planned[name]}"
-    return f"\n  hint: write {replacements[name]}" if name in replacements else ""
+    if name in replacements:
+        return f"\n  hint: write {replacements[name]}"
+    if not owner or name.startswith("_"):
+        return ""
+    from jitgraph.foreign_names import instead  # here, as only errors read it
+
+    found = instead(name, owner)
+    if found is None and name.endswith("_"):
+        found = _in_place(name.removesuffix("_"), replacements, owner)
+    return "" if found is None else f"\n  hint: write {found}"
+
+
+def _in_place(name: str, replacements: Mapping[str, str], owner: str) -> str | None:
+    """What to write for a function that would change its tensor, as ``abs_``, where one without is known to others."""
+    from jitgraph.foreign_names import instead
+
+    found = replacements.get(name) or instead(name, owner)
+    return None if found is None else f"x[...] = {found}" + ("(x, ...)" if re.fullmatch(r"jg\.[\w.]+", found) else "")
 
 
 def absent(what: str, hint: str) -> AttributeError:

@@ -22,7 +22,11 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its layer
     (0, r"runtime(\.loader(\..*)?)?"),
-    (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"),
+    (
+        1,
+        r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"
+        r"|foreign_(names|keywords|special)",
+    ),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
     (4, r"passes(\..*)?"),
@@ -35,9 +39,9 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     ),
     (
         8,
-        r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|linalg(\..*)?|amp",
+        r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
     ),
-    (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli|simulator(\..*)?"),
+    (9, r"__init__|__main__|standalone(\..*)?|public_names|public_functions|onnx|cli|simulator(\..*)?"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 

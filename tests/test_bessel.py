@@ -54,6 +54,18 @@ def test_limits_are_scipys(name: str) -> None:
     np.testing.assert_allclose(function(name)(LIMITS).numpy(), getattr(scipy.special, name)(LIMITS), rtol=2e-11)
 
 
+@pytest.mark.parametrize(("order", "name", "count"), [(0, "y0", 3), (1, "y1", 2)])
+def test_zeros_of_the_second_kind_below_8_keep_their_precision(order: int, name: str, count: int) -> None:
+    zeros = [float(mp.besselyzero(order, k)) for k in range(1, count + 1)]
+    steps = np.concatenate([RNG.uniform(-0.2, 0.2, 40), 10.0 ** RNG.uniform(-15, -1, 40), [0.125, -0.125, 0.0]])
+    points = np.concatenate([zero + steps for zero in zeros])
+    with mp.workdps(40):
+        exact = [EXACT[name](mp.mpf(x)) for x in points.tolist()]
+        found = function(name)(points).tolist()
+        errors = [abs((mp.mpf(f) - e) / e) * 2**53 for f, e in zip(found, exact, strict=True)]
+    assert max(errors) < 64
+
+
 @pytest.mark.parametrize(("order", "name"), [(0, "j0"), (1, "j1")])
 def test_zeros_of_the_first_kind_below_8_keep_their_precision(order: int, name: str) -> None:
     near = [float(mp.besseljzero(order, k)) for k in (1, 2)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from jitgraph import migration_hints
 from jitgraph.eager import tape
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
@@ -13,7 +14,17 @@ from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, TensorLike, wrap
 from jitgraph.tensor.gradients import cotangent
 
-__all__ = ["Function", "backward", "detect_anomaly", "enable_grad", "grad", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "no_grad",
+    "set_grad_enabled",
+]
 
 
 @contextmanager
@@ -99,4 +110,7 @@ def grad(
 def __getattr__(name: str) -> Any:
     if name == "Function":  # few programs define one
         return imports.module("jitgraph.transforms.function").Function
-    raise AttributeError(f"module 'jitgraph.autograd' has no attribute {name!r}")
+    if name in ("gradcheck", "gradgradcheck"):
+        return getattr(imports.module("jitgraph.transforms.gradient_checks"), name)
+    hint = migration_hints.advice(name, migration_hints.AUTOGRAD)
+    raise AttributeError(f"module 'jitgraph.autograd' has no attribute {name!r}{hint}")

@@ -61,5 +61,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    hint = migration_hints.advice(name, migration_hints.LINALG)
+    hint = migration_hints.advice(name, migration_hints.LINALG, owner="jg.linalg")
     raise AttributeError(f"module 'jitgraph.linalg' has no attribute {name!r}{hint}")

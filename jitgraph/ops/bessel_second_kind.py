@@ -1,6 +1,7 @@
 """Bessel functions J and Y, and modified ones K, plain and scaled by exp(x); orders 0 and 1, float64 inside.
 
-J and Y up to 8: expansions in x^2, of J over its zeros there, of Y beside its logarithm and pole; beyond by Hankel's
+J and Y up to 8: expansions in x^2, of J over its zeros there, of Y beside its logarithm and pole, and of Y around its
+zeros; beyond by Hankel's
 P and Q (Abramowitz and Stegun 9.2.5). K up to 2: an expansion beside its logarithm and pole (9.6.13); beyond of
 sqrt(x) exp(x) K. ``bench/fit_special.py bessel`` has the tables.
 """
@@ -69,7 +70,8 @@ def _y0(x: Any) -> Any:
     p, q, s, c = _far(x, tables.P0_FAR, tables.Q0_FAR)
     logarithm = mul(log(low), full_like(2 / math.pi, x))
     inner = add(mul(logarithm, _near_j(low, t, tables.J0_NEAR, tables.J0_ZEROS)), chebyshev(tables.Y0_NEAR, t))
-    return select(near, inner, add(mul(p, sub(s, c)), mul(q, add(s, c))))
+    found = select(near, inner, add(mul(p, sub(s, c)), mul(q, add(s, c))))
+    return _around_zeros(found, x, tables.Y0_ZEROS)
 
 
 def _y1(x: Any) -> Any:
@@ -80,7 +82,18 @@ def _y1(x: Any) -> Any:
     pole = div(full_like(-2 / math.pi, x), low)
     inner = add(pole, mul(low, add(product, chebyshev(tables.Y1_NEAR, t))))
     outer = sub(mul(q, sub(s, c)), mul(p, add(c, s)))
-    return _at_zero(select(near, inner, outer), x, -math.inf)
+    return _at_zero(_around_zeros(select(near, inner, outer), x, tables.Y1_ZEROS), x, -math.inf)
+
+
+def _around_zeros(value: Any, x: Any, zeros: Sequence[tuple[float, float, Sequence[float]]]) -> Any:
+    """Y within 1/8 of its zeros below 8: expansions over these, as the terms of the others cancel there."""
+    one = full_like(1.0, x)
+    for high, rest, table in zeros:
+        distance = sub(sub(x, full_like(high, x)), full_like(rest, x))
+        t = mul(distance, full_like(8.0, x))
+        held = maximum(minimum(t, one), neg(one))
+        value = select(le(abs(t), one), mul(distance, chebyshev(table, held)), value)
+    return value
 
 
 def _at_zero(value: Any, x: Any, limit: float) -> Any:

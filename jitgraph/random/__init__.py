@@ -17,16 +17,26 @@ __all__ = [
     "Generator",
     "bernoulli",
     "beta",
+    "binomial",
     "categorical",
+    "cauchy",
+    "chisquare",
     "choice",
     "dirichlet",
     "exponential",
+    "f",
     "gamma",
+    "geometric",
     "get_state",
     "gumbel",
+    "laplace",
+    "logistic",
+    "lognormal",
     "multinomial",
+    "negative_binomial",
     "next_key",
     "normal",
+    "pareto",
     "permutation",
     "poisson",
     "rand",
@@ -36,15 +46,26 @@ __all__ = [
     "randn",
     "randn_like",
     "randperm",
+    "rayleigh",
     "seed",
     "set_state",
+    "standard_t",
     "truncated_normal",
     "uniform",
+    "weibull",
 ]
 
 _LATER = {  # what few programs draw is loaded when it is first asked for
     **dict.fromkeys(("exponential", "gumbel", "truncated_normal"), "continuous"),
     **dict.fromkeys(("beta", "dirichlet", "gamma"), "gammas"),
+    **dict.fromkeys(
+        (
+            *("cauchy", "chisquare", "f", "geometric", "laplace", "logistic", "lognormal", "pareto", "rayleigh"),
+            *("standard_t", "weibull"),
+        ),
+        "transformed",
+    ),
+    **dict.fromkeys(("binomial", "negative_binomial"), "binomials"),
     **dict.fromkeys(("categorical", "choice", "multinomial"), "choices"),
     "poisson": "poissons",
     **dict.fromkeys(("rand", "rand_like", "randint_like", "randn", "randn_like", "randperm"), "forms"),
@@ -56,6 +77,5 @@ def __getattr__(name: str) -> Any:
         found = getattr(imports.module(f"jitgraph.random.{_LATER[name]}"), name)
         globals()[name] = found
         return found
-    raise AttributeError(
-        f"module 'jitgraph.random' has no attribute {name!r}{migration_hints.advice(name, migration_hints.RANDOM)}"
-    )
+    hint = migration_hints.advice(name, migration_hints.RANDOM, owner="jg.random")
+    raise AttributeError(f"module 'jitgraph.random' has no attribute {name!r}{hint}")

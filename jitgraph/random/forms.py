@@ -35,6 +35,7 @@ def randn(*sizes: Any, dtype: Any = None, generator: Generator | None = None, de
     return normal(_sizes("randn", sizes), dtype=dtype, generator=generator, device=device)
 
 
+@array_function
 def randperm(n: Any, *, generator: Generator | None = None, device: str | None = None) -> Tensor:
     """The numbers 0 to n - 1 in random order (int64)."""
     return permutation(n, generator=generator, device=device)

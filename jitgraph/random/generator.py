@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, ops
+from jitgraph import dtypes, migration_hints, ops
 from jitgraph.autograd import no_grad, streams
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.value import EagerValue
@@ -30,6 +30,10 @@ class Generator:
     def __init__(self, seed: int = 0) -> None:
         self.state = wrap(EagerValue(_state(seed)))
         streams.register(self.state)
+
+    def __getattr__(self, name: str) -> Any:
+        hint = migration_hints.advice(name, migration_hints.GENERATOR)
+        raise AttributeError(f"a Generator has no attribute {name!r}{hint}")
 
     def seed(self, seed: int) -> None:
         """Begin the stream that belongs to ``seed`` (0 to 2**64 - 1) anew."""

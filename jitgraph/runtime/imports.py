@@ -45,17 +45,20 @@ def function(place: str, name: str) -> Callable[..., Any]:
     return call
 
 
-def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def attributes(
+    package: str, homes: Mapping[str, str], advice: Callable[[str], str] = lambda name: ""
+) -> Callable[[str], Any]:
     """``__getattr__`` of a package whose names load their modules when first used.
 
     ``homes`` says which of the package's modules has a name; where that is the name itself, the module is meant.
+    ``advice`` is what follows the message that a name is missing.
     """
 
     _HOMES[package] = homes
 
     def found(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{advice(name)}")
         home = module(f"{package}.{homes[name]}")
         value = home if homes[name] == name else getattr(home, name)
         setattr(sys.modules[package], name, value)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from jitgraph import ops
+from jitgraph import migration_hints, ops
 from jitgraph.dtypes import float32, is_float
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, elementwise, wrap
 from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, round, where
 from jitgraph.tensor.functions.elementwise import sigmoid as expit
+from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import float_tensors
 from jitgraph.tensor.functions.reductions import log_softmax, logsumexp, softmax
 from jitgraph.tensor.functions.special_functions import (
@@ -35,6 +36,7 @@ from jitgraph.tensor.functions.special_functions import (
 from jitgraph.tensor.lifting import TensorLike, cast, value_of
 
 if TYPE_CHECKING:
+    from jitgraph.special.airy_function import airy_ai as airy_ai
     from jitgraph.special.bessel import bessel_j0 as bessel_j0
     from jitgraph.special.bessel import bessel_j1 as bessel_j1
     from jitgraph.special.bessel import bessel_y0 as bessel_y0
@@ -53,6 +55,32 @@ if TYPE_CHECKING:
     from jitgraph.special.bessel import scaled_modified_bessel_k1 as scaled_modified_bessel_k1
     from jitgraph.special.bessel import y0 as y0
     from jitgraph.special.bessel import y1 as y1
+    from jitgraph.special.elementary import agm as agm
+    from jitgraph.special.elementary import boxcox as boxcox
+    from jitgraph.special.elementary import boxcox1p as boxcox1p
+    from jitgraph.special.elementary import cosm1 as cosm1
+    from jitgraph.special.elementary import ellipe as ellipe
+    from jitgraph.special.elementary import ellipk as ellipk
+    from jitgraph.special.elementary import ellipkm1 as ellipkm1
+    from jitgraph.special.elementary import erfcinv as erfcinv
+    from jitgraph.special.elementary import exp10 as exp10
+    from jitgraph.special.elementary import exprel as exprel
+    from jitgraph.special.elementary import huber as huber
+    from jitgraph.special.elementary import inv_boxcox as inv_boxcox
+    from jitgraph.special.elementary import inv_boxcox1p as inv_boxcox1p
+    from jitgraph.special.elementary import log_expit as log_expit
+    from jitgraph.special.elementary import powm1 as powm1
+    from jitgraph.special.elementary import pseudo_huber as pseudo_huber
+    from jitgraph.special.elementary import softplus as softplus
+    from jitgraph.special.gamma_products import beta as beta
+    from jitgraph.special.gamma_products import binom as binom
+    from jitgraph.special.gamma_products import comb as comb
+    from jitgraph.special.gamma_products import factorial as factorial
+    from jitgraph.special.gamma_products import gamma as gamma
+    from jitgraph.special.gamma_products import gammasgn as gammasgn
+    from jitgraph.special.gamma_products import perm as perm
+    from jitgraph.special.gamma_products import poch as poch
+    from jitgraph.special.gamma_products import rgamma as rgamma
     from jitgraph.special.incomplete_beta import betainc as betainc
     from jitgraph.special.incomplete_gamma import gammainc as gammainc
     from jitgraph.special.incomplete_gamma import gammaincc as gammaincc
@@ -69,36 +97,79 @@ if TYPE_CHECKING:
     from jitgraph.special.polynomials import shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v
     from jitgraph.special.polynomials import shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w
     from jitgraph.special.polynomials import spherical_bessel_j0 as spherical_bessel_j0
+    from jitgraph.special.probabilities import bdtr as bdtr
+    from jitgraph.special.probabilities import bdtrc as bdtrc
+    from jitgraph.special.probabilities import betaincc as betaincc
+    from jitgraph.special.probabilities import chdtr as chdtr
+    from jitgraph.special.probabilities import chdtrc as chdtrc
+    from jitgraph.special.probabilities import fdtr as fdtr
+    from jitgraph.special.probabilities import fdtrc as fdtrc
+    from jitgraph.special.probabilities import gdtr as gdtr
+    from jitgraph.special.probabilities import gdtrc as gdtrc
+    from jitgraph.special.probabilities import nbdtr as nbdtr
+    from jitgraph.special.probabilities import nbdtrc as nbdtrc
+    from jitgraph.special.probabilities import pdtr as pdtr
+    from jitgraph.special.probabilities import pdtrc as pdtrc
+    from jitgraph.special.probabilities import stdtr as stdtr
 
 __all__ = [
+    "agm",
+    "airy_ai",
+    "bdtr",
+    "bdtrc",
     "bessel_j0",
     "bessel_j1",
     "bessel_y0",
     "bessel_y1",
+    "beta",
     "betainc",
+    "betaincc",
     "betaln",
+    "binom",
+    "boxcox",
+    "boxcox1p",
+    "chdtr",
+    "chdtrc",
     "chebyshev_polynomial_t",
     "chebyshev_polynomial_u",
     "chebyshev_polynomial_v",
     "chebyshev_polynomial_w",
+    "comb",
+    "cosm1",
     "digamma",
+    "ellipe",
+    "ellipk",
+    "ellipkm1",
     "entr",
     "erf",
     "erfc",
+    "erfcinv",
     "erfcx",
     "erfinv",
     "exp2",
+    "exp10",
     "expit",
     "expm1",
+    "exprel",
+    "factorial",
+    "fdtr",
+    "fdtrc",
+    "gamma",
     "gammainc",
     "gammaincc",
     "gammaln",
+    "gammasgn",
+    "gdtr",
+    "gdtrc",
     "hermite_polynomial_h",
     "hermite_polynomial_he",
+    "huber",
     "i0",
     "i0e",
     "i1",
     "i1e",
+    "inv_boxcox",
+    "inv_boxcox1p",
     "j0",
     "j1",
     "k0",
@@ -110,6 +181,7 @@ __all__ = [
     "legendre_polynomial_p",
     "lgamma",
     "log1p",
+    "log_expit",
     "log_ndtr",
     "log_softmax",
     "logaddexp",
@@ -120,11 +192,20 @@ __all__ = [
     "modified_bessel_k0",
     "modified_bessel_k1",
     "multigammaln",
+    "nbdtr",
+    "nbdtrc",
     "ndtr",
     "ndtri",
+    "pdtr",
+    "pdtrc",
+    "perm",
+    "poch",
     "polygamma",
+    "powm1",
+    "pseudo_huber",
     "psi",
     "rel_entr",
+    "rgamma",
     "round",
     "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1",
@@ -134,7 +215,9 @@ __all__ = [
     "shifted_chebyshev_polynomial_w",
     "sinc",
     "softmax",
+    "softplus",
     "spherical_bessel_j0",
+    "stdtr",
     "xlog1py",
     "xlogy",
     "y0",
@@ -153,29 +236,45 @@ _POLYNOMIALS = (
     "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w spherical_bessel_j0"
 )
 
+_HOMES = {
+    "airy_function": "airy_ai",
+    "gamma_products": "beta binom comb factorial gamma gammasgn perm poch rgamma",
+    "probabilities": "bdtr bdtrc betaincc chdtr chdtrc fdtr fdtrc gdtr gdtrc nbdtr nbdtrc pdtr pdtrc stdtr",
+    "elementary": (
+        "agm boxcox boxcox1p cosm1 ellipe ellipk ellipkm1 erfcinv exp10 exprel huber inv_boxcox inv_boxcox1p "
+        "log_expit powm1 pseudo_huber softplus"
+    ),
+}
+
 __getattr__ = imports.attributes(
     "jitgraph.special",
     {"betainc": "incomplete_beta", "gammainc": "incomplete_gamma", "gammaincc": "incomplete_gamma"}
+    | {name: home for home, names in _HOMES.items() for name in names.split()}
     | dict.fromkeys(_BESSEL.split(), "bessel")
     | dict.fromkeys(_POLYNOMIALS.split(), "polynomials"),
+    lambda name: migration_hints.advice(name, {}, owner="jg.special"),
 )
 
 
+@array_function
 def erfc(x: TensorLike) -> Tensor:
     """1 - erf(x), to full precision where it is small. Integers and bools are computed in float32."""
     return elementwise(ops.erfc, x, floating=True)
 
 
+@array_function
 def erfinv(x: TensorLike) -> Tensor:
     """The inverse of erf: infinite at -1 and 1, NaN beyond. Integers and bools are computed in float32."""
     return elementwise(ops.erfinv, x, floating=True)
 
 
+@array_function
 def lgamma(x: TensorLike) -> Tensor:
     """log(|gamma(x)|): infinite at 0, -1, -2, ... Integers and bools are computed in float32."""
     return elementwise(ops.lgamma, x, floating=True)
 
 
+@array_function
 def digamma(x: TensorLike) -> Tensor:
     """The derivative of lgamma: infinite at zeros with the sign of -x, NaN at -1, -2, ... Integers in float32."""
     return elementwise(ops.digamma, x, floating=True)
@@ -187,6 +286,7 @@ psi = digamma
 """As ``digamma``."""
 
 
+@array_function
 def polygamma(n: int, x: TensorLike) -> Tensor:
     """The n-th derivative of digamma (n = 1: trigamma), and digamma itself for n = 0."""
     if n == 0:
@@ -195,6 +295,7 @@ def polygamma(n: int, x: TensorLike) -> Tensor:
     return wrap(ops.polygamma(value if is_float(value.type.dtype) else cast(value, float32), n=n))
 
 
+@array_function
 def logit(x: TensorLike) -> Tensor:
     """log(x / (1 - x)), the inverse of ``expit``; infinite at 0 and 1, NaN outside."""
     (probability,) = float_tensors(x)

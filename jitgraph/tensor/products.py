@@ -12,10 +12,25 @@ from jitgraph.tensor.einsum import einsum
 from jitgraph.tensor.functions.complex_numbers import conj
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
-__all__ = ["addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "inner", "kron", "mm", "mv", "vdot"]
+__all__ = [
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+    "bmm",
+    "chain_matmul",
+    "dot",
+    "inner",
+    "kron",
+    "mm",
+    "mv",
+    "vdot",
+]
 
 
 def _ranked(name: str, *operands: tuple[TensorLike, int]) -> list[Tensor]:
@@ -100,6 +115,12 @@ def addr(x: TensorLike, x1: TensorLike, x2: TensorLike, *, beta: Any = 1, alpha:
 def baddbmm(x: TensorLike, x1: TensorLike, x2: TensorLike, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta x + alpha bmm(x1, x2); x broadcasts, and is ignored where beta is 0."""
     return _added(x, bmm(x1, x2), beta, alpha)
+
+
+@array_function
+def addbmm(x: TensorLike, x1: TensorLike, x2: TensorLike, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta x + alpha times the sum of all products of ``bmm(x1, x2)``; x broadcasts, and is ignored where beta is 0."""
+    return _added(x, sum_of(bmm(x1, x2), 0), beta, alpha)
 
 
 @array_function

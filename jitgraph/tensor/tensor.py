@@ -43,9 +43,10 @@ class Tensor(ReadableHandle):
 
     def __getattr__(self, name: str) -> Any:
         """Methods are attached by ``jitgraph.tensor.functions``; for names that others use, what to write here."""
-        hint = advice(name, TENSOR)
-        if not hint and name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
-            hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
+        written = name.endswith("_") and not name.startswith("_") and name not in TENSOR and hasattr(Tensor, name[:-1])
+        hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)" if written else advice(name, TENSOR, owner="x")
+        if not hint and name in imports.module("jitgraph.tensor.functions").FUNCTIONS:
+            hint = f"\n  hint: write jg.{name}(x, ...)"
         raise absent(f"a Tensor has no attribute {name!r}", hint)
 
     # --- gradients -----------------------------------------------------------------------------------------------

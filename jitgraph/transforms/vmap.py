@@ -25,6 +25,7 @@ from jitgraph.passes.batched import Lane, each
 from jitgraph.passes.batching import moved
 from jitgraph.passes.vmap import Batcher
 from jitgraph.tensor import Tensor, wrap
+from jitgraph.tensor.functions.method import array_function
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.transforms.drawing import apart
 from jitgraph.transforms.recording import Closed, at_once, own_value, tensor_type
@@ -36,6 +37,7 @@ Axes: TypeAlias = Any
 _HOW: Final = ("error", "same", "different")
 
 
+@array_function
 def vmap(
     function: Callable[..., Any],
     in_axes: Axes = 0,

@@ -26,6 +26,7 @@ CASES = [
     *(_one(name, UNIT) for name in ("ndtri", "logit", "erfinv")),
     *(_one(name, positive(M)) for name in ("entr", "digamma")),
     _one("gammaln", positive(M)),
+    _one("airy_ai", uniform((20,), -2, 6), gradient=False),
     _one("erfcx", uniform((15,), -3, 30)),
     *(_one(name, uniform(M, -2, 2)) for name in ("exp2", "expm1")),
     _one("log1p", positive(M)),

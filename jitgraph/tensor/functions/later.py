@@ -18,23 +18,38 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
         "slice_scatter swapdims tensor_split unflatten unfold vsplit"
     ),
     "cumulative": "cummax cummin cumprod cumsum cumulative_prod cumulative_sum",
+    "choosing": "append choose delete insert",
+    "elementary": ("bitwise_count cbrt divmod iscomplex isneginf isposinf isreal logaddexp2 modf packbits unpackbits"),
+    "grid_numbers": "combinations digitize put unravel_index",
+    "histograms": "histogramdd",
     "diagonals": "diag diag_embed diagflat diagonal",
     "distances": "cdist dist pdist renorm",
     "nan_aware": (
-        "aminmax average nanargmax nanargmin nanmax nanmean nanmin nanstd nansum nanvar ptp std_mean var_mean"
+        "aminmax average nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar "
+        "ptp std_mean var_mean"
     ),
-    "ordering": ("bincount bucketize histc histogram kthvalue median mode msort nanmedian nanquantile quantile"),
-    "sampled": "corrcoef cov interp logcumsumexp",
+    "ordering": (
+        "bincount bucketize histc histogram kthvalue median mode msort nanmedian nanpercentile nanquantile "
+        "percentile quantile"
+    ),
+    "sampled": "corrcoef cov interp logcumsumexp unwrap",
     "repeating": "repeat",
     "scattering": (
         "dynamic_slice dynamic_update_slice gather index_copy index_fill index_put masked_scatter masked_select "
         "put_along_axis scatter scatter_add scatter_reduce segment_sum"
     ),
     "searching": "count_nonzero diff isin nonzero searchsorted",
+    "segments": "index_reduce segment_reduce",
+    "sorted_orders": "argpartition partition unique unique_consecutive",
     "sets": "unique_all unique_counts unique_inverse unique_values",
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods
     "arrangement": "atleast_1d atleast_2d atleast_3d column_stack dstack hstack vstack",
+    "choosing": "apply_over_axes piecewise resize select",
+    "grid_numbers": "cartesian_prod diag_indices indices ix_ ravel_multi_index tri",
+    "histograms": "histogram2d",
+    "sorted_orders": "intersect1d lexsort setdiff1d setxor1d union1d",
+    "tapers": ("bartlett_window blackman_window geomspace hamming_window hann_window kaiser_window logspace"),
     "diagonals": "block_diag tril_indices triu_indices",
     "grids": "broadcast_shapes from_dlpack meshgrid",
     "ordering": "histogram_bin_edges",

@@ -30,7 +30,7 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
 
 def _explain_keywords(name: str, keywords: set[str]) -> None:
     """JitgraphError for a keyword of NumPy, the Array API or PyTorch; Python's own error follows for any other."""
-    from jitgraph.migration_hints import keyword_advice  # here, as only errors read them
+    from jitgraph.foreign_keywords import keyword_advice  # here, as only errors read them
 
     for keyword in sorted(keywords):
         if advice := keyword_advice(name, keyword):

@@ -8,10 +8,11 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import imag, real
+from jitgraph.tensor.functions.cumulative import cumprod, cumsum
 from jitgraph.tensor.functions.elementwise import astype, isnan, logical_not, maximum, sqrt, where
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.operands import float_tensor, tensor_like
-from jitgraph.tensor.functions.reductions import Axis, argmax, argmin, mean, std, var
+from jitgraph.tensor.functions.reductions import Axis, argmax, argmin, mean, prod, std, var
 from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import min as min_of
@@ -171,3 +172,26 @@ def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None,
         weight = reshape(weight, (weight.value.type.size, *[1] * (tensor.ndim - number - 1)))
     weight = wrap(lifting.broadcast_to(weight.value, tensor.value.type.shape))
     return sum_of(tensor * weight, axis, keepdims=keepdims) / sum_of(weight, axis, keepdims=keepdims)
+
+
+def _without_nan(x: TensorLike, neutral: int) -> Tensor:
+    tensor = tensor_like(x)
+    return where(isnan(tensor), neutral, tensor) if dtypes.is_inexact(tensor.dtype) else tensor
+
+
+@method
+def nanprod(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The product of elements that are not NaN; 1 for none."""
+    return prod(_without_nan(x, 1), axis, keepdims=keepdims)
+
+
+@method
+def nancumsum(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Running sum along ``axis``, which a vector may leave out, in which NaN counts as 0."""
+    return cumsum(_without_nan(x, 0), axis)
+
+
+@method
+def nancumprod(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Running product along ``axis``, which a vector may leave out, in which NaN counts as 1."""
+    return cumprod(_without_nan(x, 1), axis)

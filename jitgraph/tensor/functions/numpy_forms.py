@@ -277,6 +277,19 @@ _SAME: Final = (
     *("unique_inverse", "unique_values", "unstack", "astype", "count_nonzero", "nonzero", "repeat"),
     *("atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "convolve", "dsplit", "dstack", "fliplr", "flipud"),
     *("gradient", "hsplit", "interp", "isclose", "rollaxis", "rot90", "trapezoid", "vsplit"),
+    *(
+        "append",
+        "apply_over_axes",
+        "argpartition",
+        "delete",
+        "digitize",
+        "insert",
+        "intersect1d",
+        "iscomplex",
+        "isreal",
+    ),
+    *("ix_", "lexsort", "packbits", "partition", "piecewise", "ravel_multi_index", "resize", "select", "setdiff1d"),
+    *("setxor1d", "union1d", "unpackbits", "unravel_index", "unwrap"),
 )
 
 _TYPED: Final = ("sum", "prod", "mean", "std", "var", "nansum", "nanmean", "nanstd", "nanvar")

@@ -210,6 +210,26 @@ def nanquantile(
     return _quantiles(x, q, axis, keepdims, interpolation, "nanquantile")
 
 
+@method
+def percentile(
+    x: TensorLike, q: TensorLike, axis: int | None = None, *, keepdims: bool = False, interpolation: str = "linear"
+) -> Tensor:
+    """``quantile`` of q / 100."""
+    return _quantiles(x, _hundredths(q), axis, keepdims, interpolation, "quantile")
+
+
+@method
+def nanpercentile(
+    x: TensorLike, q: TensorLike, axis: int | None = None, *, keepdims: bool = False, interpolation: str = "linear"
+) -> Tensor:
+    """``nanquantile`` of q / 100."""
+    return _quantiles(x, _hundredths(q), axis, keepdims, interpolation, "nanquantile")
+
+
+def _hundredths(q: TensorLike) -> Tensor:
+    return wrap(lifting.cast(lifting.value_of(q, dtypes.float64), dtypes.float64)) / 100
+
+
 # --- bins and counts ----------------------------------------------------------------------------------------------
 
 
@@ -239,7 +259,7 @@ def _along_vector(vector: Tensor, places: Tensor) -> Tensor:
     return wrap(ops.gather(vector.value, places.value, axis=0))
 
 
-def _counted(places: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
+def counted_places(places: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
     """How often each of ``size`` places is named, or the sum of its weights; IndexError for places out of range."""
     flat = reshape(places, -1)
     with placement.beside(flat.value):
@@ -269,7 +289,7 @@ def bincount(
         length = max(minlength, int(array.max()) + 1 if array.size else 0)
     weight = None if weights is None else tensor_like(weights)
     dtype = dtypes.int64 if weight is None else weight.dtype if dtypes.is_float(weight.dtype) else dtypes.float64
-    return _counted(places, weight, length, dtype)
+    return counted_places(places, weight, length, dtype)
 
 
 @method
@@ -284,31 +304,42 @@ def histc(x: TensorLike, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return astype(counts, tensor.dtype)
 
 
-def _histogram(x: Tensor, bins: int, span: Any, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    flat = reshape(x, -1)
-    if not isinstance(bins, int) or bins < 1:
-        raise ShapeError(f"histogram: {bins!r} bins; at least 1 is needed")
+def edges_of(flat: Tensor, bins: Any, span: Any, name: str) -> tuple[Tensor, int]:
+    """The edges of so many equal bins over ``span``, or of all elements without one, or the given edges; their bins."""
+    if not isinstance(bins, int):
+        edges = astype(wrap(lifting.beside(bins, flat)[0]), flat.dtype)
+        size = _size(edges, 0) if edges.ndim == 1 else None
+        if not isinstance(size, int) or size < 2:
+            raise ShapeError(f"{name}: edges are a vector of at least two numbers, not {edges.value.type}")
+        return edges, size - 1
+    if bins < 1:
+        raise ShapeError(f"{name}: {bins!r} bins; at least 1 is needed")
     if span is not None:
         low, high = (wrap(lifting.constant(float(end), flat.dtype)) for end in span)
     else:
-        _require_elements(flat, 0, "histogram")
+        _require_elements(flat, 0, name)
         low, high = flat.min(), flat.max()
         alone = low == high
         low, high = where(alone, low - 0.5, low), where(alone, high + 0.5, high)
     low, high = wrap(ops.stop_gradient(low.value)), wrap(ops.stop_gradient(high.value))
     steps = wrap(lifting.places((bins + 1,), 0, flat.value))
-    edges = where(steps == bins, high, low + (high - low) * (astype(steps, flat.dtype) / bins))
-    return _binned(flat, edges, bins, weight), edges
+    return where(steps == bins, high, low + (high - low) * (astype(steps, flat.dtype) / bins)), bins
 
 
-def _binned(flat: Tensor, edges: Tensor, bins: int, weight: Tensor | None) -> Tensor:
+def places_between(flat: Tensor, edges: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """In which of the bins each element is, the last one closed; and whether it is in one."""
     last = _picked(edges, bins, 0)
     place = bucketize(flat, edges, right=True) - 1
-    place = where(flat == last, bins - 1, place)
-    inside = (flat >= _picked(edges, 0, 0)) & (flat <= last)
+    return where(flat == last, bins - 1, place), (flat >= _picked(edges, 0, 0)) & (flat <= last)
+
+
+def _histogram(x: Tensor, bins: Any, span: Any, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    flat = reshape(x, -1)
+    edges, size = edges_of(flat, bins, span, "histogram")
+    place, inside = places_between(flat, edges, size)
     dtype = flat.dtype if weight is None else weight.dtype
-    given = astype(inside, dtype) if weight is None else where(reshape(inside, -1), reshape(weight, -1), 0)
-    return _counted(where(inside, place, 0), given, bins, dtype)
+    given = astype(inside, dtype) if weight is None else where(inside, reshape(weight, -1), 0)
+    return counted_places(where(inside, place, 0), given, size, dtype), edges
 
 
 @method
@@ -327,14 +358,7 @@ def histogram(
     tensor = tensor_like(x)
     tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
     given = None if weight is None else astype(wrap(lifting.beside(weight, tensor)[0]), tensor.dtype)
-    if isinstance(bins, int):
-        counts, edges = _histogram(tensor, bins, range, given)
-    else:
-        edges = astype(wrap(lifting.beside(bins, tensor)[0]), tensor.dtype)
-        size = _size(edges, 0) if edges.ndim == 1 else None
-        if not isinstance(size, int) or size < 2:
-            raise ShapeError(f"histogram: edges are a vector of at least two numbers, not {edges.value.type}")
-        counts = _binned(reshape(tensor, -1), edges, size - 1, given)
+    counts, edges = _histogram(tensor, bins, range, given)
     if density:
         counts = counts / (sum_of(counts) * (edges[1:] - edges[:-1]))
     return counts, edges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from jitgraph import dtypes, ops
@@ -12,11 +13,11 @@ from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import complex as complex_of
 from jitgraph.tensor.functions.complex_numbers import conj, imag, real
 from jitgraph.tensor.functions.cumulative import cumsum
-from jitgraph.tensor.functions.elementwise import astype, clip, maximum, sqrt, where
+from jitgraph.tensor.functions.elementwise import abs, astype, clip, maximum, remainder, sqrt, where
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import concat, flip, moveaxis
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
-from jitgraph.tensor.functions.operands import float_tensor
+from jitgraph.tensor.functions.operands import float_tensor, tensor_like
 from jitgraph.tensor.functions.ordering import bucketize
 from jitgraph.tensor.functions.reductions import mean
 from jitgraph.tensor.functions.reductions import sum as sum_of
@@ -161,6 +162,30 @@ def interp(
 
 def _taken(vector: Tensor, index: Tensor) -> Tensor:
     return wrap(ops.gather(vector.value, index.value, axis=0))
+
+
+@method
+def unwrap(x: TensorLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
+    """x with multiples of ``period`` added, so that no step along ``axis`` is longer than half of it.
+
+    Only steps of at least ``discont`` (half of the period, and no less) are changed; NumPy's function.
+    """
+    tensor = tensor_like(x)
+    if isinstance(period, float) or not dtypes.is_integer(tensor.dtype):
+        tensor = float_tensor(tensor)
+    number = axis_of(axis, tensor.ndim, "unwrap")
+    size = tensor.value.type.shape[number]
+    if isinstance(size, int) and size < 2:
+        return tensor
+    steps = _part(tensor, number, 1, size) - _part(tensor, number, 0, size - 1)
+    whole = dtypes.is_integer(tensor.dtype)
+    half: Any = period // 2 if whole else period / 2
+    held = remainder(steps + half, period) - half
+    if not whole or period % 2 == 0:
+        held = where((held == -half) & (steps > 0), half, held)
+    change = where(abs(steps) < (half if discont is None else discont), 0, held - steps)
+    rest = _part(tensor, number, 1, size) + astype(cumsum(change, number), tensor.dtype)
+    return concat([_part(tensor, number, 0, 1), rest], number)
 
 
 # --- convolution --------------------------------------------------------------------------------------------------

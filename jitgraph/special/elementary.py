@@ -1,0 +1,187 @@
+"""Elementary functions that SciPy counts as special: powers less one, transforms of Box and Cox, losses of Huber."""
+
+from __future__ import annotations
+
+import math
+
+from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.elementwise import abs, exp, expm1, log, log1p, minimum, pow, sin, sqrt, where
+from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.special_functions import in_float64, ndtri
+from jitgraph.tensor.lifting import TensorLike
+
+
+@array_function
+def exp10(x: TensorLike) -> Tensor:
+    """10 to the power x. Computed in float64."""
+    return in_float64(lambda x: pow(10.0, x), x)
+
+
+@array_function
+def cosm1(x: TensorLike) -> Tensor:
+    """cos(x) - 1, to full precision near 0. Computed in float64."""
+
+    def body(x: Tensor) -> Tensor:
+        half = sin(x * 0.5)
+        return -2 * half * half
+
+    return in_float64(body, x)
+
+
+@array_function
+def exprel(x: TensorLike) -> Tensor:
+    """(exp(x) - 1) / x, which is 1 at 0. Computed in float64."""
+
+    def body(x: Tensor) -> Tensor:
+        small = abs(x) < 1e-5
+        near = where(small, x, 0.0)
+        series = 1 + near * (0.5 + near * (1 / 6 + near / 24))
+        far = where(small | (x == math.inf), 1.0, x)
+        return where(small, series, where(x == math.inf, math.inf, expm1(far) / far))
+
+    return in_float64(body, x)
+
+
+@array_function
+def powm1(x: TensorLike, y: TensorLike) -> Tensor:
+    """x ** y - 1, to full precision where it is small. Computed in float64."""
+
+    def body(x: Tensor, y: Tensor) -> Tensor:
+        near = (x > 0) & (abs(y * log(where(x > 0, x, 1.0))) < 0.5)
+        return where(near, expm1(y * log(where(near, x, 1.0))), pow(x, y) - 1)
+
+    return in_float64(body, x, y)
+
+
+@array_function
+def boxcox(x: TensorLike, lmbda: TensorLike) -> Tensor:
+    """(x ** lmbda - 1) / lmbda, and log(x) for lmbda = 0. Computed in float64."""
+
+    def body(x: Tensor, power: Tensor) -> Tensor:
+        return _over(log(x), power)
+
+    return in_float64(body, x, lmbda)
+
+
+@array_function
+def boxcox1p(x: TensorLike, lmbda: TensorLike) -> Tensor:
+    """((1 + x) ** lmbda - 1) / lmbda, and log(1 + x) for lmbda = 0. Computed in float64."""
+    return in_float64(lambda x, power: _over(log1p(x), power), x, lmbda)
+
+
+def _over(logarithm: Tensor, power: Tensor) -> Tensor:
+    flat = power == 0
+    divisor = where(flat, 1.0, power)
+    near = where(flat & (abs(logarithm) < math.inf), logarithm, 0.0)
+    slope = power * near * near * 0.5  # nothing, but for its derivative by the power
+    return where(flat, logarithm + slope, expm1(divisor * logarithm) / divisor)
+
+
+@array_function
+def inv_boxcox(y: TensorLike, lmbda: TensorLike) -> Tensor:
+    """The inverse of ``boxcox``: (1 + lmbda y) ** (1 / lmbda), and exp(y) for lmbda = 0. Computed in float64."""
+    return in_float64(lambda y, power: exp(_back(y, power)), y, lmbda)
+
+
+@array_function
+def inv_boxcox1p(y: TensorLike, lmbda: TensorLike) -> Tensor:
+    """The inverse of ``boxcox1p``, to full precision near 0. Computed in float64."""
+    return in_float64(lambda y, power: expm1(_back(y, power)), y, lmbda)
+
+
+def _back(y: Tensor, power: Tensor) -> Tensor:
+    flat = power == 0
+    divisor = where(flat, 1.0, power)
+    near = where(flat & (abs(y) < math.inf), y, 0.0)
+    return where(flat, y - power * near * near * 0.5, log1p(divisor * y) / divisor)
+
+
+@array_function
+def log_expit(x: TensorLike) -> Tensor:
+    """log(1 / (1 + exp(-x))), without underflow far below 0. Computed in float64."""
+    return in_float64(lambda x: minimum(x, 0.0) - log1p(exp(-abs(x))), x)
+
+
+@array_function
+def softplus(x: TensorLike) -> Tensor:
+    """log(1 + exp(x)), without overflow. Computed in float64."""
+    return in_float64(lambda x: -(minimum(-x, 0.0) - log1p(exp(-abs(x)))), x)
+
+
+@array_function
+def huber(delta: TensorLike, r: TensorLike) -> Tensor:
+    """r * r / 2 where abs(r) <= delta, else delta (abs(r) - delta / 2); infinite for delta < 0, as in SciPy."""
+
+    def body(delta: Tensor, r: Tensor) -> Tensor:
+        size = abs(r)
+        return where(delta < 0, math.inf, where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta)))
+
+    return in_float64(body, delta, r)
+
+
+@array_function
+def pseudo_huber(delta: TensorLike, r: TensorLike) -> Tensor:
+    """delta ** 2 (sqrt(1 + (r / delta) ** 2) - 1), 0 where one of both is 0; infinite for delta < 0, as in SciPy."""
+
+    def body(delta: Tensor, r: Tensor) -> Tensor:
+        flat = (delta == 0) | (r == 0)
+        part = where(flat, 0.0, r) / where(flat, 1.0, delta)
+        square = part * part
+        found = delta * delta * (square / (sqrt(1 + square) + 1))
+        return where(delta < 0, math.inf, where(delta == 0, 0.0, found))
+
+    return in_float64(body, delta, r)
+
+
+@array_function
+def erfcinv(y: TensorLike) -> Tensor:
+    """The inverse of erfc: inf at 0, -inf at 2, NaN outside. Computed in float64."""
+    return in_float64(lambda y: -ndtri(y * 0.5) * math.sqrt(0.5), y)
+
+
+@array_function
+def agm(a: TensorLike, b: TensorLike) -> Tensor:
+    """The arithmetic-geometric mean of numbers that are not negative; NaN for one below 0. Computed in float64."""
+    return in_float64(_agm, a, b)
+
+
+def _agm(a: Tensor, b: Tensor) -> Tensor:
+    valid = (a > 0) & (b > 0) & (a < math.inf) & (b < math.inf)
+    x, y = where(valid, a, 1.0), where(valid, b, 1.0)
+    for _ in range(14):  # each turn doubles the digits; the first ones halve the exponent's difference
+        x, y = (x + y) * 0.5, sqrt(x) * sqrt(y)
+    zero = ((a == 0) & (b >= 0) & (b < math.inf)) | ((b == 0) & (a >= 0) & (a < math.inf))
+    infinite = ((a == math.inf) & (b > 0)) | ((b == math.inf) & (a > 0))
+    return where(valid, x, where(zero, 0.0, where(infinite, math.inf, math.nan)))
+
+
+@array_function
+def ellipkm1(p: TensorLike) -> Tensor:
+    """``ellipk(1 - p)``, to full precision near p = 0, where it is infinite; NaN below. Computed in float64."""
+    return in_float64(lambda p: (math.pi / 2) / _agm(p * 0 + 1, sqrt(p)), p)
+
+
+@array_function
+def ellipk(m: TensorLike) -> Tensor:
+    """The complete elliptic integral of the first kind of the parameter m = k ** 2; inf at 1, NaN above. In float64."""
+    return in_float64(lambda m: (math.pi / 2) / _agm(m * 0 + 1, sqrt(1 - m)), m)
+
+
+@array_function
+def ellipe(m: TensorLike) -> Tensor:
+    """The complete elliptic integral of the second kind of the parameter m = k ** 2; NaN above 1. In float64."""
+
+    def body(m: Tensor) -> Tensor:
+        inside = (m < 1) & (m > -math.inf)
+        held = where(inside, m, 0.0)
+        x, y = held * 0 + 1, sqrt(1 - held)
+        total, factor = held * 0.5, 0.5
+        for _ in range(8):
+            step = (x - y) * 0.5
+            x, y = (x + y) * 0.5, sqrt(x * y)
+            factor *= 2
+            total = total + factor * step * step
+        found = (math.pi / 2) / x * (1 - total)
+        return where(inside, found, where(m == 1, 1.0, where(m == -math.inf, math.inf, math.nan)))
+
+    return in_float64(body, m)

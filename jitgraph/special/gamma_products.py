@@ -1,0 +1,238 @@
+"""The gamma function itself, and what is made of it: factorials, binomial coefficients, the beta function.
+
+By Lanczos' approximation in the form and with the coefficients (N = 13, g = 6.0246...) of Boost's ``lanczos13m53``
+(J. Maddock and others, "Lanczos Approximation", Boost Math Toolkit), below 1/2 by the reflection.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.elementwise import astype, exp, floor, log1p, maximum, minimum, pow, sin, sqrt, where
+from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.special_functions import in_float64
+from jitgraph.tensor.lifting import TensorLike
+
+_G: Final = 6.024680040776729583740234375
+_ABOVE: Final = (
+    *(23531376880.41075968857200767445163675473076, 42919803642.64909876895789904700198885093263),
+    *(35711959237.35566804944018545154716670596718, 17921034426.03720969991975575445893111267403),
+    *(6039542586.352028005064291644307297921069938, 1439720407.311721673663223072794912393972485),
+    *(248874557.8620541565114603864132294232163077, 31426415.58540019438061423162831820536287787),
+    *(2876370.628935372441225409051620849613599112, 186056.2653952234950402949897160456992822505),
+    *(8071.672002365816210638002902272250613822299, 210.8242777515793458725097339207133627117643),
+    2.506628274631000270164908177133837338626431,
+)
+_BELOW: Final = (0.0, 39916800.0, 120543840.0, 150917976.0, 105258076.0, 45995730.0, 13339535.0, 2637558.0, 357423.0)
+_REST: Final = (32670.0, 1925.0, 66.0, 1.0)
+_LAST_FACTORIAL: Final = 170
+_FACTORIALS: Final = np.array([float(math.factorial(n)) for n in range(_LAST_FACTORIAL + 1)])
+_TOLD_APART: Final = 2.0**46
+_GREATEST: Final = 172.0  # beyond, gamma is infinite
+
+
+def _horner(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
+    found: Any = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        found = found * x + c
+    return wrap(found.value)
+
+
+def _lanczos(x: Tensor) -> Tensor:
+    """The rational part, in 1 / x, whose powers stay small."""
+    inverse = 1 / x
+    above, below = tuple(reversed(_ABOVE)), tuple(reversed((*_BELOW, *_REST)))
+    return _horner(above, inverse) / _horner(below, inverse)
+
+
+def _positive(x: Tensor) -> Tensor:
+    """gamma of numbers from 1/2 to 172, the power taken in two halves, as the whole one overflows before."""
+    base = x + (_G - 0.5)
+    half = pow(base, x * 0.5 - 0.25)
+    return half * exp(-base) * half * _lanczos(x)
+
+
+def _sine(x: Tensor) -> Tensor:
+    """sin(pi x), by what x is beyond the nearest whole number, which is exact."""
+    whole = wrap(ops.rint(x.value))
+    found = sin((x - whole) * math.pi)
+    return where(wrap(ops.rint((whole * 0.5).value)) * 2 == whole, found, -found)
+
+
+def _of_whole(found: Tensor, x: Tensor) -> Tensor:
+    """With the factorials themselves at whole numbers from 1 to 171; the gradient is kept."""
+    whole = (x == floor(x)) & (x >= 1) & (x <= _LAST_FACTORIAL + 1)
+    place = astype(where(whole, x - 1, 0.0), dtypes.int64)
+    exact = wrap(ops.gather(lifting.value_of(_FACTORIALS), place.value, axis=0))
+    return where(whole, found + wrap(ops.stop_gradient((exact - found).value)), found)
+
+
+def _gamma(x: Tensor) -> Tensor:
+    """Below 0 by the reflection in gamma(-x), whose argument is exact; below 1/2 by gamma(x + 1)."""
+    low, negative = (x < 0.5) & (x >= -0.5), x < -0.5
+    size = where(negative, -x, where(low, x + 1, x))
+    held = maximum(minimum(size, _GREATEST), 0.5)
+    positive = _of_whole(_positive(held), held)
+    pole = (x <= 0) & (x == floor(x))
+    turned = negative & ~pole
+    reflected = -math.pi / (_sine(where(turned, x, 0.25)) * where(turned, x, 1.0) * where(negative, positive, 1.0))
+    found = where(negative, where(x < -_GREATEST, 0.0 * _sign(x), reflected), positive / where(low & ~pole, x, 1.0))
+    found = where(x > _GREATEST, math.inf, found)
+    found = where(pole, where(x == 0, 1 / x, math.nan), found)
+    return where(x == -math.inf, math.nan, where(x != x, x, found))
+
+
+@array_function
+def gamma(x: TensorLike) -> Tensor:
+    """The gamma function: infinite at zeros with their sign, NaN at -1, -2, ... and -inf. Computed in float64."""
+    return in_float64(_gamma, x)
+
+
+@array_function
+def rgamma(x: TensorLike) -> Tensor:
+    """1 / gamma(x), which is 0 at 0, -1, -2, ... and inf. Computed in float64."""
+
+    def body(x: Tensor) -> Tensor:
+        pole = (x <= 0) & (x == floor(x))
+        found = where(x < -_GREATEST, math.inf * _sign(x), 1 / _gamma(where(pole, 1.0, x)))
+        return where(pole, where(x == 0, x, 0.0), found)
+
+    return in_float64(lambda x: where(x == -math.inf, 0.0, body(x)), x)
+
+
+@array_function
+def gammasgn(x: TensorLike) -> Tensor:
+    """The sign of gamma(x): that of zeros themselves, NaN at -1, -2, ... and -inf."""
+
+    def body(x: Tensor) -> Tensor:
+        whole = floor(x)
+        odd = whole * 0.5 != floor(whole * 0.5)
+        inside = where(odd & (x < 0), -1.0, 1.0)
+        at_zero = where(1 / x < 0, -1.0, 1.0)
+        pole = (x < 0) & (x == whole)
+        return where(x == 0, at_zero, where(pole, math.nan, where(x != x, x, inside)))
+
+    return in_float64(body, x)
+
+
+@array_function
+def factorial(n: TensorLike) -> Tensor:
+    """gamma(n + 1), and 0 for negative numbers, as in SciPy. Computed in float64."""
+    return in_float64(lambda n: where(n < 0, 0.0, _gamma(maximum(n, 0.0) + 1)), n)
+
+
+def _sign(x: Tensor) -> Tensor:
+    """That of gamma, 1 where it has none."""
+    whole = floor(x)
+    return where((x < 0) & (whole * 0.5 != floor(whole * 0.5)), -1.0, 1.0)
+
+
+def _log_gamma(x: Tensor) -> Tensor:
+    return wrap(ops.lgamma(x.value))
+
+
+def _beta(a: Tensor, b: Tensor) -> Tensor:
+    """By Lanczos' approximation of all three gamma functions, whose large factors cancel; else by logarithms."""
+    usual = (a > 0) & (b > 0) & (a + b < math.inf)
+    p, q = where(usual, a, 1.0), where(usual, b, 1.0)
+    less, more = minimum(p, q), maximum(p, q)
+    small = less < 1
+    first = where(small, less + 1, less)
+    factor = where(small, (less + more) / less, 1.0)
+    small = more < 1
+    second = where(small, more + 1, more)
+    factor = factor * where(small, (first + more) / more, 1.0)
+    r, s, t = (x + (_G - 0.5) for x in (first, second, first + second))
+    ratio = pow(r / t, first - 0.5) * exp(second * log1p(-first / t)) * math.exp(0.5 - _G) / sqrt(s)
+    found = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor
+    u, v = where(usual, 1.0, a), where(usual, 1.0, b)
+    size = exp(_log_gamma(u) + (_log_gamma(v) - _log_gamma(u + v)))
+    return where(usual, found, size * _sign(u) * _sign(v) * _sign(u + v))
+
+
+@array_function
+def beta(a: TensorLike, b: TensorLike) -> Tensor:
+    """gamma(a) gamma(b) / gamma(a + b). Computed in float64, without overflow of the factors."""
+    return in_float64(_beta, a, b)
+
+
+def _counted(found: Tensor, is_whole: Tensor) -> Tensor:
+    """With the whole number that it is meant to be where float64 tells them apart; its gradient is kept."""
+    nearest = wrap(ops.stop_gradient((wrap(ops.rint(found.value)) - found).value))
+    return where(is_whole & (found < _TOLD_APART), found + nearest, found)
+
+
+def _binom(n: Tensor, k: Tensor) -> Tensor:
+    whole = (k == floor(k)) & (n == floor(n))
+    outside = whole & ((k < 0) | ((k > n) & (n >= 0)))
+    undefined = (n < 0) & (n == floor(n))
+    plain = outside | undefined
+    size = 1 / ((where(plain, 1.0, n) + 1) * _beta(where(plain, 1.0, n - k + 1), where(plain, 1.0, k + 1)))
+    return where(undefined, math.nan, where(outside, 0.0, _counted(size, whole)))
+
+
+@array_function
+def binom(n: TensorLike, k: TensorLike) -> Tensor:
+    """The binomial coefficient, n (n - 1) ... (n - k + 1) / k!, by the beta function. Computed in float64.
+
+    Whole where n and k are, up to 2^46; NaN for whole n below 0, as in SciPy.
+    """
+    return in_float64(_binom, n, k)
+
+
+@array_function
+def comb(n: TensorLike, k: TensorLike, *, repetition: bool = False) -> Tensor:
+    """How many choices there are of k things out of n, also again with ``repetition``; 0 for negative numbers."""
+
+    def body(n: Tensor, k: Tensor) -> Tensor:
+        valid = (n >= 0) & (k >= 0)
+        total = n + k - 1 if repetition else n
+        inside = valid & (k <= total)
+        found = _binom(where(inside, total, 1.0), where(inside, k, 1.0))
+        if repetition:
+            inside, found = inside | (valid & (k == 0)), where(k == 0, 1.0, found)
+        return where(inside, found, 0.0)
+
+    return in_float64(body, n, k)
+
+
+def _poch(z: Tensor, m: Tensor) -> Tensor:
+    end = z + m
+    rising = (z > 0) & (m > 0) & (m < _GREATEST)
+    usual = rising | ((z > 0) & (end > 0) & (z < _GREATEST) & (end < _GREATEST))
+    over = _gamma(where(rising, m, 1.0)) / _beta(where(rising, z, 1.0), where(rising, m, 1.0))
+    low = usual & ~rising
+    direct = where(rising, over, _gamma(where(low, end, 1.0)) / _gamma(where(low, z, 1.0)))
+    pole = (end <= 0) & (end == floor(end))
+    zero = (z <= 0) & (z == floor(z)) & ~pole
+    u, v = where(usual | zero | pole, 1.0, end), where(usual | zero | pole, 1.0, z)
+    size = exp(_log_gamma(u) - _log_gamma(v)) * _sign(u) * _sign(v)
+    both = pole & (z <= 0) & (z == floor(z))  # gamma of whole numbers below 0 has a ratio, by the reflection
+    p, q = where(both, 1 - z, 1.0), where(both, 1 - end, 1.0)
+    turned = exp(_log_gamma(p) - _log_gamma(q)) * where(floor(m * 0.5) * 2 != floor(m), -1.0, 1.0)
+    found = where(usual, direct, where(zero, 0.0, where(both, turned, where(pole, math.inf, size))))
+    return where(m == 0, 1.0, found)
+
+
+@array_function
+def poch(z: TensorLike, m: TensorLike) -> Tensor:
+    """gamma(z + m) / gamma(z), the product z (z + 1) ... (z + m - 1) for whole m. Computed in float64."""
+    return in_float64(_poch, z, m)
+
+
+@array_function
+def perm(n: TensorLike, k: TensorLike) -> Tensor:
+    """How many sequences there are of k things out of n, n! / (n - k)!; 0 for negative numbers and k > n."""
+
+    def body(n: Tensor, k: Tensor) -> Tensor:
+        inside = (n >= 0) & (k >= 0) & (k <= n)
+        m = where(inside, k, 1.0)
+        found = _poch(where(inside, n, 1.0) - m + 1, m)
+        return where(inside, _counted(found, (n == floor(n)) & (k == floor(k))), 0.0)
+
+    return in_float64(body, n, k)

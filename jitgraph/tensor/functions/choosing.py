@@ -1,0 +1,204 @@
+"""Elements chosen by conditions, slices left out and put in; names and meanings of NumPy."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.eager import placement
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.ir import context
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.elementwise import astype, clip, logical_not, remainder, where
+from jitgraph.tensor.functions.manipulation import broadcast_arrays, concat, moveaxis, stack, take_along_axis
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+@array_function
+def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], default: TensorLike = 0) -> Tensor:
+    """For each element the choice of the first condition that holds, ``default`` where none does.
+
+    NumPy's function; PyTorch's ``x.select(axis, i)`` is ``x[:, i]``. JitgraphError for unequal lists.
+    """
+    if isinstance(condlist, Tensor):
+        raise JitgraphError("select takes a list of conditions, not a tensor\n  hint: x[:, i] is the slice i of axis 1")
+    if len(condlist) != len(choicelist) or not condlist:
+        raise JitgraphError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    found: Any = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        mask = tensor_like(condition)
+        if mask.dtype != dtypes.bool_:
+            raise DTypeError(f"select: a condition is {mask.value.type}, no bool", hint="condition != 0")
+        found = where(mask, choice, found)
+    return wrap(lifting.value_of(found))
+
+
+@array_function
+def piecewise(x: TensorLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> Tensor:
+    """For each element the function (or number) of the last condition that holds; one function more is for the rest.
+
+    Each function is called with all of x, and no gradient flows to x through the elements of others. 0 where no
+    condition holds and no further function is there. The result has the dtype of x, as in NumPy.
+    """
+    tensor = tensor_like(x)
+    conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
+    masks = [tensor_like(condition) for condition in conditions]
+    if len(masks) == 1 and masks[0].ndim == tensor.ndim + 1:
+        masks = [masks[0][i] for i in range(masks[0].shape[0])]
+    functions = list(funclist)
+    if len(functions) == len(masks) + 1:
+        covered = masks[0]
+        for mask in masks[1:]:
+            covered = covered | mask
+        masks, functions = [*masks, logical_not(covered)], functions
+    if len(functions) != len(masks):
+        raise JitgraphError(f"piecewise: {len(functions)} functions for {len(masks)} conditions")
+    rest = wrap(ops.stop_gradient(tensor.value))
+    found = wrap(lifting.repeated(0, tensor.dtype, tensor.value.type.shape))
+    for mask, function in zip(masks, functions, strict=True):
+        given = function(where(mask, tensor, rest), *args, **kwargs) if callable(function) else function
+        found = where(mask, astype(tensor_like(given), tensor.dtype), found)
+    return found
+
+
+@method
+def choose(x: TensorLike, choices: Sequence[TensorLike], mode: str = "raise") -> Tensor:
+    """For each element i of x the element of ``choices[i]`` at the same place; all broadcast together.
+
+    mode: "raise" for an IndexError where there is no such choice, "wrap" or "clip".
+    """
+    every = broadcast_arrays(tensor_like(x), *(tensor_like(choices[i]) for i in range(len(choices))))
+    number, tensors = every[0], every[1:]
+    if not dtypes.is_integer(number.dtype):
+        raise DTypeError(f"choose: the choice is an integer, not {number.value.type}")
+    number = astype(number, dtypes.int64)
+    count = len(tensors)
+    if mode == "wrap":
+        number = remainder(number, count)
+    elif mode == "clip":
+        number = clip(number, 0, count - 1)
+    elif mode == "raise":
+        number = where(number < 0, count, number)  # behind the last one, as none is counted from the end
+    else:
+        raise JitgraphError(f'choose: mode is "raise", "wrap" or "clip", not {mode!r}')
+    common = lifting.common_dtype(*tensors)
+    table = stack([astype(each, common) for each in tensors])
+    return squeeze(take_along_axis(table, expand_dims(number, 0), 0), 0)
+
+
+# --- slices left out and put in --------------------------------------------------------------------------------------
+
+
+def _flat_or(x: TensorLike, axis: int | None, name: str) -> tuple[Tensor, int]:
+    tensor = tensor_like(x)
+    if axis is None:
+        return reshape(tensor, (-1,)), 0
+    return tensor, axis_of(axis, tensor.ndim, name)
+
+
+def _known(x: Tensor, axis: int, name: str) -> int:
+    size = x.value.type.shape[axis]
+    if not isinstance(size, int):
+        raise ShapeError(f"{name} along an axis of the named size {size}", hint="name the other axes")
+    return size
+
+
+def _numbers(obj: Any, size: int, name: str) -> np.ndarray[Any, Any]:
+    """The places that a number, slice, list, array or eager tensor names, bools as they are."""
+    if isinstance(obj, slice):
+        return np.arange(size)[obj]
+    if isinstance(obj, Tensor):
+        if context.current().trace is not None:
+            raise ShapeError(f"{name}: in a trace, places are numbers or arrays", hint="x[mask], jg.where")
+        obj = placement.array_of(obj.value)
+    found = np.asarray(obj)
+    if found.dtype.kind not in "iub" and found.size:
+        raise DTypeError(f"{name}: places are integers or bools, not {found.dtype.name}")
+    return found if found.dtype.kind == "b" else found.astype(np.int64)
+
+
+@method
+def delete(x: TensorLike, obj: Any, axis: int | None = None) -> Tensor:
+    """x without the slices at ``obj`` (an int, a slice, ints or a mask) along ``axis``, or of the flat tensor.
+
+    IndexError for places out of range.
+    """
+    tensor, number = _flat_or(x, axis, "delete")
+    size = _known(tensor, number, "delete")
+    named = _numbers(obj, size, "delete")
+    kept = np.ones(size, np.bool_)
+    if named.dtype.kind == "b" and named.shape != (size,):
+        raise ShapeError(f"delete: a mask of shape {named.shape} for {size} slices")
+    kept[named] = False
+    return wrap(ops.gather(tensor.value, lifting.value_of(np.flatnonzero(kept)), axis=number))
+
+
+@method
+def insert(x: TensorLike, obj: Any, values: TensorLike, axis: int | None = None) -> Tensor:
+    """x with ``values`` put before the slices at ``obj`` (an int, a slice, ints) along ``axis``, or of the flat tensor.
+
+    Places are those of x as it was. ``values`` broadcast against the slices, and have the dtype of x afterwards.
+    """
+    tensor, number = _flat_or(x, axis, "insert")
+    size = _known(tensor, number, "insert")
+    named = _numbers(obj, size, "insert")
+    if named.dtype.kind == "b":
+        named = np.flatnonzero(named)
+    one, named = named.ndim == 0, named.reshape(-1)
+    if ((named < -size) | (named > size)).any():
+        raise IndexError(f"insert: places {named.tolist()} do not all lie within the {size} slices")
+    named = np.where(named < 0, named + size, named)
+    given = astype(tensor_like(values), tensor.dtype)
+    rows = reshape(given, (*[1] * (tensor.ndim - given.ndim), *given.value.type.shape))
+    shape = list(tensor.value.type.shape)
+    if one:
+        rows = moveaxis(rows, 0, number)
+        named = np.repeat(named, _known(rows, number, "insert"))
+    shape[number] = named.size
+    rows = wrap(lifting.broadcast_to(rows.value, tuple(shape)))
+    order = np.argsort(np.concatenate([named * 2, np.arange(size) * 2 + 1]), kind="stable")
+    return wrap(ops.gather(concat([rows, tensor], number).value, lifting.value_of(order), axis=number))
+
+
+@method
+def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
+    """x with ``values`` behind it along ``axis``, both flat without one."""
+    if axis is None:
+        return concat([reshape(tensor_like(each), (-1,)) for each in (x, values)])
+    return concat([tensor_like(x), tensor_like(values)], axis)
+
+
+@array_function
+def resize(x: TensorLike, new_shape: Any) -> Tensor:
+    """A tensor of another shape of x's elements in their order, over and over; zeros of none. NumPy's function."""
+    flat, shape = reshape(tensor_like(x), (-1,)), shape_of(new_shape)
+    size, count = _known(flat, 0, "resize"), 1
+    for each in shape:
+        count *= operator.index(each)
+    if not size:
+        return wrap(lifting.repeated(0, flat.dtype, shape))
+    places = lifting.value_of(np.arange(count, dtype=np.int64) % size)
+    return reshape(wrap(ops.gather(flat.value, places, axis=0)), shape)
+
+
+@array_function
+def apply_over_axes(func: Callable[..., TensorLike], x: TensorLike, axes: int | Sequence[int]) -> Tensor:
+    """``func(x, axis)`` along one axis after the other, which each keep a size of 1; NumPy's function."""
+    found = tensor_like(x)
+    rank = found.ndim
+    for axis in (axes,) if isinstance(axes, int) else tuple(axes):
+        number = axis_of(axis, rank, "apply_over_axes")
+        made = tensor_like(func(found, number))
+        found = made if made.ndim == found.ndim else expand_dims(made, number)
+        if found.ndim != rank:
+            raise ShapeError(f"apply_over_axes: the function gave {made.value.type} along axis {number}")
+    return found

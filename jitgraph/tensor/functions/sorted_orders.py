@@ -1,0 +1,247 @@
+"""Orders by several keys, partitions, distinct rows, runs of equal elements, and sets of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import ShapeError
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.complex_numbers import imag, real
+from jitgraph.tensor.functions.creation import ones_like
+from jitgraph.tensor.functions.cumulative import cumsum
+from jitgraph.tensor.functions.elementwise import astype, logical_and, not_equal
+from jitgraph.tensor.functions.manipulation import concat, moveaxis, take_along_axis
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.reductions import any as any_of
+from jitgraph.tensor.functions.reductions import argsort, sort
+from jitgraph.tensor.functions.reductions import sum as sum_of
+from jitgraph.tensor.functions.searching import counted, isin, numbered
+from jitgraph.tensor.functions.sets import unique_values
+from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+@array_function
+def lexsort(keys: TensorLike | Sequence[TensorLike], axis: int = -1) -> Tensor:
+    """Indices (int64) that sort by the last of the keys, equal ones by the one before it, and so on, as in NumPy.
+
+    ``keys`` is a list of tensors of one shape, or a tensor whose rows are keys. ShapeError for none.
+    """
+    rows = [tensor_like(keys[i]) for i in range(len(keys))]  # type: ignore[arg-type,index]
+    if not rows:
+        raise ShapeError("lexsort by no keys")
+    if rows[0].ndim == 0:
+        return wrap(lifting.repeated(0, dtypes.int64, ()))
+    number = axis_of(axis, rows[0].ndim, "lexsort")
+    order: Tensor | None = None
+    for key in rows:
+        for part in (imag(key), real(key)) if dtypes.is_complex(key.dtype) else (key,):
+            if order is None:
+                order = argsort(part, number)
+                continue
+            order = take_along_axis(order, argsort(take_along_axis(part, order, number), number), number)
+    assert order is not None
+    return order
+
+
+@method
+def partition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """The elements along ``axis`` with the smallest ones before place ``kth``, as if sorted; they are all sorted here.
+
+    Without an axis of the flat tensor. IndexError for places out of range.
+    """
+    tensor, number = _parted(x, kth, axis, "partition")
+    return sort(tensor, number)
+
+
+@method
+def argpartition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """Indices (int64) that make the ``partition``; they sort."""
+    tensor, number = _parted(x, kth, axis, "argpartition")
+    return argsort(tensor, number)
+
+
+def _parted(x: TensorLike, kth: int | Sequence[int], axis: int | None, name: str) -> tuple[Tensor, int]:
+    tensor = tensor_like(x)
+    if axis is None:
+        tensor, axis = reshape(tensor, (-1,)), 0
+    number = axis_of(axis, tensor.ndim, name)
+    size = tensor.value.type.shape[number]
+    for place in (kth,) if isinstance(kth, int) else tuple(kth):
+        if isinstance(size, int) and not -size <= place < size:
+            raise IndexError(f"{name}: place {place} does not lie within the {size} elements along axis {axis}")
+    return tensor, number
+
+
+# --- distinct elements ------------------------------------------------------------------------------------------------
+
+
+def _chosen(values: Tensor, inverse: Any, counts: Any, more: Sequence[bool]) -> Any:
+    found = [values, *(each() for each, wanted in zip((inverse, counts), more, strict=True) if wanted)]
+    return tuple(found) if len(found) > 1 else values
+
+
+def _differs(rows: Tensor) -> Tensor:
+    """For each row of a matrix whether it differs from the one before it; the first one does."""
+    if rows.value.type.shape[0] == 0:
+        return (
+            rows[:, 0] != rows[:, 0]
+            if rows.value.type.shape[1] != 0
+            else wrap(lifting.repeated(True, dtypes.bool_, (0,)))
+        )
+    steps = any_of(not_equal(rows[1:], rows[:-1]), 1)
+    return concat([ones_like(any_of(not_equal(rows[:1], rows[:1]), 1)), steps])
+
+
+def _lengths(first: Tensor, number: Tensor, size: Any) -> Tensor:
+    """How many rows each of the kinds has."""
+    zeros = lifting.repeated(0, dtypes.int64, (size + 1,))
+    limit = wrap(ops.minimum(number.value, ops.full(shape=number.value.shape, value=size, dtype=dtypes.int64)))
+    one = lifting.repeated(1, dtypes.int64, number.value.shape)
+    return wrap(ops.scatter_add(zeros, limit.value, one, axis=0))[:size]
+
+
+def _as_rows(x: TensorLike, axis: int | None, name: str) -> tuple[Tensor, Tensor, int]:
+    """The tensor with the axis first (flat without one), its slices as rows of a matrix, and where the axis was."""
+    tensor = tensor_like(x)
+    if axis is None:
+        tensor, axis = reshape(tensor, (-1,)), 0
+    number = axis_of(axis, tensor.ndim, name)
+    slices = moveaxis(tensor, number, 0)
+    count = slices.value.type.shape[0]
+    width: Any = 1
+    for size in slices.value.type.shape[1:]:
+        width = width * size
+    return slices, reshape(slices, (count, width)), number
+
+
+def _taken(slices: Tensor, places: Tensor, axis: int) -> Tensor:
+    return moveaxis(wrap(ops.gather(slices.value, places.value, axis=0)), 0, axis)
+
+
+@method
+def unique_consecutive(
+    x: TensorLike,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    size: Any = None,
+) -> Any:
+    """The first of each run of equal elements, or of equal slices along ``axis``; PyTorch's function.
+
+    With which run each belongs to, and how long each is, where asked for. In a trace ``size`` says how many; runs
+    that are missing then have the first slice and no length.
+    """
+    whole = tensor_like(x).value.type.shape if axis is None else None
+    slices, rows, number = _as_rows(x, axis, "unique_consecutive")
+    first = _differs(rows)
+    kind = cumsum(first) - 1
+    total = counted(sum_of(first, dtype=dtypes.int64), size, "unique_consecutive")
+    places = numbered(kind, first, total, lifting.places(first.value.shape, 0, first.value), 0)
+    return _chosen(
+        _taken(slices, places, number),
+        lambda: kind if whole is None else reshape(kind, whole),
+        lambda: _lengths(first, kind, total),
+        (return_inverse, return_counts),
+    )
+
+
+@method
+def unique(
+    x: TensorLike,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    return_index: bool = False,
+    size: Any = None,
+) -> Any:
+    """The distinct elements in order, or the distinct slices along ``axis`` in the order of their elements.
+
+    With where each first stands (``return_index``), which is which (``return_inverse``) and how often each is there
+    (``return_counts``), in this order. They are sorted either way, and NaNs differ from one another. In a trace
+    ``size`` says how many; missing ones are the first slice then, with a count of 0.
+    """
+    tensor = tensor_like(x)
+    whole = tensor.value.type.shape if axis is None else None
+    slices, rows, number = _as_rows(tensor, axis, "unique")
+    width = rows.value.type.shape[1]
+    if not isinstance(width, int):
+        raise ShapeError(f"unique slices of a named size {width}", hint="name the other axes")
+    count = rows.value.type.shape[0]
+    if width:
+        order = lexsort([rows[:, i] for i in reversed(range(width))])
+    else:
+        order = wrap(lifting.places((count,), 0, rows.value))
+    first = _differs(wrap(ops.gather(rows.value, order.value, axis=0)))
+    kind = cumsum(first) - 1
+    total = counted(sum_of(first, dtype=dtypes.int64), size, "unique")
+    places = numbered(kind, first, total, order.value, 0)
+
+    def inverse() -> Tensor:
+        start = lifting.repeated(0, dtypes.int64, kind.value.shape)
+        back = wrap(ops.scatter(start, order.value, kind.value, axis=0))
+        return back if whole is None else reshape(back, whole)
+
+    found = [_taken(slices, places, number)]
+    found += [places] if return_index else []
+    found += [inverse()] if return_inverse else []
+    found += [_lengths(first, kind, total)] if return_counts else []
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+# --- sets -------------------------------------------------------------------------------------------------------------
+
+
+def _both(x1: TensorLike, x2: TensorLike) -> list[Tensor]:
+    common = lifting.common_dtype(x1, x2)
+    return [reshape(astype(tensor_like(x), common), (-1,)) for x in (x1, x2)]
+
+
+def _kept(vector: Tensor, mask: Tensor, size: Any, name: str) -> Tensor:
+    total = counted(sum_of(mask, dtype=dtypes.int64), size, name)
+    return numbered(cumsum(mask) - 1, mask, total, vector.value, 0)
+
+
+def _distinct(vector: Tensor) -> tuple[Tensor, Tensor]:
+    """A sorted vector of all elements, and which of them are the first of their kind."""
+    order = lexsort([vector])
+    ordered = wrap(ops.gather(vector.value, order.value, axis=0))
+    return ordered, _differs(reshape(ordered, (-1, 1)))
+
+
+@array_function
+def union1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
+    """The distinct elements of both, in order; a trace needs ``size``."""
+    return unique_values(concat(_both(x1, x2)), size=size)
+
+
+@array_function
+def intersect1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
+    """The distinct elements that are in both, in order; a trace needs ``size``."""
+    left, right = _both(x1, x2)
+    ordered, first = _distinct(left)
+    return _kept(ordered, logical_and(first, isin(ordered, right)), size, "intersect1d")
+
+
+@array_function
+def setdiff1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
+    """The distinct elements of the first that are not in the second, in order; a trace needs ``size``."""
+    left, right = _both(x1, x2)
+    ordered, first = _distinct(left)
+    return _kept(ordered, logical_and(first, isin(ordered, right, invert=True)), size, "setdiff1d")
+
+
+@array_function
+def setxor1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
+    """The distinct elements that are in one of both alone, in order; a trace needs ``size``."""
+    left, right = _both(x1, x2)
+    ordered, first = _distinct(concat([left, right]))
+    alone = isin(ordered, left, invert=True) | isin(ordered, right, invert=True)
+    return _kept(ordered, logical_and(first, alone), size, "setxor1d")

@@ -95,11 +95,11 @@ complex_conj: Op = of_parts("conj", lambda a, b: complex_(a, neg(b)), doc="The c
 
 
 def _sign_of_parts(a: Any, b: Any) -> Any:
-    """z / |z|, and 0 for 0: divided twice, as |z| may overflow where z does not."""
+    """z / |z|, and 0 for 0, whatever the signs of its parts."""
     size = hypot(a, b)
     none = bitwise_and(eq(a, zeros_of(a)), eq(b, zeros_of(b)))
     safe = select(none, full_like(1.0, size), size)
-    return complex_(div(a, safe), div(b, safe))
+    return complex_(*(select(none, zeros_of(part), div(part, safe)) for part in (a, b)))
 
 
 complex_sign: Op = of_parts("sign", _sign_of_parts, doc="x / |x|, and 0 for 0.")

@@ -246,6 +246,48 @@ def test_methods_and_constants() -> None:
     ]
 
 
+@pytest.mark.parametrize("k", [2**62, 2**63 - 1, 2**63, 2**64])
+def test_diagonals_have_any_number(k: int) -> None:
+    x = jg.ones((2, 3))
+    for far in (k, -k):
+        assert not jg.eye(2, 3, k=far).any() and jg.eye(0, k=far).shape == (0, 0)
+        below, above = (x, 0 * x) if far > 0 else (0 * x, x)
+        for run in (lambda f: f, jg.trace):
+            assert run(lambda x, far=far: jg.tril(x, k=far))(x).tolist() == below.tolist()
+            assert run(lambda x, far=far: jg.triu(x, k=far))(x).tolist() == above.tolist()
+
+
+AXES: dict[str, Any] = {
+    "expand_dims": lambda x: jg.expand_dims(x, axis=3),
+    "expand_dims, negative": lambda x: jg.expand_dims(x, axis=-4),
+    "sum": lambda x: jg.sum(x, axis=(0, 2)),
+    "concat": lambda x: jg.concat([x, x], axis=2),
+    "stack": lambda x: jg.stack([x, x], axis=3),
+    "sort": lambda x: jg.sort(x, axis=-3),
+    "take": lambda x: jg.take(x, jg.asarray([0]), axis=2),
+    "moveaxis": lambda x: jg.moveaxis(x, 2, 0),
+    "fft": lambda x: jg.fft.fft(x, axis=2),
+    "vector_norm": lambda x: jg.linalg.vector_norm(x, axis=2),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_an_axis_out_of_range_is_an_index_error(name: str) -> None:
+    for run in (AXES[name], jg.trace(AXES[name])):
+        with pytest.raises(IndexError, match=r"axis -?\d is out of range for a tensor of rank"):
+            run(jg.ones((2, 3)))
+    with pytest.raises(ValueError, match="names an axis twice"):
+        jg.sum(jg.ones((2, 3)), axis=(1, -1))
+
+
+def test_the_sign_of_a_complex_zero_is_zero_without_signs() -> None:
+    """Whatever the signs of its parts, as the standard has it; its gradient there is none."""
+    x = np.array([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)])
+    for found in (jg.sign(x), jg.trace(jg.sign)(x)):
+        assert not np.signbit(found.numpy().view(np.float64)).any() and not found.numpy().any()
+    assert jg.grad(lambda z: jg.real(jg.sign(z)).sum())(jg.asarray(x)).tolist() == [0, 0, 0, 0]
+
+
 CREATIONS: list[Any] = [
     lambda xp, d: xp.arange(5, dtype=d),
     lambda xp, d: xp.arange(1, 9, 3, dtype=d),

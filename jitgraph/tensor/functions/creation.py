@@ -343,7 +343,12 @@ def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     rows = wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
     columns = wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
-    return _placed((rows + k == columns).astype(target), _device(device))
+    return _placed((rows + _held(k) == columns).astype(target), _device(device))
+
+
+def _held(k: int) -> int:
+    """The number of a diagonal, held where its sum with a row fits int64: there are no elements so far out."""
+    return max(-(2**62), min(k, 2**62)) if k.__class__ is int else k
 
 
 @method
@@ -364,7 +369,7 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
         raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
     shape, last = value.type.shape, value.type.ndim - 1
     rows, columns = (wrap(lifting.places(shape, axis, value)) for axis in (last - 1, last))
-    kept = (columns <= rows + k) if lower else (columns >= rows + k)
+    kept = (columns <= rows + _held(k)) if lower else (columns >= rows + _held(k))
     zero = lifting.repeated(0, value.type.dtype, shape)
     return wrap(ops.select(kept.value, value, zero))
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import IndexingError, JitgraphError, ShapeError
 from jitgraph.tensor.tensor import Tensor
 
 P = ParamSpec("P")
@@ -45,7 +45,7 @@ def method(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[int, ...]:
-    """Non-negative, sorted axes; all of them for None. JitgraphError for an axis out of range or given twice."""
+    """Non-negative, sorted axes, all for None. IndexingError for one out of range, ShapeError for one given twice."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple | list) else (axis,)
@@ -57,10 +57,10 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[i
             raise JitgraphError(f"{name}: an axis is an int, not a {kind}{hint}")
         number = operator.index(a)  # NumPy's integers count as axes, and no op takes them as an attribute
         if not -ndim <= number < ndim:
-            raise JitgraphError(f"{name}: axis {a} is out of range for a tensor of rank {ndim}")
+            raise IndexingError(f"{name}: axis {a} is out of range for a tensor of rank {ndim}")
         found.append(number % ndim)
     if len(set(found)) != len(found):
-        raise JitgraphError(f"{name}: axis {axis} names an axis twice")
+        raise ShapeError(f"{name}: axis {axis} names an axis twice")
     return tuple(sorted(found))
 
 

@@ -26,7 +26,8 @@ ALL = os.environ.get("CUDA_MODELS") == "all"
 SHORT = (
     *("PReLU, channels", "EmbeddingBag, 7, 3, mode=max", "BatchNorm2d, 6, train", "CTCLoss, zero_infinity=True"),
     *("scaled_dot_product_attention, a row that sees nothing", "pdist", "orthogonal, tall"),
-    *("AvgPool1d, kernel_size=3, stride=2, padding=1, ceil_mode=True",),
+    *("AvgPool1d, kernel_size=3, stride=2, padding=1, ceil_mode=True", "MaxUnpool2d"),
+    *("FractionalMaxPool2d, kernel_size=2, output_size=3", "GRU, bidirectional=True, num_layers=2, lengths"),
 )
 ON_THE_HOST = ("orthogonal, square", "orthogonal, wide by the exponential", "orthogonal, tall by Cayley's map")
 """They call matrix_exp or solve, which GPUs do not have."""
@@ -75,7 +76,8 @@ def outcome(case: LayerCase, place: str, state: dict[str, Array] | None) -> tupl
         if x.dtype == jg.float64 and number not in case.fixed:
             x.requires_grad_()
     outputs = list(leaves(case.call(_On(place), module, *inputs)))
-    assert {x.device.partition(":")[0] for x in outputs} <= {place.partition(":")[0]}
+    floats = [x for x in outputs if x.dtype != jg.int64]  # lengths of sequences lie where they were given
+    assert {x.device.partition(":")[0] for x in floats} <= {place.partition(":")[0]}
     if terms := [(x * jg.cos(x.detach())).sum() for x in outputs if x.requires_grad]:
         sum(terms[1:], start=terms[0]).backward()
     found: list[Any] = [*outputs, *(x.grad for x in inputs)]

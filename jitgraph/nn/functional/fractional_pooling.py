@@ -22,8 +22,7 @@ from jitgraph.tensor.lifting import TensorLike
 def _starts(sample: Tensor, size: int, kernel: int, out: int) -> Tensor:
     """Where the windows of an axis begin, [N, C, out]: floor((i + u) alpha) - floor(u alpha), the last at the end."""
     batch = sample.value.type.shape
-    with placement.beside(sample.value):
-        last = wrap(ops.full(shape=(*batch, 1), value=size - kernel, dtype=dtypes.int64))
+    last = wrap(ops.full(shape=(*batch, 1), value=size - kernel, dtype=dtypes.int64))
     if out == 1:
         return last
     alpha = (size - kernel) / (out - 1)
@@ -50,6 +49,21 @@ def _sizes(name: str, given: Sequence[int], kernel: Sequence[int], output_size: 
     return out
 
 
+def _windows(drawn: Tensor, sizes: Sequence[int], kernel: Sequence[int], out: Sequence[int]) -> Any:
+    """The places of each window's elements in the flattened axes, [N, C, *out, *kernel], by samples [N, C, axes]."""
+    flat: Any
+    spatial, flat = len(sizes), 0
+    for axis in range(spatial):
+        # PyTorch takes the sample of an image's columns first, and those of a volume in the order of its axes
+        start = _starts(drawn[..., 1 - axis if spatial == 2 else axis], sizes[axis], kernel[axis], out[axis])
+        within = arange(kernel[axis], dtype=dtypes.int64)
+        place = expand_dims(start, -1) + within
+        shape: list[Any] = [*drawn.shape[:-1], *(1,) * (2 * spatial)]
+        shape[2 + axis], shape[2 + spatial + axis] = out[axis], kernel[axis]
+        flat = flat * sizes[axis] + reshape(place, tuple(shape))
+    return flat
+
+
 def _pooled(
     name: str,
     spatial: int,
@@ -65,21 +79,14 @@ def _pooled(
     x, kernel, sizes = wrap(value), repeated(name, "kernel_size", kernel_size, spatial), known(name, value, spatial)
     out = _sizes(name, sizes, kernel, output_size, output_ratio)
     batch = value.shape[:2]
-    if samples is None:
-        drawn = random.uniform((*x.shape[:2], spatial), dtype=x.dtype, generator=generator)
-    else:
-        drawn = wrap(lifting.value_of(samples))
-        if tuple(drawn.value.type.shape) != (*batch, spatial):
-            raise ShapeError(f"{name}: samples {drawn.value.type} should be [N, C, {spatial}]")
-    flat: Any = 0
-    for axis in range(spatial):
-        # PyTorch takes the sample of an image's columns first, and those of a volume in the order of its axes
-        start = _starts(drawn[..., 1 - axis if spatial == 2 else axis], sizes[axis], kernel[axis], out[axis])
-        within = arange(kernel[axis], dtype=dtypes.int64)
-        place = expand_dims(start, -1) + within
-        shape: list[Any] = [*batch, *(1,) * (2 * spatial)]
-        shape[2 + axis], shape[2 + spatial + axis] = out[axis], kernel[axis]
-        flat = flat * sizes[axis] + reshape(place, tuple(shape))
+    if samples is not None and tuple(lifting.value_of(samples).shape) != (*batch, spatial):
+        raise ShapeError(f"{name}: samples {lifting.value_of(samples).type} should be [N, C, {spatial}]")
+    with placement.beside(value):
+        if samples is None:
+            drawn = random.uniform((*x.shape[:2], spatial), dtype=x.dtype, generator=generator)
+        else:
+            drawn = wrap(lifting.value_of(samples))
+        flat = _windows(drawn, sizes, kernel, out)
     count, most = math.prod(out), math.prod(kernel)
     places = reshape(flat, (*batch, count * most))
     found = reshape(take_along_axis(reshape(x, (*batch, math.prod(sizes))), places, 2), (*batch, count, most))

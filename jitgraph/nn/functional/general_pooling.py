@@ -159,5 +159,6 @@ def max_unpool(
     batch = tuple(x.shape[:2])
     values = reshape(wrap(x), (*batch, math.prod(given)))
     places = reshape(wrap(lifting.positions(at)), (*batch, math.prod(given)))
-    empty = wrap(lifting.repeated(0.0, x.dtype, (*batch, math.prod(out))))
+    with placement.beside(x):
+        empty = wrap(lifting.repeated(0.0, x.dtype, (*batch, math.prod(out))))
     return single(reshape(scatter(empty, 2, places, values), (*batch, *out)), alone)

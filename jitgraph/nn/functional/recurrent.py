@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jitgraph.eager import placement
 from jitgraph.nn.functional.activation import relu, sigmoid, tanh
 from jitgraph.nn.functional.linear import linear
 from jitgraph.runtime import imports
@@ -75,8 +76,9 @@ def walk(
         last, outputs = scan(every, state, gates, reverse=reverse)
         return outputs, last
 
-    steps = arange(x.value.type.shape[0], dtype=lengths.dtype)
-    present = expand_dims(expand_dims(steps, 1) < lengths, 2)
+    with placement.beside(x.value):
+        steps = arange(x.value.type.shape[0], dtype=lengths.dtype)
+        present = expand_dims(expand_dims(steps, 1) < lengths, 2)
     gates = linear(where(present, x, 0.0), weights[0], weights[1])  # NaN in the padding would reach the gradients
 
     def masked(held: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph.dtypes import is_integer
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import fits
@@ -117,7 +118,8 @@ def pad_packed_sequence(
         if isinstance(steps, int) and total_length < steps:
             raise ShapeError(f"pad_packed_sequence: total_length={total_length} is less than the longest, {steps}")
         x = pad(x, [(0, total_length - steps), *[(0, 0)] * (x.ndim - 1)])
-    present = reshape(arange(x.value.type.shape[0]), (-1, 1)) < lengths
+    with placement.beside(x.value):
+        present = reshape(arange(x.value.type.shape[0]), (-1, 1)) < lengths
     x = where(reshape(present, (*x.value.type.shape[:2], *(1,) * (x.ndim - 2))), x, _filler(padding_value, x))
     return (moveaxis(x, 0, 1) if batch_first else x), lengths
 

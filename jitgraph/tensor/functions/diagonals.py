@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.ops.matrices import lesser
 from jitgraph.tensor import lifting
@@ -46,7 +47,8 @@ def diagonal_of(matrices: Tensor, offset: int = 0) -> Tensor:
         step = wrap(ops.full(shape=(), value=columns, dtype=dtypes.int64))
         place = wrap(lifting.places((count,), 0, matrices.value))
         chosen = ((place + down) * step + (place + right)).value
-    return wrap(ops.gather(flat.value, chosen, axis=flat.ndim - 1))
+    with placement.beside(flat.value):
+        return wrap(ops.gather(flat.value, chosen, axis=flat.ndim - 1))
 
 
 def diagonal_places(rows: Any, columns: Any, offset: int) -> tuple[int, int, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jitgraph import ops
+from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.linalg.operands import matrices_of, system_of, without_column
 from jitgraph.ops import triangular
@@ -73,7 +74,9 @@ def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tens
 def cholesky_inverse(l: TensorLike, *, upper: bool = False) -> Tensor:  # noqa: E741 - as in PyTorch
     """The inverse of a, where ``cholesky`` has given l of a: upper triangles with ``upper``."""
     factor = matrices_of("cholesky_inverse", l)
-    return cholesky_solve(wrap(with_ones(ops.zeros_like(factor))), wrap(factor), upper=upper)
+    with placement.beside(factor):
+        one = wrap(with_ones(ops.zeros_like(factor)))
+    return cholesky_solve(one, wrap(factor), upper=upper)
 
 
 @array_function

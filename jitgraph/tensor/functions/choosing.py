@@ -63,7 +63,8 @@ def piecewise(x: TensorLike, condlist: Any, funclist: Sequence[Any], *args: Any,
     if len(functions) != len(masks):
         raise JitgraphError(f"piecewise: {len(functions)} functions for {len(masks)} conditions")
     rest = wrap(ops.stop_gradient(tensor.value))
-    found = wrap(lifting.repeated(0, tensor.dtype, tensor.value.type.shape))
+    with placement.beside(tensor.value):
+        found = wrap(lifting.repeated(0, tensor.dtype, tensor.value.type.shape))
     for mask, function in zip(masks, functions, strict=True):
         given = function(where(mask, tensor, rest), *args, **kwargs) if callable(function) else function
         found = where(mask, astype(tensor_like(given), tensor.dtype), found)
@@ -139,7 +140,8 @@ def delete(x: TensorLike, obj: Any, axis: int | None = None) -> Tensor:
     if named.dtype.kind == "b" and named.shape != (size,):
         raise ShapeError(f"delete: a mask of shape {named.shape} for {size} slices")
     kept[named] = False
-    return wrap(ops.gather(tensor.value, lifting.value_of(np.flatnonzero(kept)), axis=number))
+    with placement.beside(tensor.value):
+        return wrap(ops.gather(tensor.value, lifting.value_of(np.flatnonzero(kept)), axis=number))
 
 
 @method
@@ -184,10 +186,11 @@ def resize(x: TensorLike, new_shape: Any) -> Tensor:
     size, count = _known(flat, 0, "resize"), 1
     for each in shape:
         count *= operator.index(each)
-    if not size:
-        return wrap(lifting.repeated(0, flat.dtype, shape))
-    places = lifting.value_of(np.arange(count, dtype=np.int64) % size)
-    return reshape(wrap(ops.gather(flat.value, places, axis=0)), shape)
+    with placement.beside(flat.value):
+        if not size:
+            return wrap(lifting.repeated(0, flat.dtype, shape))
+        places = lifting.value_of(np.arange(count, dtype=np.int64) % size)
+        return reshape(wrap(ops.gather(flat.value, places, axis=0)), shape)
 
 
 @array_function

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import array_function, method
@@ -30,7 +31,8 @@ def real(val: TensorLike) -> Tensor:
 def imag(val: TensorLike) -> Tensor:
     """The imaginary part of ``val``: zeros where it is real."""
     value = _number(val)
-    return wrap(ops.imag(value) if dtypes.is_complex(value.dtype) else ops.zeros_like(value))
+    with placement.beside(value):
+        return wrap(ops.imag(value) if dtypes.is_complex(value.dtype) else ops.zeros_like(value))
 
 
 @method
@@ -47,7 +49,8 @@ def angle(z: TensorLike) -> Tensor:
     if dtypes.is_complex(value.dtype):
         return wrap(ops.complex_angle(value))
     value = value if dtypes.is_float(value.dtype) else lifting.cast(value, dtypes.float32)
-    return elementwise(ops.atan2, wrap(ops.zeros_like(value)), wrap(value))
+    with placement.beside(value):
+        return elementwise(ops.atan2, wrap(ops.zeros_like(value)), wrap(value))
 
 
 @array_function

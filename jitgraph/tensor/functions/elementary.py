@@ -6,6 +6,7 @@ import math
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import imag
@@ -106,7 +107,8 @@ def isreal(x: TensorLike) -> Tensor:
     """Whether an element has no imaginary part; all but complex numbers have none."""
     tensor = tensor_like(x)
     if not dtypes.is_complex(tensor.dtype):
-        return wrap(lifting.repeated(True, dtypes.bool_, tensor.value.type.shape))
+        with placement.beside(tensor.value):
+            return wrap(lifting.repeated(True, dtypes.bool_, tensor.value.type.shape))
     return imag(tensor) == 0
 
 

@@ -262,8 +262,8 @@ def copysign(x1: TensorLike, x2: TensorLike) -> Tensor:
     size, sign = _float_operands(x1, x2)
     differs = ops.bitwise_xor(_is_negative(size), _is_negative(sign))
     result = ops.select(differs, ops.neg(size), size)
-    at_zero = ops.eq(size, ops.zeros_like(size))  # |x| has no slope there
-    return wrap(ops.select(at_zero, ops.stop_gradient(result), result))
+    at_zero = wrap(size) == 0  # |x| has no slope there
+    return wrap(ops.select(at_zero.value, ops.stop_gradient(result), result))
 
 
 @method

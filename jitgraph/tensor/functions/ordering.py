@@ -162,7 +162,8 @@ def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpol
     missing = isnan(rows)
     size = _sized(_size(rows, rows.ndim - 1), rows)
     count = sum_of(logical_not(missing), -1, keepdims=True) if name == "nanquantile" else size
-    ranks = astype(maximum(count - 1, 0), dtypes.float64) * reshape(part, -1)
+    with placement.beside(tensor.value):  # where the quantiles that are asked for may not lie
+        ranks = astype(maximum(count - 1, 0), dtypes.float64) * reshape(part, -1)
     ranks = wrap(lifting.broadcast_to(ranks.value, (*rows.value.type.shape[:-1], ranks.value.type.shape[-1])))
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": floor, "higher": ceil, "nearest": round}[interpolation](ranks)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir.builder import build
 from jitgraph.ir.types import TensorType
@@ -312,6 +313,7 @@ def logcumsumexp(x: TensorLike, axis: int) -> Tensor:
         return found, found
 
     body = build(step, [row, row], "logcumsumexp")
-    start = ops.full(shape=row.shape, value=float("-inf"), dtype=rows.dtype)
+    with placement.beside(rows):
+        start = ops.full(shape=row.shape, value=float("-inf"), dtype=rows.dtype)
     _, found = ops.scan(start, rows, regions=(body,), num_carries=1, num_xs=1, length=size, reverse=False)
     return moveaxis(wrap(found), 0, number)

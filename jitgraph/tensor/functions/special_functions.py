@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError
 from jitgraph.ops import special_tables
 from jitgraph.ops.bessel_functions import chebyshev
@@ -25,7 +26,12 @@ _ROOT_HALF: Final = math.sqrt(0.5)
 def in_float64(function: Callable[..., Tensor], *xs: TensorLike) -> Tensor:
     """``function`` of the operands in float64, rounded once to their common float dtype."""
     tensors = float_tensors(*xs)
-    return astype(function(*(astype(x, dtypes.float64) for x in tensors)), tensors[0].dtype)
+    values = [x.value for x in tensors]
+    on_device = next((value for value in values if placement.is_on_device([value])), None)
+    if on_device is not None:
+        placement.common_device("a function in float64", values)
+    with placement.beside(on_device):
+        return astype(function(*(astype(x, dtypes.float64) for x in tensors)), tensors[0].dtype)
 
 
 @array_function

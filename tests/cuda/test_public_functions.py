@@ -17,8 +17,8 @@ NO_ARRAYS = frozenset(("explain", "load", "load_checkpoint", "save", "save_check
 DRAWN = frozenset(("bernoulli", "multinomial", "poisson", "rand_like", "randn_like", "randperm"))
 """Another call has other numbers."""
 ON_THE_HOST = frozenset((
-    "cond", "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "lu", "lu_factor", "matrix_exp", "matrix_rank", "pinv", "poly",
-    "qr", "svd", "svdvals",
+    "cond", "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "lu", "lu_factor", "matrix_exp", "matrix_rank", "pinv",
+    "poly", "qr", "svd", "svdvals",
 ))  # fmt: skip
 """What LAPACK computes, which is refused by name."""
 FIRST = np.random.default_rng(0).uniform(0.1, 0.9, (3, 4)).astype(np.float32)

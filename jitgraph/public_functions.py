@@ -257,7 +257,6 @@ from jitgraph.tensor.functions.reductions import softmax as softmax
 from jitgraph.tensor.functions.reductions import sort as sort
 from jitgraph.tensor.functions.reductions import std as std
 from jitgraph.tensor.functions.reductions import sum as sum
-from jitgraph.tensor.functions.reductions import topk as topk
 from jitgraph.tensor.functions.reductions import var as var
 from jitgraph.tensor.functions.repeating import repeat as repeat
 from jitgraph.tensor.functions.sampled import convolve as convolve
@@ -318,3 +317,4 @@ from jitgraph.tensor.functions.tapers import hamming_window as hamming_window
 from jitgraph.tensor.functions.tapers import hann_window as hann_window
 from jitgraph.tensor.functions.tapers import kaiser_window as kaiser_window
 from jitgraph.tensor.functions.tapers import logspace as logspace
+from jitgraph.tensor.functions.top_elements import topk as topk

@@ -41,6 +41,7 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
     "searching": "count_nonzero diff isin nonzero searchsorted",
     "segments": "index_reduce segment_reduce",
     "sorted_orders": "argpartition partition unique unique_consecutive",
+    "top_elements": "topk",
     "sets": "unique_all unique_counts unique_inverse unique_values",
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods

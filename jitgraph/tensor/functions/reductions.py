@@ -10,7 +10,6 @@ from jitgraph import dtypes, ops
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import lifting
@@ -343,14 +342,3 @@ def sort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: boo
 def argsort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Indices (int64) that sort along ``axis``, NaN as the greatest; always stable."""
     return wrap(_sorted(x, axis, descending, "argsort")[1])
-
-
-@method
-def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest (or smallest) elements along ``axis`` and their indices (int64), always in order."""
-    size = lifting.value_of(x).type.shape[axis_of(axis, lifting.value_of(x).type.ndim, "topk")]
-    if isinstance(size, int) and not 0 <= k <= size:
-        raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
-    values, places = _sorted(x, axis, largest, "topk")
-    picked = tuple(slice(k) if i == axis % values.type.ndim else slice(None) for i in range(values.type.ndim))
-    return wrap(values)[picked], wrap(places)[picked]

@@ -1,8 +1,9 @@
 """Ops outside of traces that run compiled code, with a trace's bits: which do, and the kernels that serve them.
 
 Products, reductions of floats, math functions and composites run the code that a trace would, and so do their
-gradients. All else NumPy evaluates to the same bits. Which of the two it is follows from the op and the dtypes, never
-from what ran before. A kernel serves all sizes (``patterns.py``), and the compile cache keeps it for later processes.
+gradients. All else NumPy evaluates to the same bits, but long sorts, which kernels do faster. Which of the two it is
+follows from the op, the dtypes and sizes, never from what ran before. A kernel serves all sizes (``patterns.py``), and
+the compile cache keeps it for later processes.
 
 Nothing is compiled where an operand is empty, and where native code cannot be had: there the evaluation serves, and
 composites run op by op.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -29,9 +30,10 @@ from jitgraph.ops.rules import HALF
 from jitgraph.runtime.loader import CHECK_KINDS
 
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
-_LOWERED_ALIKE: Final = frozenset({"cumulative", "full", "iota"})  # ops of other kinds
+_LOWERED_ALIKE: Final = frozenset({"cumulative", "full", "iota", "sort"})  # ops of other kinds
 _MOST: Final = 4096
 _SMALL_VIEW: Final = 1 << 16
+_LONG_SORT: Final = 1 << 15  # elements, for which NumPy takes some milliseconds
 _OFTEN: Final = 64  # calls of an op that NumPy evaluates, after which a kernel is looked for
 
 
@@ -210,6 +212,11 @@ def may_multiply(op: Op) -> bool:
     return op.kind == "contraction" or op.decompose is not None
 
 
+def is_long_sort(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether an op is a sort that NumPy takes so long for that a kernel, by digits and with the same bits, pays."""
+    return op.lowering == "sort" and prod(shapes[0]) >= _LONG_SORT
+
+
 def gains_by_sizes(op: Op) -> bool:
     """Whether a kernel for known sizes may be much faster than one for named sizes: not where all axes are one."""
     return may_multiply(op) and not is_pointwise(op)
@@ -280,7 +287,8 @@ class Rules:
             outputs = [type.shape for type in types]
         elif is_pointwise(op) and (whole := common_shape(shapes)) is not None:
             outputs = [whole]
-        prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted="compound" in op.traits)
+        is_wanted = "compound" in op.traits or is_long_sort(op, shapes)
+        prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted=is_wanted)
         prepared = prepare()
         made: EagerRule | None = None
         if prepared is not None:

@@ -103,7 +103,8 @@ def asarray(
 
 def _is_such(x: Tensor, target: DType | None, place: str | None) -> bool:
     """Whether x is a tensor of the dtype and on the device that are asked for."""
-    return settled(x) is x and target in (None, x.dtype) and place in (None, x.device)
+    alike = target is None or target == x.dtype  # float64 equals None, as NumPy has it
+    return settled(x) is x and alike and place in (None, x.device)
 
 
 def _of_tensor_on(x: Tensor, target: DType | None, copy: bool | None, place: str | None) -> Tensor:

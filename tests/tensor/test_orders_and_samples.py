@@ -218,3 +218,17 @@ def test_named_sizes() -> None:
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
     assert run.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_bins_over_elements_that_are_not_finite(bad: float, traced: bool) -> None:
+    """Every count was 0."""
+    x = np.array([1.0, bad, 3.0])
+    run = jg.trace(jg.histogram) if traced else jg.histogram
+    with pytest.raises(ValueError, match="histogram: an element is not finite, and no range is given"):
+        run(x)
+    with pytest.raises(ValueError, match="an element is not finite"):
+        jg.histc(jg.asarray(x), 4)
+    counts, _ = jg.histogram(x, 2, range=(0.0, 4.0))
+    np.testing.assert_array_equal(counts.numpy(), [1, 1])

@@ -17,6 +17,7 @@ from jitgraph.tensor.functions.elementwise import (
     astype,
     ceil,
     floor,
+    isfinite,
     isnan,
     logical_and,
     logical_not,
@@ -320,6 +321,8 @@ def edges_of(flat: Tensor, bins: Any, span: Any, name: str) -> tuple[Tensor, int
     else:
         _require_elements(flat, 0, name)
         low, high = flat.min(), flat.max()
+        finite = logical_and(isfinite(low), isfinite(high)).value
+        ops.check(finite, kind="ValueError", message=f"{name}: an element is not finite, and no range is given")
         alone = low == high
         low, high = where(alone, low - 0.5, low), where(alone, high + 0.5, high)
     low, high = wrap(ops.stop_gradient(low.value)), wrap(ops.stop_gradient(high.value))
@@ -354,7 +357,8 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:
     """Counts (or sums of ``weight``, or a density) of equal bins over ``range``, or between given edges, and the edges.
 
-    PyTorch's: the counts have the dtype of x. Elements outside, and NaN, are in no bin.
+    PyTorch's: the counts have the dtype of x. Elements outside, and NaN, are in no bin. ValueError where the range is
+    that of the elements, and one is not finite.
     """
     tensor = tensor_like(x)
     tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)

@@ -169,3 +169,41 @@ def test_places_of_nan() -> None:
     for side in ("left", "right"):
         found = np.searchsorted(jg.asarray(row), jg.asarray(wanted), side=side)
         np.testing.assert_array_equal(np.asarray(found), np.searchsorted(row, wanted, side=side))
+
+
+M, V, NUMBERS = np.arange(12.0).reshape(3, 4), np.array([3.0, -1.0, 2.0, 2.5]), np.array([1, 0, 2])
+BYTES = np.array([3, 200], np.uint8)
+FURTHER: dict[str, Any] = {
+    "append": lambda a: np.append(a(M), a(V)),
+    "apply_over_axes": lambda a: np.apply_over_axes(np.sum, a(M), [0]),
+    "argpartition": lambda a: np.sort(np.argpartition(a(V), 2)[:2]),
+    "delete": lambda a: np.delete(a(V), 1),
+    "digitize": lambda a: np.digitize(a(V), a(np.array([0.0, 2.0, 4.0]))),
+    "insert": lambda a: np.insert(a(V), 1, 9.0),
+    "intersect1d": lambda a: np.intersect1d(a(NUMBERS), a(np.array([2, 5, 1]))),
+    "iscomplex": lambda a: np.iscomplex(a(V)),
+    "isreal": lambda a: np.isreal(a(V)),
+    "ix_": lambda a: np.ix_(a(NUMBERS), a(NUMBERS)),
+    "lexsort": lambda a: np.lexsort((a(V), a(np.array([1, 0, 1, 0])))),
+    "packbits": lambda a: np.packbits(a(BYTES > 5)),
+    "partition": lambda a: np.sort(np.partition(a(V), 2)[:2]),
+    "piecewise": lambda a: np.piecewise(a(V), [a(V) > 0], [1.0, -1.0]),
+    "ravel_multi_index": lambda a: np.ravel_multi_index((a(NUMBERS), a(NUMBERS)), (3, 4)),
+    "resize": lambda a: np.resize(a(V), (2, 3)),
+    "select": lambda a: np.select([a(V) > 2], [a(V)], 7.0),
+    "setdiff1d": lambda a: np.setdiff1d(a(NUMBERS), a(np.array([0]))),
+    "setxor1d": lambda a: np.setxor1d(a(NUMBERS), a(np.array([0, 9]))),
+    "union1d": lambda a: np.union1d(a(NUMBERS), a(np.array([0, 9]))),
+    "unpackbits": lambda a: np.unpackbits(a(BYTES)),
+    "unravel_index": lambda a: np.unravel_index(a(NUMBERS), (3, 4)),
+    "unwrap": lambda a: np.unwrap(a(V * 3)),
+}
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_functions_of_numpy_give_tensors(name: str) -> None:
+    found, wanted = FURTHER[name](jg.asarray), FURTHER[name](np.asarray)
+    several = isinstance(wanted, tuple)
+    for x, y in zip(found if several else [found], wanted if several else [wanted], strict=True):
+        assert isinstance(x, jg.Tensor)
+        np.testing.assert_allclose(x.numpy(), y, rtol=1e-12)

@@ -38,7 +38,7 @@ SORTED: Final = {"axis": 0, "descending": False, "stable": True}
 _POOL: Final = {"kernel": (2, 2), "strides": (2, 2), "padding": ((0, 0), (0, 0))}
 _CONV: Final = {"strides": (1,), "padding": ((0, 0),), "lhs_dilation": (1,), "rhs_dilation": (1,), "groups": 1}
 _CONV_ND: Final = {"strides": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
-_CONV_TRANSPOSE: Final = dict(strides=(2, 2), padding=(1, 1), output_padding=(0, 0), dilation=(1, 1), groups=1)
+_DOUBLING: Final = {"strides": (2, 2), "padding": (1, 1), "output_padding": (0, 0), "dilation": (1, 1), "groups": 1}
 _ATTENTION: Final = {"scale": 0.25, "causal": False, "dropout": 0.0}
 _IMAGES: Final = (8, 16, 96, 96)
 
@@ -59,7 +59,7 @@ LARGE: Final[Mapping[str, tuple[Operands, dict[str, Any]]]] = {
     "dot": ([(_F, (512, 512)), (_F, (512, 512))], {"batch": ((), ()), "contract": ((1,), (0,))}),
     "conv": ([(_F, (8, 16, 1 << 13)), (_F, (16, 16, 3))], _CONV),
     "conv_nd": ([(_F, _IMAGES), (_F, (16, 16, 3, 3)), (_F, (16,))], _CONV_ND),
-    "conv_transpose_nd": ([(_F, (8, 16, 48, 48)), (_F, (16, 16, 4, 4)), (_F, (16,))], _CONV_TRANSPOSE),
+    "conv_transpose_nd": ([(_F, (8, 16, 48, 48)), (_F, (16, 16, 4, 4)), (_F, (16,))], _DOUBLING),
     "complex_dot": ([(_C, (512, 512)), (_C, (512, 512))], {"batch": ((), ()), "contract": ((1,), (0,))}),
     "fft": ([(_C, (1 << 14, 60))], {"axis": 1, "inverse": False, "scale": 1.0}),
     "rfft": ([(_F, (1 << 14, 60))], {"axis": 1, "scale": 1.0}),

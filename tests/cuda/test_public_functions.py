@@ -1,8 +1,12 @@
-"""Each public function of arrays gives on a GPU what it gives on the CPU, but those that LAPACK computes."""
+"""Each public function of arrays gives on a GPU what it gives on the CPU, but those that LAPACK computes.
+
+``make nightly`` tries those of ``jg.special`` and ``jg.fft`` as well.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +16,9 @@ import pytest
 import jitgraph as jg
 from tests.cuda.places import Machine, machine
 
-SPACES = {"": jg, "special.": jg.special, "linalg.": jg.linalg, "fft.": jg.fft}
+SPACES = {"": jg, "linalg.": jg.linalg}
+if os.environ.get("CUDA_MODELS") == "all":
+    SPACES |= {"special.": jg.special, "fft.": jg.fft}
 NO_ARRAYS = frozenset(("explain", "load", "load_checkpoint", "save", "save_checkpoint", "script", "seed", "trace"))
 DRAWN = frozenset(("bernoulli", "multinomial", "poisson", "rand_like", "randn_like", "randperm"))
 """Another call has other numbers."""

@@ -100,11 +100,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"the table by op: {file.relative_to(config.rootpath)}")
 
 
-_SAMPLED = ("tests/eager/test_op_eager.py", "tests/eager/test_eager_bits.py")
+_SAMPLED = (
+    *("tests/eager/test_op_eager.py", "tests/eager/test_eager_bits.py", "tests/codegen/cpu/test_native.py"),
+    *("tests/codegen/lower/test_select.py", "tests/ops/test_gradients.py", "tests/ops/test_empty.py"),
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every n-th case of the two longest loops over the ops where EAGER_SAMPLE is n; ``make nightly`` runs them all."""
+    """Every n-th case of the longest loops over the ops where EAGER_SAMPLE is n; ``make nightly`` runs them all."""
     step = int(os.environ.get("EAGER_SAMPLE", "1"))
     loops = [item for item in items if item.nodeid.startswith(_SAMPLED)]
     left_out = {id(item) for number, item in enumerate(loops) if number % step}

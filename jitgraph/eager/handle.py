@@ -38,6 +38,19 @@ class HandleStore(Protocol):
     producers: dict[Any, Any]
     """The node that made each value of the graph."""
 
+    gradients: Any
+    """What records gradients in the trace."""
+
+    takes_tape: bool
+    """Whether eager values come in with what they depend on, so that gradients go on to the tape."""
+
+    @property
+    def outermost(self) -> Any:
+        """The recorder of the whole trace."""
+
+    def outwards(self) -> Any:
+        """This trace's recorder, and those around it."""
+
     def read(self, handle: ValueHandle) -> Any:
         """The handle's value inside the trace; lifts it to an input on first read."""
 

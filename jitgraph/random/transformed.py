@@ -22,7 +22,7 @@ from jitgraph.tensor.lifting import TensorLike
 _TINY = 2.0**-70  # stands for a uniform number of 0, which has no logarithm
 
 
-def _uniform(shape: Any, dtype: Any, generator: Generator | None, device: str | None) -> Tensor:
+def _uniform(shape: Any, generator: Generator | None, device: str | None) -> Tensor:
     """Uniform numbers between 0 and 1 in float64, neither of them among these."""
     found = drawn(ops.uniform, shape_of(shape), dtypes.float64, generator, device)
     return where(found == 0, _TINY, found)
@@ -40,7 +40,7 @@ def laplace(
 ) -> Tensor:
     """loc + scale * z, of which z has the density exp(-abs(z)) / 2; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)
-    middle = _uniform(shape, kind, generator, device) - 0.5
+    middle = _uniform(shape, generator, device) - 0.5
     return moved((-sign(middle) * log1p(-2 * abs(middle))).astype(kind), loc, scale)
 
 
@@ -56,7 +56,7 @@ def logistic(
 ) -> Tensor:
     """loc + scale * log(u / (1 - u)) for uniform numbers u; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)
-    unit = _uniform(shape, kind, generator, device)
+    unit = _uniform(shape, generator, device)
     return moved((log(unit) - log1p(-unit)).astype(kind), loc, scale)
 
 
@@ -72,7 +72,7 @@ def cauchy(
 ) -> Tensor:
     """loc + scale * tan(pi (u - 1/2)) for uniform numbers u; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)
-    angle = (_uniform(shape, kind, generator, device) - 0.5) * math.pi
+    angle = (_uniform(shape, generator, device) - 0.5) * math.pi
     return moved(tan(angle).astype(kind), loc, scale)
 
 

@@ -11,6 +11,7 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
+from jitgraph.ir.op import Op
 from jitgraph.nn.functional.activation import softplus
 from jitgraph.nn.functional.arguments import axis_or_dim, floats, loss_floats, reduction_of, same_shape
 from jitgraph.nn.functional.norms import norm
@@ -193,6 +194,14 @@ def _over_weights(each: Tensor, weight: TensorLike, reduction: str) -> Tensor:
     return found.sum() / wrap(lifting.value_of(weight)).sum() if reduction == "mean" else reduced(found, reduction)
 
 
+def _of_distance(op: Op, input: TensorLike, target: TensorLike, reduction: str, weight: TensorLike | None) -> Tensor:
+    """The op's loss; with ``weight`` the mean is over the weights."""
+    x, y = paired(op.name, input, target)
+    asked = _known(reduction) if weight is None else "none"
+    loss = wrap(op(x, y, reduction=asked))
+    return loss if weight is None else _over_weights(loss, weight, reduction)
+
+
 def mse_loss(
     input: TensorLike,
     target: TensorLike,
@@ -202,11 +211,7 @@ def mse_loss(
     weight: TensorLike | None = None,
 ) -> Tensor:
     """(input - target)^2, both of one shape; with ``weight`` of that shape the mean is over the weights."""
-    reduction = reduction_of(reduction, size_average, reduce)
-    x, y = paired("mse_loss", input, target)
-    asked = _known(reduction) if weight is None else "none"
-    loss = wrap(ops.mse_loss(x, y, reduction=asked))
-    return loss if weight is None else _over_weights(loss, weight, reduction)
+    return _of_distance(ops.mse_loss, input, target, reduction_of(reduction, size_average, reduce), weight)
 
 
 def l1_loss(
@@ -218,11 +223,7 @@ def l1_loss(
     weight: TensorLike | None = None,
 ) -> Tensor:
     """|input - target|, both of one shape; with ``weight`` of that shape the mean is over the weights."""
-    reduction = reduction_of(reduction, size_average, reduce)
-    x, y = paired("l1_loss", input, target)
-    asked = _known(reduction) if weight is None else "none"
-    loss = wrap(ops.l1_loss(x, y, reduction=asked))
-    return loss if weight is None else _over_weights(loss, weight, reduction)
+    return _of_distance(ops.l1_loss, input, target, reduction_of(reduction, size_average, reduce), weight)
 
 
 def smooth_l1_loss(

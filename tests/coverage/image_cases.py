@@ -31,6 +31,11 @@ def _interpolated() -> list[Case]:
             options = dict(option, mode=mode) if corners is None else dict(option, mode=mode, align_corners=corners)
             name = ", ".join(f"{key}={value}" for key, value in options.items())
             found.append(case(f"interpolate, {name}", _call("interpolate", **options), None, shape))
+    for mode, corners in (("bilinear", False), ("bilinear", True), ("bicubic", False), ("lanczos", False)):
+        for option in ({"size": (3, 9)}, {"scale_factor": 0.4}):
+            options = {**option, "mode": mode, "align_corners": corners, "antialias": True}
+            name = ", ".join(f"{key}={value}" for key, value in options.items())
+            found.append(case(f"interpolate, {name}", _call("interpolate", **options), None, (2, 3, 8, 7)))
     return found
 
 

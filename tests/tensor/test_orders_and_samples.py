@@ -21,6 +21,7 @@ WIDTHS = ((1, 7), (9, 0))
 Q = [0.0, 0.25, 0.4, 1.0]
 S = jg.special
 IMAGE = np.arange(24.0).reshape(1, 2, 3, 4)
+LINE = np.arange(1.0, 33).reshape(1, 1, 1, 32)
 Table = dict[str, tuple[Callable[[], Any], Any]]
 
 
@@ -91,6 +92,22 @@ TABLE: Table = {
     "bilinear corners": (
         lambda: F.interpolate(np.array([[[[0.0, 2.0], [4.0, 6.0]]]]), 3, mode="bilinear", align_corners=True),
         np.arange(0.0, 3)[None, None, None, :] + 2 * np.arange(0.0, 3)[None, None, :, None],
+    ),
+    "antialias of a line keeps it inside": (
+        lambda: F.interpolate(LINE, (1, 8), mode="bicubic", antialias=True)[..., 3:5],
+        np.array([14.5, 18.5])[None, None, None],
+    ),
+    "antialias by triangles": (
+        lambda: F.interpolate(LINE[..., :4], (1, 2), mode="bilinear", antialias=True),
+        np.array([(0.75 * 1 + 0.75 * 2 + 0.25 * 3) / 1.75, (0.25 * 2 + 0.75 * 3 + 0.75 * 4) / 1.75])[None, None, None],
+    ),
+    "Lanczos of a constant": (
+        lambda: F.interpolate(LINE * 0 + 3, (3, 7), mode="lanczos", antialias=True),
+        np.full((1, 1, 3, 7), 3.0),
+    ),
+    "area beside an infinity": (
+        lambda: F.interpolate(np.array([[[INF, 1.0, 1.0, 1.0, NAN]]]), 3, mode="area"),
+        np.array([[[INF, 1.0, NAN]]]),
     ),
     "grid_sample of the identity": (
         lambda: F.grid_sample(IMAGE, F.affine_grid(np.eye(2, 3)[None], (1, 2, 3, 4)), mode="nearest"),
@@ -186,7 +203,8 @@ def test_derivatives(function: Any, at: float, first: float, second: float) -> N
         (lambda: jg.pad(M, ((1, -1), (0, 0))), jg.ShapeError, "negative"),
         (lambda: jg.convolve(V, V, "best"), jg.JitgraphError, "none of full"),
         (lambda: jg.gradient(V[:1]), jg.ShapeError, "at least 2"),
-        (lambda: F.interpolate(IMAGE, 2, antialias=True), jg.UnsupportedOp, "antialias"),
+        (lambda: F.interpolate(IMAGE, 2, mode="nearest", antialias=True), jg.JitgraphError, "takes no antialias"),
+        (lambda: F.interpolate(IMAGE, 2, mode="lanczos"), jg.JitgraphError, "takes antialias=True"),
         (lambda: F.interpolate(IMAGE, 2, mode="linear"), jg.ShapeError, "2 spatial axes"),
         (lambda: F.fold(np.ones((1, 4, 3)), 3, 2), jg.ShapeError, "4 windows of 4"),
         (lambda: F.grid_sample(IMAGE, IMAGE), jg.ShapeError, "grid_sample of"),

@@ -22,6 +22,8 @@ from jitgraph.nn.functional.activation import (
     tanh,
 )
 from jitgraph.nn.functional.folding import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
+from jitgraph.nn.functional.grid_sampling import affine_grid, grid_sample
+from jitgraph.nn.functional.interpolation import interpolate
 from jitgraph.nn.functional.linear import conv1d, conv2d, conv3d, embedding, linear, scaled_dot_product_attention
 from jitgraph.nn.functional.loss import (
     binary_cross_entropy,
@@ -36,7 +38,6 @@ from jitgraph.nn.functional.loss import (
 )
 from jitgraph.nn.functional.normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
 from jitgraph.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d, pad
-from jitgraph.nn.functional.resampling import affine_grid, grid_sample, interpolate
 from jitgraph.runtime import imports
 
 if TYPE_CHECKING:

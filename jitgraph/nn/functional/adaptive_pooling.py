@@ -12,7 +12,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d
-from jitgraph.nn.functional.resampling import weighted
+from jitgraph.nn.functional.resampling import Array, shared_with_repetitions, weighted, windows
 from jitgraph.nn.functional.windows import batched, known, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import take_along_axis
@@ -35,17 +35,13 @@ def _sizes(name: str, spatial: int, x: Any, output_size: Any) -> tuple[int, ...]
     return sizes
 
 
-def _windows(size: int, out: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _windows(size: int, out: int) -> tuple[Array, Array]:
     """For each of ``out`` windows the places in it [out, most], and which of them count; the others repeat the first.
 
     Window i holds the places from floor(i size / out) to ceil((i + 1) size / out), as in PyTorch.
     """
     steps = np.arange(out)
-    starts, stops = steps * size // out, -(-(steps + 1) * size // out)
-    most = int((stops - starts).max(initial=1))
-    offsets = np.arange(most)
-    counts = offsets < (stops - starts)[:, None]
-    return np.where(counts, starts[:, None] + offsets, starts[:, None]), counts
+    return windows(steps * size // out, -(-(steps + 1) * size // out))
 
 
 def adaptive_avg_pool(name: str, spatial: int, input: TensorLike, output_size: Any) -> Tensor:
@@ -61,7 +57,9 @@ def adaptive_avg_pool(name: str, spatial: int, input: TensorLike, output_size: A
     result = wrap(x)
     for axis, (size, count) in enumerate(zip(sizes, out, strict=True)):
         places, counted = _windows(size, count)
-        result = weighted(result, axis + 2, places, counted / counted.sum(axis=1, keepdims=True))
+        result = weighted(
+            result, axis + 2, places, shared_with_repetitions(counted / counted.sum(axis=1, keepdims=True), counted)
+        )
     return single(result, alone)
 
 

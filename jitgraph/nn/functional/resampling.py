@@ -1,34 +1,21 @@
-"""Images and other grids at other places: interpolate, grid_sample, affine_grid.
+"""Weighted windows of the elements along an axis, which resizing images and adaptive pools are made of.
 
 Sizes of spatial axes are known numbers here; places and weights are computed in float64 when the call is recorded.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, ops
+from jitgraph import ops
 from jitgraph.eager import placement
-from jitgraph.errors import JitgraphError, ShapeError, UndecidedError, UnsupportedOp
-from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.ops.rules import HALF
+from jitgraph.errors import UndecidedError
 from jitgraph.tensor import lifting
-from jitgraph.tensor.functions.elementwise import abs, astype, clip, floor, remainder, where
-from jitgraph.tensor.functions.elementwise import round as nearest_even
-from jitgraph.tensor.functions.linear_algebra import matmul
-from jitgraph.tensor.functions.manipulation import moveaxis
-from jitgraph.tensor.functions.shapes import expand_dims, reshape
-from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
 Array = np.ndarray[Any, Any]
-
-_RANKS: Final = {"linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,)}
-_MODES: Final = ("nearest", "nearest-exact", "area", *_RANKS)
 
 
 def known_sizes(x: Tensor, first: int, name: str) -> tuple[int, ...]:
@@ -53,227 +40,18 @@ def weighted(x: Tensor, axis: int, places: Array, weights: Array) -> Tensor:
     return found
 
 
-def _centres(size: int, out: int, scale: float | None, align_corners: bool) -> Array:
-    """The place in the input, a fraction, that each element of the output stands for."""
-    steps = np.arange(out, dtype=np.float64)
-    if align_corners:
-        return steps * ((size - 1) / (out - 1) if out > 1 else 0.0)
-    step = size / out if scale is None else 1 / scale
-    return np.asarray((steps + 0.5) * step - 0.5)
+def windows(starts: Array, stops: Array) -> tuple[Array, Array]:
+    """The places from each of ``starts`` to before its stop, [out, most]; short rows repeat their first place.
 
-
-def _cubic(distance: Array) -> Array:
-    """Keys' kernel with a = -0.75, as in PyTorch (R. Keys, IEEE Trans. ASSP 29, 1981)."""
-    a, d = -0.75, np.abs(distance)
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return np.asarray(np.where(d <= 1, near, far))
-
-
-def _resampled(x: Tensor, axis: int, out: int, scale: float | None, mode: str, align_corners: bool) -> Tensor:
-    size = x.value.type.shape[axis]
-    step = size / out if scale is None else 1 / scale
-    if mode in ("nearest", "nearest-exact"):
-        shift = 0.5 if mode == "nearest-exact" else 0.0
-        places = np.minimum(np.floor((np.arange(out) + shift) * step).astype(np.int64), size - 1)
-        return wrap(ops.gather(x.value, lifting.value_of(places), axis=axis))
-    if mode == "area":
-        starts, stops = np.arange(out) * size // out, -(-(np.arange(1, out + 1) * size) // out)
-        columns = np.arange(size)
-        inside = (columns >= starts[:, None]) & (columns < stops[:, None])
-        return moveaxis(matmul(moveaxis(x, axis, -1), (inside / (stops - starts)[:, None]).T.astype(x.dtype)), -1, axis)
-    centre = _centres(size, out, scale, align_corners)
-    if mode == "bicubic":
-        base = np.floor(centre)
-        taps = base[:, None] + np.arange(-1, 3)
-        weights = _cubic(centre[:, None] - taps)
-    else:
-        centre = np.maximum(centre, 0)
-        base = np.minimum(np.floor(centre), size - 1)
-        taps = base[:, None] + np.arange(2)
-        weights = np.stack([1 - (centre - base), centre - base], 1)
-    return weighted(x, axis, np.clip(taps, 0, size - 1).astype(np.int64), weights)
-
-
-def interpolate(
-    input: TensorLike,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Tensor:
-    """x[N, C, ...] at another ``size`` of its spatial axes, or ``scale_factor`` times theirs, rounded down.
-
-    ``mode``: nearest, nearest-exact, area, linear, bilinear, bicubic or trilinear, of which the last four take
-    ``align_corners``. Without ``recompute_scale_factor`` places go by the factor itself, as in PyTorch.
+    The second array says which places are no repetitions.
     """
-    x = wrap(floats(input)[0])
-    if mode not in _MODES:
-        raise JitgraphError(f"interpolate: mode={mode!r} is none of {', '.join(_MODES)}")
-    if antialias:
-        raise UnsupportedOp("interpolate with antialias=True", hint="mode='area' averages when an image gets smaller")
-    if x.ndim not in _RANKS.get(mode, (3, 4, 5)):
-        raise ShapeError(f"interpolate with mode={mode!r} of {x.value.type}, which has {x.ndim - 2} spatial axes")
-    if align_corners is not None and mode not in _RANKS:
-        raise JitgraphError(f"interpolate: mode={mode!r} takes no align_corners")
-    if (size is None) == (scale_factor is None):
-        raise JitgraphError("interpolate takes one of size= and scale_factor=")
-    spatial = known_sizes(x, 2, "interpolate")
-    scales: list[float | None] = [None] * len(spatial)
-    if size is not None:
-        target = repeated("interpolate", "size", size, len(spatial))
-    else:
-        given = scale_factor if isinstance(scale_factor, Sequence) else (scale_factor,) * len(spatial)
-        if len(given) != len(spatial):
-            raise ShapeError(f"interpolate: {len(given)} factors for {len(spatial)} spatial axes")
-        factors = [float(factor) for factor in given if factor is not None]
-        target = tuple(math.floor(n * factor) for n, factor in zip(spatial, factors, strict=True))
-        scales = [None] * len(spatial) if recompute_scale_factor or mode == "area" else list(factors)
-    if min((*target, *spatial), default=1) < 1:
-        raise ShapeError(f"interpolate of {x.value.type} to {target}: there are no elements")
-    wide = astype(x, dtypes.float32) if x.dtype in HALF else x
-    with placement.beside(x.value):
-        for axis, (out, scale) in enumerate(zip(target, scales, strict=True), 2):
-            wide = _resampled(wide, axis, out, scale, mode, bool(align_corners))
-    return astype(wide, x.dtype)
+    offsets = np.arange(int((stops - starts).max(initial=1)))
+    counted = offsets < (stops - starts)[:, None]
+    return np.where(counted, starts[:, None] + offsets, starts[:, None]), counted
 
 
-# --- places given by a tensor -------------------------------------------------------------------------------------
-
-
-def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
-    """The grid [N, H, W, 2] (or [N, D, H, W, 3]) for ``grid_sample`` of affine maps ``theta`` [N, 2, 3] ([N, 3, 4])."""
-    maps = wrap(floats(theta)[0])
-    spatial = tuple(size)[2:]
-    rank = len(spatial)
-    if rank not in (2, 3) or maps.ndim != 3 or maps.value.type.shape[1:] != (rank, rank + 1):
-        raise ShapeError(
-            f"affine_grid takes theta[N, 2, 3] and 4 sizes, or [N, 3, 4] and 5; not {maps.value.type}, {size}"
-        )
-    axes = []
-    for n in reversed(spatial):
-        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
-        axes.append(line if align_corners else line * (n - 1) / n)
-    mesh = np.meshgrid(*reversed(axes), indexing="ij")[::-1]
-    points = np.stack([*mesh, np.ones(spatial)], -1).reshape(-1, rank + 1).astype(maps.dtype)
-    found = matmul(points, maps.mT)
-    return reshape(found, (maps.value.type.shape[0], *spatial, rank))
-
-
-def _unnormalised(places: Tensor, size: int, align_corners: bool) -> Tensor:
-    """From -1 .. 1 to places of elements."""
-    return (places + 1) * ((size - 1) / 2) if align_corners else ((places + 1) * size - 1) / 2
-
-
-def _reflected(places: Tensor, low: float, high: float) -> Tensor:
-    """Places turned back at ``low`` and ``high`` until they lie between them."""
-    span = high - low
-    if span == 0:
-        return places * 0
-    left = remainder(abs(places - low), 2 * span)
-    return where(left > span, 2 * span - left, left) + low
-
-
-def grid_sample(
-    input: TensorLike,
-    grid: TensorLike,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """x[N, C, H, W] (or [N, C, D, H, W]) at the places of ``grid`` [N, ..., 2] (3): x, then y, from -1 to 1.
-
-    ``mode``: bilinear, nearest or bicubic (of images); ``padding_mode`` for places outside: zeros, border, reflection.
-    """
-    x, places = (wrap(value) for value in floats(input, grid))
-    rank = x.ndim - 2
-    if rank not in (2, 3) or places.ndim != x.ndim or places.value.type.shape[-1] != rank:
-        raise ShapeError(f"grid_sample of {x.value.type} at {places.value.type}")
-    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank == 3):
-        raise JitgraphError(f"grid_sample: mode={mode!r} is none of bilinear, nearest and bicubic (of images)")
-    if padding_mode not in ("zeros", "border", "reflection"):
-        raise JitgraphError(f"grid_sample: padding_mode={padding_mode!r} is none of zeros, border, reflection")
-    sizes = known_sizes(x, 2, "grid_sample")
-    corners = bool(align_corners)
-    shape = places.value.type.shape
-    flat = reshape(places, (shape[0], -1, rank))
-    at = [_unnormalised(flat[..., rank - 1 - i], n, corners) for i, n in enumerate(sizes)]
-    picker = _Picker(x, sizes, padding_mode, corners)
-    if mode != "bicubic":
-        at = [picker.inside(place, n) for place, n in zip(at, sizes, strict=True)]
-    if mode == "nearest":
-        found = picker.pick([nearest_even(place) for place in at])
-    elif mode == "bilinear":
-        found = picker.bilinear(at)
-    else:
-        found = picker.bicubic(at)
-    return reshape(found, (*x.value.type.shape[:2], *shape[1:-1]))
-
-
-class _Picker:
-    """Elements of a grid at whole places [N, P] of each spatial axis."""
-
-    def __init__(self, x: Tensor, sizes: tuple[int, ...], padding: str, align_corners: bool) -> None:
-        self.sizes, self.padding, self.align_corners = sizes, padding, align_corners
-        batch, channels = x.value.type.shape[:2]
-        self.count = math.prod(sizes)
-        self.rows = reshape(moveaxis(x, 1, -1), (batch * self.count, channels))
-
-    def inside(self, places: Tensor, size: int) -> Tensor:
-        """Places moved inside, unless zeros stand outside."""
-        if self.padding == "reflection":
-            ends = (0.0, size - 1.0) if self.align_corners else (-0.5, size - 0.5)
-            places = _reflected(places, *ends)
-        return places if self.padding == "zeros" else clip(places, 0, size - 1)
-
-    def pick(self, places: Sequence[Tensor]) -> Tensor:
-        flat: Any = 0
-        present: Any = None
-        for place, size in zip(places, self.sizes, strict=True):
-            inside = (place >= 0) & (place <= size - 1)
-            present = inside if present is None else present & inside
-            flat = flat * size + astype(clip(where(place == place, place, 0), 0, size - 1), dtypes.int64)
-        batch = wrap(lifting.places(flat.value.type.shape, 0, flat.value))
-        found = wrap(ops.gather(self.rows.value, (flat + batch * self.count).value, axis=0))
-        return moveaxis(where(expand_dims(present, -1), found, 0), -1, 1)
-
-    def bilinear(self, at: Sequence[Tensor]) -> Tensor:
-        low = [floor(place) for place in at]
-        total: Any = None
-        for corner in np.ndindex(*[2] * len(at)):
-            weight: Any = 1
-            for place, base, side in zip(at, low, corner, strict=True):
-                weight = weight * ((place - base) if side else (1 - (place - base)))
-            term = self.pick([base + side for base, side in zip(low, corner, strict=True)]) * weight[:, None]
-            total = term if total is None else total + term
-        found: Tensor = total
-        return found
-
-    def bicubic(self, at: Sequence[Tensor]) -> Tensor:
-        low = [floor(place) for place in at]
-        weights = [_cubic_weights(place - base) for place, base in zip(at, low, strict=True)]
-        total: Any = None
-        for i in range(4):
-            for j in range(4):
-                places = [self.inside(base + tap - 1, n) for base, tap, n in zip(low, (i, j), self.sizes, strict=True)]
-                term = self.pick([nearest_even(place) for place in places]) * (weights[0][i] * weights[1][j])[:, None]
-                total = term if total is None else total + term
-        found: Tensor = total
-        return found
-
-
-def _cubic_weights(part: Tensor) -> list[Tensor]:
-    """The weights of ``_cubic`` for the four elements around a place, ``part`` of the way behind the second."""
-    a = -0.75
-
-    def near(d: Tensor) -> Tensor:
-        found: Tensor = ((a + 2) * d - (a + 3)) * d * d + 1
-        return found
-
-    def far(d: Tensor) -> Tensor:
-        found: Tensor = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        return found
-
-    return [far(part + 1), near(part), near(1 - part), far(2 - part)]
+def shared_with_repetitions(weights: Array, counted: Array) -> Array:
+    """``weights`` whose first column is divided among the repetitions: a weight of 0 would make NaN of infinity."""
+    found = np.where(counted, weights, 0.0)
+    found[:, 0] /= 1 + (~counted).sum(axis=1)
+    return np.where(counted, found, found[:, :1])

@@ -1,0 +1,158 @@
+"""Images at places given by a tensor: grid_sample, affine_grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.nn.functional.arguments import floats
+from jitgraph.nn.functional.resampling import known_sizes
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.elementwise import abs, astype, clip, floor, remainder, where
+from jitgraph.tensor.functions.elementwise import round as nearest_even
+from jitgraph.tensor.functions.linear_algebra import matmul
+from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.shapes import expand_dims, reshape
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+
+def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
+    """The grid [N, H, W, 2] (or [N, D, H, W, 3]) for ``grid_sample`` of affine maps ``theta`` [N, 2, 3] ([N, 3, 4])."""
+    maps = wrap(floats(theta)[0])
+    spatial = tuple(size)[2:]
+    rank = len(spatial)
+    if rank not in (2, 3) or maps.ndim != 3 or maps.value.type.shape[1:] != (rank, rank + 1):
+        raise ShapeError(
+            f"affine_grid takes theta[N, 2, 3] and 4 sizes, or [N, 3, 4] and 5; not {maps.value.type}, {size}"
+        )
+    axes = []
+    for n in reversed(spatial):
+        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
+        axes.append(line if align_corners else line * (n - 1) / n)
+    mesh = np.meshgrid(*reversed(axes), indexing="ij")[::-1]
+    points = np.stack([*mesh, np.ones(spatial)], -1).reshape(-1, rank + 1).astype(maps.dtype)
+    found = matmul(points, maps.mT)
+    return reshape(found, (maps.value.type.shape[0], *spatial, rank))
+
+
+def _unnormalised(places: Tensor, size: int, align_corners: bool) -> Tensor:
+    """From -1 .. 1 to places of elements."""
+    return (places + 1) * ((size - 1) / 2) if align_corners else ((places + 1) * size - 1) / 2
+
+
+def _reflected(places: Tensor, low: float, high: float) -> Tensor:
+    """Places turned back at ``low`` and ``high`` until they lie between them."""
+    span = high - low
+    if span == 0:
+        return places * 0
+    left = remainder(abs(places - low), 2 * span)
+    return where(left > span, 2 * span - left, left) + low
+
+
+def grid_sample(
+    input: TensorLike,
+    grid: TensorLike,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """x[N, C, H, W] (or [N, C, D, H, W]) at the places of ``grid`` [N, ..., 2] (3): x, then y, from -1 to 1.
+
+    ``mode``: bilinear, nearest or bicubic (of images); ``padding_mode`` for places outside: zeros, border, reflection.
+    """
+    x, places = (wrap(value) for value in floats(input, grid))
+    rank = x.ndim - 2
+    if rank not in (2, 3) or places.ndim != x.ndim or places.value.type.shape[-1] != rank:
+        raise ShapeError(f"grid_sample of {x.value.type} at {places.value.type}")
+    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank == 3):
+        raise JitgraphError(f"grid_sample: mode={mode!r} is none of bilinear, nearest and bicubic (of images)")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise JitgraphError(f"grid_sample: padding_mode={padding_mode!r} is none of zeros, border, reflection")
+    sizes = known_sizes(x, 2, "grid_sample")
+    corners = bool(align_corners)
+    shape = places.value.type.shape
+    flat = reshape(places, (shape[0], -1, rank))
+    at = [_unnormalised(flat[..., rank - 1 - i], n, corners) for i, n in enumerate(sizes)]
+    picker = _Picker(x, sizes, padding_mode, corners)
+    if mode != "bicubic":
+        at = [picker.inside(place, n) for place, n in zip(at, sizes, strict=True)]
+    if mode == "nearest":
+        found = picker.pick([nearest_even(place) for place in at])
+    elif mode == "bilinear":
+        found = picker.bilinear(at)
+    else:
+        found = picker.bicubic(at)
+    return reshape(found, (*x.value.type.shape[:2], *shape[1:-1]))
+
+
+class _Picker:
+    """Elements of a grid at whole places [N, P] of each spatial axis."""
+
+    def __init__(self, x: Tensor, sizes: tuple[int, ...], padding: str, align_corners: bool) -> None:
+        self.sizes, self.padding, self.align_corners = sizes, padding, align_corners
+        batch, channels = x.value.type.shape[:2]
+        self.count = math.prod(sizes)
+        self.rows = reshape(moveaxis(x, 1, -1), (batch * self.count, channels))
+
+    def inside(self, places: Tensor, size: int) -> Tensor:
+        """Places moved inside, unless zeros stand outside."""
+        if self.padding == "reflection":
+            ends = (0.0, size - 1.0) if self.align_corners else (-0.5, size - 0.5)
+            places = _reflected(places, *ends)
+        return places if self.padding == "zeros" else clip(places, 0, size - 1)
+
+    def pick(self, places: Sequence[Tensor]) -> Tensor:
+        flat: Any = 0
+        present: Any = None
+        for place, size in zip(places, self.sizes, strict=True):
+            inside = (place >= 0) & (place <= size - 1)
+            present = inside if present is None else present & inside
+            flat = flat * size + astype(clip(where(place == place, place, 0), 0, size - 1), dtypes.int64)
+        batch = wrap(lifting.places(flat.value.type.shape, 0, flat.value))
+        found = wrap(ops.gather(self.rows.value, (flat + batch * self.count).value, axis=0))
+        return moveaxis(where(expand_dims(present, -1), found, 0), -1, 1)
+
+    def bilinear(self, at: Sequence[Tensor]) -> Tensor:
+        low = [floor(place) for place in at]
+        total: Any = None
+        for corner in np.ndindex(*[2] * len(at)):
+            weight: Any = 1
+            for place, base, side in zip(at, low, corner, strict=True):
+                weight = weight * ((place - base) if side else (1 - (place - base)))
+            term = self.pick([base + side for base, side in zip(low, corner, strict=True)]) * weight[:, None]
+            total = term if total is None else total + term
+        found: Tensor = total
+        return found
+
+    def bicubic(self, at: Sequence[Tensor]) -> Tensor:
+        low = [floor(place) for place in at]
+        weights = [_cubic_weights(place - base) for place, base in zip(at, low, strict=True)]
+        total: Any = None
+        for i in range(4):
+            for j in range(4):
+                places = [self.inside(base + tap - 1, n) for base, tap, n in zip(low, (i, j), self.sizes, strict=True)]
+                term = self.pick([nearest_even(place) for place in places]) * (weights[0][i] * weights[1][j])[:, None]
+                total = term if total is None else total + term
+        found: Tensor = total
+        return found
+
+
+def _cubic_weights(part: Tensor) -> list[Tensor]:
+    """The weights of ``_cubic`` for the four elements around a place, ``part`` of the way behind the second."""
+    a = -0.75
+
+    def near(d: Tensor) -> Tensor:
+        found: Tensor = ((a + 2) * d - (a + 3)) * d * d + 1
+        return found
+
+    def far(d: Tensor) -> Tensor:
+        found: Tensor = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        return found
+
+    return [far(part + 1), near(part), near(1 - part), far(2 - part)]

@@ -250,3 +250,11 @@ def test_bins_over_elements_that_are_not_finite(bad: float, traced: bool) -> Non
         jg.histc(jg.asarray(x), 4)
     counts, _ = jg.histogram(x, 2, range=(0.0, 4.0))
     np.testing.assert_array_equal(counts.numpy(), [1, 1])
+
+
+@pytest.mark.parametrize("far", [3, -3, 2**70, -(2**70)])
+def test_diagonals_beyond_a_matrix_and_differences_of_nothing_are_empty(far: int) -> None:
+    matrix = np.ones((2, 3, 3))
+    assert jg.linalg.diagonal(matrix, offset=far).shape == (2, 0)
+    assert jg.linalg.trace(matrix, offset=far).numpy().tolist() == [0, 0]
+    assert jg.diff(V, n=abs(far) + 5).shape == (0,)

@@ -55,7 +55,8 @@ def diagonal_places(rows: Any, columns: Any, offset: int) -> tuple[int, int, Any
     """The row and the column in which a diagonal of a matrix begins, and its length."""
     down, right = max(-offset, 0), max(offset, 0)
     if isinstance(rows, int) and isinstance(columns, int):
-        return down, right, max(min(rows - down, columns - right), 0)
+        down, right = min(down, rows), min(right, columns)
+        return down, right, min(rows - down, columns - right)
     return down, right, lesser(rows - down, columns - right)
 
 

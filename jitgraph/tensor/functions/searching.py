@@ -200,6 +200,8 @@ def diff(
     result = concat(parts, number) if len(parts) > 1 else tensor
     lead = (slice(None),) * number
     for _ in range(n):
+        if result.value.type.shape[number] == 0:
+            break
         after, before = result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))]
         result = not_equal(after, before) if dtypes.is_bool(result.dtype) else after - before
     return wrap(result.value)

@@ -80,12 +80,15 @@ def main(quick: bool = False) -> float:
         return loss
 
     rng = np.random.default_rng(0)
-    progress = trange(20 if quick else 1500, unit="step")
-    for _ in progress:
+    count = 20 if quick else 1500
+    losses = []
+    for _ in trange(count, unit="step"):
         starts = rng.integers(0, len(data) - LONGEST, 16)
-        loss = step(data[starts[:, None] + np.arange(LONGEST + 1)]).item()
-        progress.set_postfix(loss=f"{loss:.3f}")
-    print(f"loss {loss:.2f} nats a character; uniform guesses {np.log(len(letters)):.2f}")
+        losses.append(step(data[starts[:, None] + np.arange(LONGEST + 1)]).item())
+    print(f"steps        nats a letter\n{'guess':>11}  {np.log(len(letters)):.2f}")
+    for last in range(count // 5, count + 1, count // 5):
+        first = last - count // 5
+        print(f"{first:4} - {last:4}  {np.mean(losses[first:last]):.2f}")
 
     @jg.trace
     def write(token: jg.Tensor, position: jg.Tensor, temperature: float) -> jg.Tensor:
@@ -99,7 +102,7 @@ def main(quick: bool = False) -> float:
             token = write(token, jg.asarray(position), 0.7)
             written += letters[token.item()]
     print(written)
-    return loss
+    return losses[-1]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -58,6 +59,12 @@ def c_library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     from tests.runtime.c_library import Library
 
     return Library(tmp_path_factory.mktemp("library"))
+
+
+def pytest_collection_finish() -> None:
+    """Collections of cycles leave out the tests themselves: many tests collect, and would walk through all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

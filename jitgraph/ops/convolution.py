@@ -125,6 +125,11 @@ def conv_back(x: Any, w: Any, *, padding: Padding, lhs_dilation: Ints, rhs_dilat
     return spread_conv(conv, x, _transposed(w, groups), padding=padding, **settings)
 
 
+def _spans(x: Any, dilations: Ints) -> list[DimLike]:
+    """The spatial sizes of x with zeros between its elements."""
+    return [_dilated(size, step) for size, step in zip(x.shape[2:], dilations, strict=True)]
+
+
 def _conv_vjp(
     ct: Any,
     out: Any,
@@ -138,9 +143,7 @@ def _conv_vjp(
     groups: int,
 ) -> tuple[Any, Any]:
     spatial = range(len(strides))
-    extents = [_dilated(x.shape[2 + i], lhs_dilation[i]) for i in spatial]
-    reaches = [_dilated(w.shape[2 + i], rhs_dilation[i]) for i in spatial]
-    places = [_dilated(ct.shape[2 + i], strides[i]) for i in spatial]
+    extents, reaches, places = _spans(x, lhs_dilation), _spans(w, rhs_dilation), _spans(ct, strides)
     # x meets kernel element k from places y * strides = s + low - k * rhs_dilation: a convolution of the dilated
     # cotangent with the flipped kernel, at the places s that hold elements of x
     lows = [reaches[i] - 1 - padding[i][0] for i in spatial]
@@ -159,9 +162,7 @@ def conv_weight_gradient(
 ) -> Any:
     """The cotangent of w for the cotangent of ``conv(x, w)``; of w only the shape counts."""
     spatial = range(len(strides))
-    extents = [_dilated(x.shape[2 + i], lhs_dilation[i]) for i in spatial]
-    reaches = [_dilated(w.shape[2 + i], rhs_dilation[i]) for i in spatial]
-    places = [_dilated(ct.shape[2 + i], strides[i]) for i in spatial]
+    extents, reaches, places = _spans(x, lhs_dilation), _spans(w, rhs_dilation), _spans(ct, strides)
     # the batch is the axis to sum over: [C', G * N, *S] with [O, N, *Y]
     batch, channels, *size = x.shape
     split = reshape(x, shape=(batch, groups, channels // groups, *size))

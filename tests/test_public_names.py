@@ -29,6 +29,14 @@ def test_the_package_shows_its_public_names_alone() -> None:
     assert set(MODULES) >= {name for name in jg.__all__ if isinstance(getattr(jg, name), type(jg))} - {"runtime"}
 
 
+@pytest.mark.parametrize(
+    "name", ["nn", "nn.functional", "nn.utils", "random", "special", "linalg", "optim", "data", "ir"]
+)
+def test_completion_offers_names_that_are_not_loaded_yet(name: str) -> None:
+    module = find(name)
+    assert [listed for listed in dir(module) if not listed.startswith("__")] == sorted(module.__all__)
+
+
 def test_type_checkers_see_the_same_names() -> None:
     """``jitgraph/public_names.py`` says where each name comes from; jitgraph/__init__.py has the constants itself."""
     seen = {name: value for name, value in vars(public_names).items() if not name.startswith("__") and name != "bool_"}

@@ -107,6 +107,9 @@ def grad(
     return tuple(results)
 
 
+__dir__ = imports.listing(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name == "Function":  # few programs define one
         return imports.module("jitgraph.transforms.function").Function

@@ -24,6 +24,7 @@ from jitgraph.data.samplers import (
     WeightedRandomSampler,
 )
 from jitgraph.data.worker import WorkerInfo, get_worker_info
+from jitgraph.runtime import imports
 
 __all__ = [
     "BatchSampler",
@@ -47,6 +48,9 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+__dir__ = imports.listing(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -20,5 +20,6 @@ __all__ = ["interpret", "parse", "verify"]
 
 _MODULES: Final = {"interpret": "interpreter", "parse": "parser", "verify": "verifier"}
 
+__dir__ = imports.listing(__name__)
 if not TYPE_CHECKING:  # type checkers shall miss what is not there
     __getattr__ = imports.attributes(__name__, _MODULES)

@@ -15,6 +15,7 @@ from jitgraph.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_n
 from jitgraph.linalg.products import cross, householder_product, matrix_power, multi_dot, outer, vander
 from jitgraph.linalg.systems import det, inv, lstsq, matrix_exp, pinv, slogdet, solve
 from jitgraph.linalg.triangular import cholesky_inverse, cholesky_solve, lu, lu_factor, lu_solve, solve_triangular
+from jitgraph.runtime import imports
 from jitgraph.tensor.functions.linear_algebra import matmul, tensordot, vecdot
 from jitgraph.tensor.functions.shapes import matrix_transpose
 
@@ -58,6 +59,9 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+__dir__ = imports.listing(__name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -406,6 +406,9 @@ __all__ = [
 ]
 
 
+__dir__ = imports.listing(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         return _later(name)

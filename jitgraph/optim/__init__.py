@@ -19,6 +19,7 @@ from jitgraph.optim.radam import RAdam
 from jitgraph.optim.rmsprop import RMSprop
 from jitgraph.optim.rprop import Rprop
 from jitgraph.optim.sgd import SGD
+from jitgraph.runtime import imports
 
 __all__ = [
     "ASGD",
@@ -40,6 +41,9 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+
+__dir__ = imports.listing(__name__)
 
 
 def __getattr__(name: str) -> Any:

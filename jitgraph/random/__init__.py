@@ -6,8 +6,6 @@ Numbers of a distribution that has parameters carry gradients to those that scal
 
 from __future__ import annotations
 
-from typing import Any
-
 from jitgraph import migration_hints
 from jitgraph.random.basic import bernoulli, normal, permutation, randint, uniform
 from jitgraph.random.generator import Generator, get_state, next_key, seed, set_state
@@ -55,7 +53,7 @@ __all__ = [
     "weibull",
 ]
 
-_LATER = {  # what few programs draw is loaded when it is first asked for
+_HOMES = {  # what few programs draw is loaded when it is first asked for
     **dict.fromkeys(("exponential", "gumbel", "truncated_normal"), "continuous"),
     **dict.fromkeys(("beta", "dirichlet", "gamma"), "gammas"),
     **dict.fromkeys(
@@ -71,11 +69,7 @@ _LATER = {  # what few programs draw is loaded when it is first asked for
     **dict.fromkeys(("rand", "rand_like", "randint_like", "randn", "randn_like", "randperm"), "forms"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        found = getattr(imports.module(f"jitgraph.random.{_LATER[name]}"), name)
-        globals()[name] = found
-        return found
-    hint = migration_hints.advice(name, migration_hints.RANDOM, owner="jg.random")
-    raise AttributeError(f"module 'jitgraph.random' has no attribute {name!r}{hint}")
+__dir__ = imports.listing(__name__)
+__getattr__ = imports.attributes(
+    __name__, _HOMES, lambda name: migration_hints.advice(name, migration_hints.RANDOM, owner="jg.random")
+)

@@ -67,6 +67,16 @@ def attributes(
     return found
 
 
+def listing(package: str) -> Callable[[], list[str]]:
+    """``__dir__`` of a package: its public names, those that are not loaded yet, too."""
+
+    def names() -> list[str]:
+        held = vars(sys.modules[package])
+        return sorted({*held["__all__"], *(name for name in held if name.startswith("__"))})
+
+    return names
+
+
 def is_loaded_when_used(package: str, name: str) -> bool:
     """Whether a package loads ``name`` when it is first used."""
     return name in _HOMES.get(package, ())

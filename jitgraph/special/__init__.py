@@ -246,6 +246,7 @@ _HOMES = {
     ),
 }
 
+__dir__ = imports.listing(__name__)
 __getattr__ = imports.attributes(
     "jitgraph.special",
     {"betainc": "incomplete_beta", "gammainc": "incomplete_gamma", "gammaincc": "incomplete_gamma"}

@@ -183,6 +183,9 @@ _FAMILY_OF: Final = {name: family for family, names in _LATER.items() for name i
 _later = imports.attributes(__name__, _FAMILY_OF)
 
 
+__dir__ = imports.listing(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name in _FAMILY_OF:
         return _later(name)

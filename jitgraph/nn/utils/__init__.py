@@ -28,6 +28,9 @@ _LATER: Final = (
 _later = imports.attributes(__name__, _LATER)
 
 
+__dir__ = imports.listing(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return _later(name)

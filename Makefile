@@ -11,12 +11,17 @@ demo: $(STAMP)
 	$(BIN)/python examples/digits.py
 
 test: $(STAMP)
-	EAGER_SAMPLE=3 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+	EAGER_SAMPLE=3 $(BIN)/python $(SUITE)
 
-# All that takes too long for each change: the suite with every warm call past Python, 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
-# 20,000 random array programs, 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
+# All that takes too long for each change: the suite on other Pythons, as pyenv or the PATH has them, on the last of them
+# with every warm call past Python from the first one; what those calls touch on each; 20,000 hostile files, 2,000 random
+# gradient programs, 1,000 random scripts, 20,000 random array programs, 5,000 random programs for capture, the planted faults.
+LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
+SUITE = -m pytest -q -n 2 --dist worksteal
+CALLS = tests/tracing tests/runtime tests/optim tests/nn
+
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
-	JITGRAPH_DISPATCH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+	JITGRAPH_DISPATCH=1 $(BIN)/python $(SUITE) $(CALLS)
 	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda tests/cuda
 	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native tests/eager/dispatch
 	$(BIN)/python -m tests.fuzz --files 20000
@@ -32,9 +37,9 @@ nightly-%:
 	python=$${python:-$$(command -v python$*)}; \
 	if [ -z "$$python" ]; then echo "skipped: the suite on Python $*, which is not installed"; exit 0; fi; \
 	set -e; $$python -m venv $(VENV)-$*; $(VENV)-$*/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
-	$(VENV)-$*/bin/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider; \
-	JITGRAPH_DISPATCH=1 $(VENV)-$*/bin/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider \
-	tests/tracing tests/runtime tests/optim tests/nn
+	if [ $* = $(LAST_PYTHON) ]; then JITGRAPH_DISPATCH=1 $(VENV)-$*/bin/python $(SUITE) -p no:cacheprovider; exit; fi; \
+	$(VENV)-$*/bin/python $(SUITE) -p no:cacheprovider; \
+	JITGRAPH_DISPATCH=1 $(VENV)-$*/bin/python $(SUITE) -p no:cacheprovider $(CALLS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

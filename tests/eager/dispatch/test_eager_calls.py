@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,27 +19,19 @@ from jitgraph.eager.dispatch.function import MOST_TABLES
 from jitgraph.eager.dispatch.memory import word
 from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.launch import FEW
 from jitgraph.eager.rules import Rules
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.tensor import direct_calls, tensor
+from jitgraph.tensor import tensor
 from tests.eager.dispatch.chains import tables_of
 from tests.graphs import needs_native
 
-pytestmark = [needs_native, pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")]
+pytestmark = [
+    needs_native,
+    pytest.mark.skipif(bool(support.lacking()), reason="no native calls here"),
+    pytest.mark.usefixtures("rules_of_their_own"),
+]
 ROUNDS = int(os.environ.get("DISPATCH_ROUNDS", "20000"))
 OFTEN = 80  # calls after which everything that can be native is
-
-
-@pytest.fixture(autouse=True)
-def rules_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What was settled and counted under other flags does not count."""
-    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
-    monkeypatch.setattr(EAGER, "_rules", Rules())
-    for held in gc.get_objects():
-        if isinstance(held, direct_calls.DirectCall):
-            held._served, held._next, held._written = 0, FEW, 0
-    yield
 
 
 def draw(*shape: int, dtype: Any = np.float32) -> Any:

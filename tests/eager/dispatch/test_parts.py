@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from tests.eager.dispatch.test_eager_calls import bits, natively, pytestmark, rules_of_their_own
+from tests.eager.dispatch.test_eager_calls import bits, natively, pytestmark
 
-__all__ = ["pytestmark", "rules_of_their_own"]
+__all__ = ["pytestmark"]
 
 
 def rows() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -11,12 +11,14 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager.dispatch import start, support
-from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.rules import Rules
 from jitgraph.ir import context
 from tests.graphs import needs_native
 
-pytestmark = [needs_native, pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")]
+pytestmark = [
+    needs_native,
+    pytest.mark.skipif(bool(support.lacking()), reason="no native calls here"),
+    pytest.mark.usefixtures("rules_of_their_own"),
+]
 PROGRAMS: Final = int(os.environ.get("DISPATCH_PROGRAMS", "12"))
 ROUNDS: Final = 40  # after which every call of a program that can be native is
 
@@ -111,13 +113,6 @@ def run(steps: list[tuple[str, Step]], leaf: Any) -> list[Any]:
         x.sum().backward()
         found.append(bits(leaf.grad))
     return found
-
-
-@pytest.fixture(autouse=True)
-def rules_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
-    monkeypatch.setattr(EAGER, "_rules", Rules())
-    yield
 
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))

@@ -97,7 +97,7 @@ TABLE: Table = {
         lambda: F.interpolate(LINE, (1, 8), mode="bicubic", antialias=True)[..., 3:5],
         np.array([14.5, 18.5])[None, None, None],
     ),
-    "antialias by triangles": (
+    "antialias-by-triangles": (
         lambda: F.interpolate(LINE[..., :4], (1, 2), mode="bilinear", antialias=True),
         np.array([(0.75 * 1 + 0.75 * 2 + 0.25 * 3) / 1.75, (0.25 * 2 + 0.75 * 3 + 0.75 * 4) / 1.75])[None, None, None],
     ),
@@ -105,7 +105,7 @@ TABLE: Table = {
         lambda: F.interpolate(LINE * 0 + 3, (3, 7), mode="lanczos", antialias=True),
         np.full((1, 1, 3, 7), 3.0),
     ),
-    "area beside an infinity": (
+    "area-beside-an-infinity": (
         lambda: F.interpolate(np.array([[[INF, 1.0, 1.0, 1.0, NAN]]]), 3, mode="area"),
         np.array([[[INF, 1.0, NAN]]]),
     ),

@@ -8,13 +8,13 @@ by the cells of these closures, so on Python values everything means what Python
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Collection, Sequence, Set
 from typing import Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.capture.followed import STAGING
+from jitgraph.tracing.script.copying import copied
 from jitgraph.tracing.script.exits import without_exits
 from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
 
@@ -36,7 +36,7 @@ _FRAMES: Final = {"locals": 1, "vars": 1, "dir": 1, "eval": 2, "exec": 2}  # wit
 
 def rewritten(node: ast.FunctionDef | ast.Lambda, file: str) -> ast.FunctionDef | ast.Lambda:
     """A new node for the function; ScriptError at what cannot be captured."""
-    node = copy.deepcopy(node)
+    node = copied(node)
     if isinstance(node, ast.Lambda):
         node.body = _Rewriter(node, file, frozenset()).expression(node.body)
         return node
@@ -216,7 +216,7 @@ class _Rewriter(ast.NodeTransformer):
         if node.exc is None:
             return node
         node.exc = self.expression(node.exc)
-        call = self.call("raising", self.thunk(copy.deepcopy(node.exc)), at=node)
+        call = self.call("raising", self.thunk(copied(node.exc)), at=node)
         return [_statement(call, node), node]
 
     # --- expressions that steer -------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ class _Rewriter(ast.NodeTransformer):
             bind = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=target.value)
             made.append(ast.fix_missing_locations(ast.copy_location(bind, target)))
             target.value = ast.copy_location(ast.Name(id=name, ctx=ast.Load()), target)
-        return copy.deepcopy(target.value)
+        return copied(target.value)
 
     # --- scopes inside ----------------------------------------------------------------------------------------------
 

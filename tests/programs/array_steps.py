@@ -26,6 +26,11 @@ def _has_minus_zero(array: Any) -> bool:
     return array.dtype.kind == "f" and bool(((array == 0) & np.signbit(array)).any())
 
 
+def _has_nan(array: Any) -> bool:
+    """NaN has no sign that counts: of NaNs that meet, NumPy passes on now this one, now that one."""
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
 def _tame(value: Value, most: float = 30.0) -> bool:
     """Finite numbers of moderate size."""
     array = value.array
@@ -53,7 +58,7 @@ def unary(b: Builder) -> Any:
         "c": ("negative", "conj", "real", "imag", "isnan", "isfinite"),
     }[kind(x)]
     name = b.choice(names)
-    if name == "sign" and _has_minus_zero(x.array):
+    if (name == "sign" and _has_minus_zero(x.array)) or (name == "signbit" and _has_nan(x.array)):
         return None
     return f"m.{name}({x.name})", None
 
@@ -79,6 +84,8 @@ def binary(b: Builder) -> Any:
     }[kind(x)]
     name = b.choice(names)
     if name in ("maximum", "minimum") and (_has_minus_zero(x.array) or (y is not None and _has_minus_zero(y.array))):
+        return None
+    if name == "copysign" and y is not None and _has_nan(y.array):
         return None
     if b.integer(0, 4) == 0 and kind(x) in "if":
         number = b.choice((2, 3, 1)) if kind(x) == "i" else b.choice((2.0, 0.5, -1.0, 3))

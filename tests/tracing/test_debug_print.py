@@ -293,7 +293,9 @@ def test_a_print_that_fails_ends_the_call_and_changes_no_state() -> None:
     assert state.tolist() == [2, 2, 2]
 
 
-def test_a_signal_between_prints_is_not_lost() -> None:
+def test_a_signal_between_prints_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython itself drops what a handler raises in a finaliser or a callback of a weak reference; that is no fault."""
+
     @jg.trace
     def forever(x: Any) -> Any:
         def turn(x: Any) -> Any:
@@ -305,16 +307,26 @@ def test_a_signal_between_prints_is_not_lost() -> None:
     class Stop(Exception):
         pass
 
+    asked, dropped = [0], [0]
+
     def stop(*_: object) -> None:
+        asked[0] += 1
         raise Stop
 
+    def note(lost: Any) -> None:
+        dropped[0] += "ctypes" not in (lost.err_msg or "")
+
+    monkeypatch.setattr(sys, "unraisablehook", note)
     assert text_of(lambda: forever(-jg.ones(()))) == ""  # compiled before the clock runs
     before = signal.signal(signal.SIGALRM, stop)
     try:
         for _ in range(5):
-            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            asked[0] = dropped[0] = 0
+            signal.setitimer(signal.ITIMER_REAL, 0.03, 1.0)  # again, as one that is dropped would let it run for ever
             with pytest.raises(Stop):
                 text_of(lambda: forever(jg.ones(())))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert asked[0] == 1 + dropped[0]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OTHER_PYTHONS ?= 3.12 3.13
+SUITE := -m pytest -q -n 2 --dist worksteal
 
 .PHONY: demo test nightly lint bench mutants wheel docs clean
 
@@ -17,7 +18,6 @@ test: $(STAMP)
 # with every warm call past Python from the first one; what those calls touch on each; 20,000 hostile files, 2,000 random
 # gradient programs, 1,000 random scripts, 20,000 random array programs, 5,000 random programs for capture, the planted faults.
 LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
-SUITE = -m pytest -q -n 2 --dist worksteal
 CALLS = tests/tracing tests/runtime tests/optim tests/nn
 
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))

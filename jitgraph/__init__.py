@@ -219,8 +219,7 @@ def _public() -> list[str]:
     return sorted({*_CONSTANTS, *_PUBLIC_SUBMODULES, *_NAMES, *functions})
 
 
-def __dir__() -> list[str]:
-    return sorted({*_public(), *(name for name in globals() if name.startswith("__"))})
+__dir__ = imports.listing(__name__)
 
 
 if not TYPE_CHECKING:  # type checkers shall miss what is not there

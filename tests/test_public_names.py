@@ -30,7 +30,7 @@ def test_the_package_shows_its_public_names_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nn", "nn.functional", "nn.utils", "random", "special", "linalg", "optim", "data", "ir"]
+    "name", ["nn", "nn.functional", "nn.utils", "random", "special", "linalg", "optim", "data", "ir", "autograd"]
 )
 def test_completion_offers_names_that_are_not_loaded_yet(name: str) -> None:
     module = find(name)

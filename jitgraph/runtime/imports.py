@@ -71,8 +71,8 @@ def listing(package: str) -> Callable[[], list[str]]:
     """``__dir__`` of a package: its public names, those that are not loaded yet, too."""
 
     def names() -> list[str]:
-        held = vars(sys.modules[package])
-        return sorted({*held["__all__"], *(name for name in held if name.startswith("__"))})
+        found = sys.modules[package]
+        return sorted({*found.__all__, *(name for name in vars(found) if name.startswith("__"))})
 
     return names
 

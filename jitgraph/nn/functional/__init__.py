@@ -22,8 +22,6 @@ from jitgraph.nn.functional.activation import (
     tanh,
 )
 from jitgraph.nn.functional.folding import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
-from jitgraph.nn.functional.grid_sampling import affine_grid, grid_sample
-from jitgraph.nn.functional.interpolation import interpolate
 from jitgraph.nn.functional.linear import conv1d, conv2d, conv3d, embedding, linear, scaled_dot_product_attention
 from jitgraph.nn.functional.loss import (
     binary_cross_entropy,
@@ -98,6 +96,7 @@ if TYPE_CHECKING:
         max_unpool2d,
         max_unpool3d,
     )
+    from jitgraph.nn.functional.grid_sampling import affine_grid, grid_sample
     from jitgraph.nn.functional.in_place import (
         celu_,
         elu_,
@@ -108,6 +107,7 @@ if TYPE_CHECKING:
         selu_,
         threshold_,
     )
+    from jitgraph.nn.functional.interpolation import interpolate
     from jitgraph.nn.functional.more_activations import (
         celu,
         glu,
@@ -165,6 +165,8 @@ _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when on
         "fractional_max_pool3d_with_indices linear_cross_entropy max_pool1d_with_indices "
         "max_pool2d_with_indices max_pool3d_with_indices upsample upsample_bilinear upsample_nearest"
     ),
+    "grid_sampling": ("affine_grid grid_sample"),
+    "interpolation": ("interpolate"),
     "in_place": ("celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_"),
     "further_norms": ("instance_norm local_response_norm"),
     "transposed_convolution": ("conv_transpose1d conv_transpose2d conv_transpose3d"),

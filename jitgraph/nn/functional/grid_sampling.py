@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.arguments import floats
-from jitgraph.nn.functional.resampling import known_sizes
+from jitgraph.nn.functional.resampling import CUBIC, cubic_far, cubic_near, known_sizes
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import abs, astype, clip, floor, remainder, where
 from jitgraph.tensor.functions.elementwise import round as nearest_even
@@ -144,15 +144,10 @@ class _Picker:
 
 
 def _cubic_weights(part: Tensor) -> list[Tensor]:
-    """The weights of ``_cubic`` for the four elements around a place, ``part`` of the way behind the second."""
-    a = -0.75
-
-    def near(d: Tensor) -> Tensor:
-        found: Tensor = ((a + 2) * d - (a + 3)) * d * d + 1
-        return found
-
-    def far(d: Tensor) -> Tensor:
-        found: Tensor = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        return found
-
-    return [far(part + 1), near(part), near(1 - part), far(2 - part)]
+    """The cubic weights of the four elements around a place, ``part`` of the way behind the second."""
+    return [
+        cubic_far(part + 1, CUBIC),
+        cubic_near(part, CUBIC),
+        cubic_near(1 - part, CUBIC),
+        cubic_far(2 - part, CUBIC),
+    ]

@@ -13,7 +13,16 @@ from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.adaptive_pooling import adaptive_avg_pool
 from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.nn.functional.resampling import Array, known_sizes, shared_with_repetitions, weighted, windows
+from jitgraph.nn.functional.resampling import (
+    CUBIC,
+    Array,
+    cubic_far,
+    cubic_near,
+    known_sizes,
+    shared_with_repetitions,
+    weighted,
+    windows,
+)
 from jitgraph.ops.rules import HALF
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import astype
@@ -22,30 +31,24 @@ from jitgraph.tensor.tensor import Tensor, wrap
 
 _RANKS: Final = {"linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,), "lanczos": (4,)}
 _MODES: Final = ("nearest", "nearest-exact", "area", *_RANKS)
-_ANTIALIASED: Final = ("bilinear", "bicubic", "lanczos")
 
 
-def _centres(size: int, out: int, scale: float | None, align_corners: bool) -> Array:
-    """The place in the input, a fraction, that each element of the output stands for."""
-    steps = np.arange(out, dtype=np.float64)
+def _step(size: int, out: int, scale: float | None, align_corners: bool) -> float:
+    """How far apart in the input the places are that neighbours in the output stand for."""
     if align_corners:
-        return steps * ((size - 1) / (out - 1) if out > 1 else 0.0)
-    step = size / out if scale is None else 1 / scale
-    return np.asarray((steps + 0.5) * step - 0.5)
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return size / out if scale is None else 1 / scale
 
 
-def _cubic(distance: Array, a: float = -0.75) -> Array:
-    """Keys' kernel (R. Keys, IEEE Trans. ASSP 29, 1981); ``a`` is -0.75 in PyTorch, but -0.5 where it antialiases."""
+def _cubic(distance: Array, a: float) -> Array:
     d = np.abs(distance)
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return np.asarray(np.where(d <= 1, near, np.where(d < 2, far, 0.0)))
+    return np.asarray(np.where(d <= 1, cubic_near(d, a), np.where(d < 2, cubic_far(d, a), 0.0)))
 
 
 # The kernels that antialias, as Pillow and PyTorch take them, and how far each reaches from its middle.
 _KERNELS: Final[dict[str, tuple[int, Callable[[Array], Array]]]] = {
     "bilinear": (1, lambda distance: np.maximum(1 - np.abs(distance), 0)),
-    "bicubic": (2, lambda distance: _cubic(distance, -0.5)),
+    "bicubic": (2, lambda distance: _cubic(distance, -0.5)),  # another kernel of Keys than PyTorch has elsewhere
     "lanczos": (3, lambda distance: np.where(np.abs(distance) < 3, np.sinc(distance) * np.sinc(distance / 3), 0)),
 }
 
@@ -53,10 +56,7 @@ _KERNELS: Final[dict[str, tuple[int, Callable[[Array], Array]]]] = {
 def _antialiased(x: Tensor, axis: int, out: int, scale: float | None, mode: str, align_corners: bool) -> Tensor:
     """Means whose kernel is as many times wider as the image gets smaller; at the borders it is cut off."""
     size = x.value.type.shape[axis]
-    if align_corners:
-        step = (size - 1) / (out - 1) if out > 1 else 0.0
-    else:
-        step = size / out if scale is None else 1 / scale
+    step = _step(size, out, scale, align_corners)
     reach, kernel = _KERNELS[mode]
     wider = max(step, 1.0)
     centre = step * (np.arange(out) + 0.5)
@@ -70,16 +70,17 @@ def _antialiased(x: Tensor, axis: int, out: int, scale: float | None, mode: str,
 
 def _resampled(x: Tensor, axis: int, out: int, scale: float | None, mode: str, align_corners: bool) -> Tensor:
     size = x.value.type.shape[axis]
-    step = size / out if scale is None else 1 / scale
+    step = _step(size, out, scale, align_corners)
     if mode in ("nearest", "nearest-exact"):
         shift = 0.5 if mode == "nearest-exact" else 0.0
         places = np.minimum(np.floor((np.arange(out) + shift) * step).astype(np.int64), size - 1)
         return wrap(ops.gather(x.value, lifting.value_of(places), axis=axis))
-    centre = _centres(size, out, scale, align_corners)
+    steps = np.arange(out, dtype=np.float64)
+    centre = steps * step if align_corners else (steps + 0.5) * step - 0.5  # fractions between elements of the input
     if mode == "bicubic":
         base = np.floor(centre)
         taps = base[:, None] + np.arange(-1, 3)
-        weights = _cubic(centre[:, None] - taps)
+        weights = _cubic(centre[:, None] - taps, CUBIC)
     else:
         centre = np.maximum(centre, 0)
         base = np.minimum(np.floor(centre), size - 1)
@@ -106,8 +107,8 @@ def interpolate(
     x = wrap(floats(input)[0])
     if mode not in _MODES:
         raise JitgraphError(f"interpolate: mode={mode!r} is none of {', '.join(_MODES)}")
-    if antialias and mode not in _ANTIALIASED:
-        raise JitgraphError(f"interpolate: mode={mode!r} takes no antialias; {', '.join(_ANTIALIASED)} do")
+    if antialias and mode not in _KERNELS:
+        raise JitgraphError(f"interpolate: mode={mode!r} takes no antialias; {', '.join(_KERNELS)} do")
     if mode == "lanczos" and (align_corners or not antialias):
         raise JitgraphError("interpolate: mode='lanczos' takes antialias=True and no align_corners")
     if x.ndim not in _RANKS.get(mode, (3, 4, 5)):

@@ -5,7 +5,7 @@ Sizes of spatial axes are known numbers here; places and weights are computed in
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import Tensor, wrap
 
 Array = np.ndarray[Any, Any]
+
+CUBIC: Final = -0.75
+"""The number by which PyTorch chooses among Keys' kernels (R. Keys, IEEE Trans. ASSP 29, 1981)."""
 
 
 def known_sizes(x: Tensor, first: int, name: str) -> tuple[int, ...]:
@@ -52,6 +55,16 @@ def windows(starts: Array, stops: Array) -> tuple[Array, Array]:
 
 def shared_with_repetitions(weights: Array, counted: Array) -> Array:
     """``weights`` whose first column is divided among the repetitions: a weight of 0 would make NaN of infinity."""
-    found = np.where(counted, weights, 0.0)
-    found[:, 0] /= 1 + (~counted).sum(axis=1)
-    return np.where(counted, found, found[:, :1])
+    first = ~counted
+    first[:, 0] = True
+    return np.where(first, weights[:, :1] / first.sum(axis=1, keepdims=True), weights)
+
+
+def cubic_near(d: Any, a: float) -> Any:
+    """Keys' kernel for distances of up to 1."""
+    return ((a + 2) * d - (a + 3)) * d * d + 1
+
+
+def cubic_far(d: Any, a: float) -> Any:
+    """Keys' kernel for distances from 1 to 2, beyond which it is 0."""
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a

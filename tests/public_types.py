@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-GIVEN = "from jitgraph import Tensor\n\nx: Tensor\n"  # what the README's text takes for granted
 
 
 def readme_blocks() -> list[str]:
@@ -24,7 +23,7 @@ def main() -> int:
         files = [*map(str, sorted((ROOT / "examples").glob("*.py")))]
         for number, block in enumerate(readme_blocks()):
             file = Path(folder, f"readme_{number}.py")
-            file.write_text(GIVEN + block)
+            file.write_text(block)
             files.append(str(file))
         options = ["--config-file", str(ROOT / "pyproject.toml"), "--no-warn-unused-ignores"]
         for code in ("no-untyped-def", "no-any-return"):  # the README is short, and a module may return anything

@@ -6,13 +6,20 @@ STAMP := $(VENV)/.installed
 OTHER_PYTHONS ?= 3.12 3.13
 SUITE := -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test nightly lint bench mutants wheel docs clean
+.PHONY: demo test check nightly lint bench mutants wheel docs clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/digits.py
 
+# One test in five, of each file one at least, chosen by the commit.
 test: $(STAMP)
-	EAGER_SAMPLE=3 $(BIN)/python $(SUITE)
+	$(BIN)/python $(SUITE) --loops 4 --sample 5
+
+# All tests, with every fourth case of the longest loops over the ops (all of them: `make check LOOPS=1`). .ci/run runs
+# `make test` before, and here what that left out.
+LOOPS = 4
+check: $(STAMP)
+	$(BIN)/python $(SUITE) --loops $(LOOPS) $(BUT)
 
 # All that takes too long for each change: the suite on other Pythons, as pyenv or the PATH has them, on the last of them
 # with every warm call past Python from the first one; what those calls touch on each; 20,000 hostile files, 2,000 random

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import gc
-import os
+import functools
 import shutil
+import subprocess
 import sys
+import zlib
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.freezing import freeze
 
 # The same examples in every run, so that a red run is red again; deadlines would time the machine, not the code.
 settings.register_profile(
@@ -26,6 +30,9 @@ settings.load_profile("jitgraph")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the expected graphs in tests/golden")
+    parser.addoption("--sample", type=int, default=0, metavar="N", help="one test in N, of each file one at least")
+    parser.addoption("--but-sample", type=int, default=0, metavar="N", help="what --sample N leaves out")
+    parser.addoption("--loops", type=int, default=1, metavar="N", help="every N-th case of the longest loops over ops")
     parser.addoption("--coverage-table", action="store_true", help="print what was tried of every op, not of families")
 
 
@@ -62,9 +69,16 @@ def c_library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def pytest_collection_finish() -> None:
-    """Collections of cycles leave out the tests themselves: many tests collect, and would walk through all of them."""
-    gc.collect()
-    gc.freeze()
+    freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+    """What a file of tests has left in caches, compiled graphs above all, is frozen behind it."""
+    result = yield
+    if nextitem is not None and nextitem.path != item.path:
+        freeze()
+    return result
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -88,6 +102,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for option, text in (("--sample", "one test in {}"), ("--but-sample", "all tests but one in {}")):
+        if share := config.getoption(option):
+            terminalreporter.write_line(f"{text.format(share)}, chosen by the commit: {commit()}")
     programs = sys.modules.get("capture.table")
     if programs is not None and programs.outcomes:
         terminalreporter.section("random programs for capture")
@@ -107,7 +124,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"the table by op: {file.relative_to(config.rootpath)}")
 
 
-_SAMPLED = (
+_LOOPS = (
     *("tests/eager/test_op_eager.py", "tests/eager/test_eager_bits.py", "tests/codegen/cpu/test_native.py"),
     *("tests/codegen/lower/test_select.py", "tests/ops/test_gradients.py", "tests/ops/test_empty.py"),
     *("tests/tracing/capture/test_capture_rules.py", "tests/codegen/cuda/test_op_loop.py"),
@@ -115,9 +132,40 @@ _SAMPLED = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every n-th case of the longest loops over the ops where EAGER_SAMPLE is n; ``make nightly`` runs them all."""
-    step = int(os.environ.get("EAGER_SAMPLE", "1"))
-    loops = [item for item in items if item.nodeid.startswith(_SAMPLED)]
-    left_out = {id(item) for number, item in enumerate(loops) if number % step}
+    """Leave out what ``--loops`` and ``--sample`` leave out, the same in each process of pytest-xdist."""
+    loops = [item for item in items if item.nodeid.startswith(_LOOPS)]
+    left_out = {id(item) for number, item in enumerate(loops) if number % config.getoption("--loops")}
+    if share := config.getoption("--sample") or config.getoption("--but-sample"):
+        candidates = [item for item in items if id(item) not in left_out]
+        chosen = sample(candidates, share, commit())
+        left_out |= {id(item) for item in candidates if (id(item) in chosen) != bool(config.getoption("--sample"))}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
+
+
+def sample(items: list[pytest.Item], share: int, seed: str) -> set[int]:
+    """Ids of one in ``share`` of the items, and of at least one of each file, by a hash of ``seed`` and their names."""
+    ranks = {id(item): zlib.crc32(f"{seed} {item.nodeid}".encode()) for item in items}
+    files: dict[Path, list[int]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(id(item))
+    return {
+        chosen
+        for members in files.values()
+        for chosen in [x for x in members if ranks[x] % share == 0] or [min(members, key=ranks.__getitem__)]
+    }
+
+
+@functools.cache
+def commit() -> str:
+    """The commit that is checked out, which is the seed of the sample; the package's version where there is no git."""
+    command = ["git", "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except FileNotFoundError:
+        done = None
+    if done is None or done.returncode != 0:
+        from jitgraph import __version__
+
+        return __version__
+    return done.stdout.strip()

@@ -41,13 +41,18 @@ class FileState(NamedTuple):
 
 
 class FileEntry(NamedTuple):
-    """One entry of a file before it is compiled. ``defaults`` are for arguments that may be left out."""
+    """One entry of a file before it is compiled. ``defaults`` are for arguments that may be left out.
+
+    ``names`` are those of the outputs: a dict's key, ``out0``, ``out1``, ... in a tuple or list, joined by dots where
+    results nest, and the key of the state that an output is written back to.
+    """
 
     graph: Graph
     defaults: tuple[float | None, ...]
     state: tuple[FileState, ...]
     writes: tuple[tuple[int, int], ...]
     structure: Any
+    names: tuple[str, ...]
 
     @property
     def arguments(self) -> tuple[Value, ...]:
@@ -75,6 +80,7 @@ class _Assembly:
         self.arguments: list[Value] = []
         self.state: dict[Any, FileState] = {}
         self.outputs: list[Value] = []
+        self.output_names: dict[str, int] = {}  # each with its output, in their order
         self.name = lowered.function.__name__
         if self.plan.state_effects:
             self._refuse("it changes Python state besides tensors", "keep that state in tensors")
@@ -85,12 +91,13 @@ class _Assembly:
     def entry(self) -> FileEntry:
         self._take_arguments()
         self._take_state()
-        structure = self._structure(self.plan.result.structure, iter(self.plan.result.leaves))
+        structure = self._structure(self.plan.result.structure, iter(self.plan.result.leaves), ())
         writes = tuple(self._write(handle, value) for handle, value in self.plan.rebound)
         order = list(self.state.values())
         inputs = (*self.arguments, *(state.value for state in order))
         whole = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
-        return FileEntry(expand_grads(whole), tuple(self.defaults), tuple(order), writes, structure)
+        names = tuple(self.output_names)
+        return FileEntry(expand_grads(whole), tuple(self.defaults), tuple(order), writes, structure, names)
 
     def _take_arguments(self) -> None:
         """One input for each tensor, array or float among the arguments, used or not."""
@@ -99,7 +106,7 @@ class _Assembly:
             source = self.plan.handles[given.at].source if given.kind == "handle" else given.at
             if source in self.leaves:
                 used[self.leaves[source]] = value
-        names: set[str] = set()
+        names: dict[str, int] = {}
         for number, key in enumerate(self.lowered.keys):
             if key.kind not in ("tensor", "array", "float"):
                 continue
@@ -134,7 +141,7 @@ class _Assembly:
         return fresh
 
     def _take_state(self) -> None:
-        names: set[str] = set()
+        names: dict[str, int] = {}
         for number, (given, value) in enumerate(zip(self.plan.inputs, self.graph.inputs, strict=True)):
             if given.kind == "array" and given.at not in self.leaves:
                 self._keep(("array", number), "constant", np.asarray(self.world.find(given.at)), value, names)
@@ -150,7 +157,7 @@ class _Assembly:
                 fresh = Value(TensorType(array.dtype, array.shape))
                 self._keep(("handle", at), self._text(handle), array, fresh, names)
 
-    def _keep(self, at: Any, text: str, array: NDArray[Any], value: Value, names: set[str]) -> None:
+    def _keep(self, at: Any, text: str, array: NDArray[Any], value: Value, names: dict[str, int]) -> None:
         key = _unique(re.sub(r"[^\w.]+", ".", text).strip("."), names)
         fresh = Value(value.type, key.replace(".", "_"))
         self.graph = _replaced(self.graph, value, fresh)
@@ -165,34 +172,40 @@ class _Assembly:
 
     # --- results ---
 
-    def _output(self, computed: Computed) -> int:
+    def _output(self, computed: Computed, name: str) -> int:
         """The number of the file's output that is this value."""
         values: tuple[Value, ...] = self.graph.outputs if computed.kind == "output" else self.graph.inputs
         self.outputs.append(values[computed.number])
+        _unique(name, self.output_names)
         return len(self.outputs) - 1
 
     def _write(self, handle: int, value: Computed) -> tuple[int, int]:
-        return self._output(value), list(self.state).index(("handle", handle))
+        state = self.state["handle", handle]
+        return self._output(value, state.key), list(self.state).index(("handle", handle))
 
-    def _structure(self, structure: TreeDef, leaves: Any) -> Any:
+    def _structure(self, structure: TreeDef, leaves: Any, path: tuple[str, ...]) -> Any:
+        """The template of a result at ``path``, whose leaves become outputs."""
         if structure.kind is None:
-            return self._leaf(next(leaves))
+            return self._leaf(next(leaves), ".".join(path) or "out0")
         if structure.kind is type(None):
             return None
-        children = [self._structure(child, leaves) for child in structure.children]
-        if structure.kind is dict and all(isinstance(s, Item) and isinstance(s.key, str) for s in structure.steps):
-            return {"dict": {step[0]: child for step, child in zip(structure.steps, children, strict=True)}}
-        if structure.kind in (tuple, list):
-            return {structure.kind.__name__: children}
-        self._refuse(f"it returns a {structure.kind.__name__}", "return tensors in tuples, lists or dicts of names")
-        return None
+        is_dict = structure.kind is dict and all(
+            isinstance(s, Item) and isinstance(s.key, str) for s in structure.steps
+        )
+        if not is_dict and structure.kind not in (tuple, list):
+            self._refuse(f"it returns a {structure.kind.__name__}", "return tensors in tuples, lists or dicts of names")
+        steps = [step[0] if is_dict else f"{i}" if path else f"out{i}" for i, step in enumerate(structure.steps)]
+        children = [
+            self._structure(child, leaves, (*path, step)) for step, child in zip(steps, structure.children, strict=True)
+        ]
+        return {"dict": dict(zip(steps, children, strict=True))} if is_dict else {structure.kind.__name__: children}
 
-    def _leaf(self, leaf: Leaf) -> Any:
+    def _leaf(self, leaf: Leaf, name: str) -> Any:
         at: Any = leaf.at
         if leaf.kind == "fresh":
-            return self._output(self.plan.fresh[at].value)
+            return self._output(self.plan.fresh[at].value, name)
         if leaf.kind == "handle":
-            return self._output(self._value_after(at))
+            return self._output(self._value_after(at), name)
         returned = at.value if leaf.kind == "plain" else at if leaf.kind == "number" else self.plan.objects[at]
         if isinstance(returned, bool | int | float | str):
             return {"value": returned}
@@ -227,10 +240,11 @@ def _argument_name(text: str) -> str:
     return name if name.isidentifier() and not keyword.iskeyword(name) else f"x_{name}".rstrip("_")
 
 
-def _unique(stem: str, names: set[str]) -> str:
+def _unique(stem: str, names: dict[str, int]) -> str:
+    """``stem``, or with a number behind it a name that ``names`` does not have; it gets it, in order."""
     name, count = stem or "x", 1
     while name in names:
         count += 1
         name = f"{stem}_{count}"
-    names.add(name)
+    names[name] = len(names)
     return name

@@ -81,8 +81,8 @@ class SavedModel:
 
     @property
     def outputs(self) -> tuple[loader.ValueSpec, ...]:
-        """Name, dtype and shape of each output."""
-        return self.signature.outputs
+        """Name, dtype and shape of each result, without what is written back to the state."""
+        return self.signature.results
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``.

@@ -145,5 +145,7 @@ def _signature(entry: FileEntry, made: loader.Signature) -> loader.Signature:
         loader.StateSpec(spec.name, spec.dtype, spec.shape, key=kept.key)
         for spec, kept in zip(made.inputs[count:], entry.state, strict=True)
     )
-    structure = entry.structure
-    return made.but_with(inputs=arguments, state=state, writes=entry.writes, structure=structure, name="forward")
+    outputs = tuple(spec.but_with(name=name) for spec, name in zip(made.outputs, entry.names, strict=True))
+    return made.but_with(
+        inputs=arguments, outputs=outputs, state=state, writes=entry.writes, structure=entry.structure, name="forward"
+    )

@@ -65,6 +65,10 @@ def test_a_training_step_goes_on_there(path: Path, serve: Any, written_loader: A
     assert all(bits_of(a) == bits_of(b) for a, b in losses) and losses[-1][1] < losses[0][1]
     assert {key: bits_of(v) for key, v in host.state.items()} == {key: bits_of(v) for key, v in there.state.items()}
     assert any(bits_of(before[key]) != bits_of(value) for key, value in there.state.items())
+    there.set_state(before)
+    assert bits_of(there(x, y)) == bits_of(losses[0][1])
+    with pytest.raises(written_loader.ArgumentError, match="there is no state"):
+        there.set_state({**before, "nothing": x})
 
 
 def test_a_failed_check_tells_its_line_and_leaves_the_state(path: Path, serve: Any, written_loader: Any) -> None:

@@ -66,6 +66,62 @@ def test_results_keep_their_structure(path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(result["b"][2][0]), x)
 
 
+def test_results_keep_their_names(path: Path) -> None:
+    """A dict's keys name the outputs in every reader; places in tuples and lists are numbered."""
+    total = jg.zeros(2)
+
+    @jg.trace
+    def run(x: Any) -> Any:
+        nonlocal total
+        total += x
+        return {"logits": x * 2, "hidden": (x + 1, [x - 1]), "b.c": x, "b": {"c": -x}}
+
+    names = ["logits", "hidden.0", "hidden.1.0", "b.c", "b.c_2"]
+    jg.save(run, path, example_inputs=(np.ones(2, np.float32),))
+    model = loader.load(path)
+    assert [spec.name for spec in model.outputs] == [spec.name for spec in jg.load(path).outputs] == names
+    result = model(np.ones(2, np.float32))
+    assert list(result) == ["logits", "hidden", "b.c", "b"]
+    np.testing.assert_array_equal(result["b"]["c"], [-1, -1])
+    jg.save(lambda x: (x, [x * 2, {"k": x}]), path, example_inputs=(np.ones(2, np.float32),))
+    assert [spec.name for spec in loader.load(path).outputs] == ["out0", "out1.0", "out1.1.k"]
+    jg.save(lambda x: x * 2, path, example_inputs=(np.ones(2, np.float32),))
+    assert [spec.name for spec in loader.load(path).outputs] == ["out0"]
+
+
+def test_the_loaders_state_is_set(path: Path) -> None:
+    """To copies, all of the keys or none, seen by later calls and by what calls write back."""
+    total, scale = jg.zeros(2), jg.ones(())
+
+    @jg.trace
+    def add(x: Any) -> Any:
+        nonlocal total
+        total += x * scale
+        return total * 1
+
+    x = np.ones(2, np.float32)
+    jg.save(add, path, example_inputs=(x,))
+    model = loader.load(path)
+    (total_key,) = (key for key, value in model.state.items() if value.shape == (2,))
+    (scale_key,) = (key for key, value in model.state.items() if value.shape == ())
+    before = model.state
+    new = np.array([10, 20], np.float32)
+    model.set_state({total_key: new, scale_key: 3.0})
+    new[:] = 0
+    np.testing.assert_array_equal(model(x), [13, 23])
+    np.testing.assert_array_equal(model(x), [16, 26])
+    np.testing.assert_array_equal(before[total_key], [0, 0])
+    model.set_state({total_key: model.state[total_key][::-1]})
+    for values, message in (
+        ({scale_key: np.float32(5), "nothing": x}, "there is no state 'nothing'; the model has"),
+        ({scale_key: np.float32(5), total_key: np.ones(3, np.float32)}, r"expected .*: float32\[2\], got float32\[3\]"),
+        ({scale_key: np.float32(5), total_key: np.ones(2)}, r"got float64\[2\]; convert it"),
+    ):
+        with pytest.raises(loader.ArgumentError, match=message):
+            model.set_state(values)
+    np.testing.assert_array_equal(model(x), [29, 19])
+
+
 def test_state_is_written_back_by_both_loaders(path: Path) -> None:
     total = jg.zeros((3,))
 

@@ -17,7 +17,7 @@ from jitgraph.runtime.loader.device_memory import DevicePool
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
-from jitgraph.runtime.loader.model import Model, level_asked_for, verify_state
+from jitgraph.runtime.loader.model import Model, level_asked_for, state_copy, verify_state
 
 
 class DeviceResources:
@@ -99,6 +99,16 @@ class DeviceModel(Model):
         for array in found.values():
             array.flags.writeable = False
         return MappingProxyType(found)
+
+    def set_state(self, values: Mapping[str, Any]) -> None:
+        """As ``Model.set_state``; the arrays are copied to the device."""
+        with self._lock, self._resources.device.current():
+            state = {**self._unused, **self._placed}
+            arrays = {key: state_copy(key, value, state) for key, value in values.items()}
+            placed = {key: host_copy(new, self._resources.pool) for key, new in arrays.items() if key in self._placed}
+            self._resources.device.wait()
+            self._placed |= placed
+            self._unused |= {key: new for key, new in arrays.items() if key not in placed}
 
     def _run(self, entry: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         native = self.entry_named(entry)

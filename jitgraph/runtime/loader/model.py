@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
+from jitgraph.runtime.loader.arguments import as_array
 from jitgraph.runtime.loader.artifact import Artifact
 from jitgraph.runtime.loader.calls import HeldParameters
 from jitgraph.runtime.loader.cpu import cpu_levels, lacking
@@ -63,14 +66,24 @@ class Model:
     @property
     def outputs(self) -> tuple[ValueSpec, ...]:
         """What the main entry gives, without what it writes back to the state."""
-        signature = self._entries[self._default].signature
-        written = {output for output, _ in signature.writes}
-        return tuple(spec for index, spec in enumerate(signature.outputs) if index not in written)
+        return self._entries[self._default].signature.results
 
     @property
     def state(self) -> Mapping[str, Array]:
         """The state by key as read-only arrays: a snapshot that later calls leave as it is."""
         return self._state
+
+    def set_state(self, values: Mapping[str, Any]) -> None:
+        """Set the state under these keys: to copies of arrays of the dtypes and shapes that it has.
+
+        Other keys keep their values; calls that run meanwhile use the old state, later ones the new. ArgumentError,
+        and nothing is changed, for a key that the model does not have and for a dtype or shape that is not the state's.
+        """
+        with self._lock:
+            state = self._state
+            arrays = {key: state_copy(key, value, state) for key, value in values.items()}
+            self._state = MappingProxyType({**state, **arrays})
+            self._held.clear()
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -143,6 +156,20 @@ def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
     )
     if array.dtype != dtype_named(spec.dtype) or not fits:
         raise LoadError(f"the state {spec} is {array.dtype.name}{list(array.shape)} in {WEIGHTS}; {AGAIN}")
+
+
+def state_copy(key: str, value: Any, state: Mapping[str, Any]) -> Array:
+    """``value`` as a read-only array of its own that may stand for ``state[key]``; ArgumentError where it may not."""
+    old = state.get(key)
+    if old is None:
+        raise ArgumentError(f"there is no state {key!r:.60}; the model has {', '.join(sorted(state)):.400}")
+    spec = ValueSpec(key, old.dtype.name, old.shape)
+    new = as_array(value, spec, old.dtype, f"state {key!r:.60}")
+    if new.shape != old.shape:
+        raise ArgumentError(f"state {key!r:.60}: expected {spec}, got {spec.dtype}{list(new.shape)}")
+    new = np.array(new, order="C", copy=True)
+    new.flags.writeable = False
+    return new
 
 
 def level_asked_for() -> str | None:

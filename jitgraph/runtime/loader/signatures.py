@@ -53,6 +53,17 @@ class Signature(FrozenRecord):
         """The inputs of the ABI: the user's, then the state."""
         return (*self.inputs, *self.state)
 
+    @property
+    def results(self) -> tuple[ValueSpec, ...]:
+        """The outputs that the caller gets: all but those that are written back to the state."""
+        return tuple(self.outputs[index] for index in self.shown)
+
+    @property
+    def shown(self) -> list[int]:
+        """The indices of ``results``."""
+        written = {output for output, _ in self.writes}
+        return [index for index in range(len(self.outputs)) if index not in written]
+
     def to_json(self) -> dict[str, Json]:
         """A JSON object that ``from_json`` reads back to an equal signature."""
         return {
@@ -113,8 +124,7 @@ class Signature(FrozenRecord):
 
     def default_structure(self) -> Template:
         """The structure of results where none is given: the outputs that are not written back, bare if there is one."""
-        written = {output for output, _ in self.writes}
-        shown = [index for index in range(len(self.outputs)) if index not in written]
+        shown = self.shown
         return shown[0] if len(shown) == 1 else {"tuple": shown}
 
 

@@ -56,6 +56,9 @@ AtIndex: TypeAlias = Literal[
     "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
 ]
 Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check", "attention", "attention_gradient"]
+MatrixNest: TypeAlias = Literal[
+    "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr"
+]
 ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print", "host"]
 Batching: TypeAlias = Literal[  # the rules of passes/batching.py
     "alike",
@@ -130,6 +133,7 @@ class Op:
         has ``evaluate`` run by Python.
     generated: for ops that Python evaluates, what code that cannot call Python has in their place: over Op calls
         ``generated(*operands, **attrs)``, and ``is_generated(*types)`` says of which operands.
+    alone: for the same, the kernel of ``codegen/lower/matrices`` that such code has in their place, of any size.
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
         leaves open where it serves eager calls; None: every extent.
@@ -159,6 +163,7 @@ class Op:
     lowering: Lowering | None = None
     generated: Callable[..., Any] | None = None
     is_generated: Callable[..., bool] | None = None
+    alone: MatrixNest | None = None
     flops: Callable[..., DimLike] | None = None
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None
     parts: Callable[..., Any] | None = None

@@ -18,7 +18,7 @@ from jitgraph.errors import LinAlgError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.constraints import Constraints, require_same
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import MatrixNest, Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import div, mul
@@ -49,6 +49,7 @@ def matrix_op(
     plain: int = 0,
     generated: Callable[..., Any] | None = None,
     is_generated: Callable[..., bool] | None = None,
+    alone: MatrixNest | None = None,
     complex_samples: Literal["differentiated", "plain", "none"] = "differentiated",
     doc: str,
 ) -> Op:
@@ -120,6 +121,7 @@ def matrix_op(
         lowering="host",
         generated=generated,
         is_generated=is_generated,
+        alone=alone,
         parts=parts,
         samples=made,
         doc=doc,

@@ -97,7 +97,7 @@ def _not_zero(x: Any) -> Any:
 def _require_none(name: str, failing: Any, reason: str) -> None:
     count = cast(failing, dtype=dtypes.int64)
     count = reduce_sum(count, axes=tuple(range(len(count.shape))))
-    check(eq(count, zeros_like(count)), kind="ValueError", message=f"{name}: {reason}")
+    check(eq(count, zeros_like(count)), kind="LinAlgError", message=f"{name}: {reason}")
 
 
 def _require_pivots(name: str, diagonal: Sequence[Any], reason: str) -> None:

@@ -95,6 +95,7 @@ solve_triangular: Op = matrix_op(
     count=2,
     generated=small_matrices.solve_triangular,
     is_generated=small_matrices.is_small,
+    alone="substitution",
     vjp=_solve_vjp,
     failure="a triangular matrix has a zero on its diagonal",
     hint="jg.linalg.lstsq or jg.linalg.pinv take singular matrices",
@@ -179,6 +180,7 @@ lu_factor: Op = matrix_op(
     "lu_factor",
     _lu_type,
     _eliminated,
+    alone="elimination",
     vjp=_lu_vjp,
     samples=lambda array: [
         Sample((np.asarray(array(*shape) + 2 * np.eye(*shape[-2:], dtype=array().dtype)[::-1]),))
@@ -218,6 +220,7 @@ order_of_pivots: Op = Op(
     evaluate=_order,
     batch="alike",
     lowering="host",
+    alone="order",
     traits=frozenset({"nondifferentiable"}),
     samples=lambda dtype: (
         [Sample((np.array(x, np.int32),)) for x in ([3, 3, 3], [[1, 2], [2, 2]], [])] if dtype == dtypes.int32 else ()

@@ -23,7 +23,7 @@ class CpuBackend:
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        return select(graph, CPU, fastmath=target.fastmath)
+        return select(graph, CPU, fastmath=target.fastmath, alone=target.alone)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:
         """The LLVM IR of the schedule and the image of it."""

@@ -26,13 +26,15 @@ from jitgraph.runtime import imports
 if TYPE_CHECKING:
     from jitgraph.codegen.lower.stacks import Held
 
+_MATRICES: Final = "jitgraph.codegen.lower.matrices.lowerings"
 _CONTROL: Final = "jitgraph.codegen.lower.control"  # imported, as prints are, by the first graph that has some
 
 
-def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
+def select(graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = False) -> Schedule:
     """The schedule of a graph without ``grad`` nodes in a target's nests; UnsupportedOp where an op has no lowering.
 
-    Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions.
+    Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions. With
+    ``alone`` there is no Python to call, and matrices are factored by the kernels of ``lower/matrices``.
     """
     builder = ScheduleBuilder(nests.decisions, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
@@ -42,7 +44,7 @@ def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
         builder.storage(ScheduleBuffer(f"out{position}", _tensor(value, "an output"), "output", position))
         for position, value in enumerate(graph.outputs)
     ]
-    Selector(builder, nests).region(graph, env, results)
+    Selector(builder, nests, alone=alone).region(graph, env, results)
     schedule = Schedule(
         graph.name,
         tuple(builder.buffers.values()),
@@ -82,7 +84,8 @@ def _tensor(value: Value, what: str) -> TensorType:
 class Selector:
     """Lowers the nodes of a region in order, and the regions inside them."""
 
-    def __init__(self, builder: ScheduleBuilder, nests: Nests) -> None:
+    def __init__(self, builder: ScheduleBuilder, nests: Nests, *, alone: bool = False) -> None:
+        self.alone = alone
         self.builder = builder
         self.nests = nests
         self.groups = RepeatedGroups(builder, nests)
@@ -163,6 +166,8 @@ class Selector:
                 places.append(self.builder.temporary(_tensor(value, f"an output of {node.op.name}")))
         operands = [held[value] for value in node.inputs]
         match structure_of(node):
+            case None if node.op.lowering == "host" and node.op.alone is not None and self.alone:
+                self._matrices(node, operands, places)
             case None if node.op.lowering == "host":
                 self._host(node, operands, places)
             case None if node.op.lowering == "stack_pop":
@@ -192,8 +197,13 @@ class Selector:
             self.copy([(whole, popped)])
         places[0] = stack
 
-    def _host(self, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> None:
-        """A call of Python, which takes and gives whole buffers."""
+    def _matrices(self, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> None:
+        """A kernel of matrices, which takes and gives whole buffers."""
+        reads, results = self._whole_buffers(operands, places)
+        imports.module(_MATRICES).lower_matrices(self.builder, node, reads, results)
+        self._put(results, places)
+
+    def _whole_buffers(self, operands: Sequence[Held], places: Sequence[Held]) -> tuple[list[Storage], list[Storage]]:
         reads, results = [], []
         for operand in operands:
             assert isinstance(operand, Storage)
@@ -201,6 +211,15 @@ class Selector:
         for place in places:
             assert isinstance(place, Storage)
             results.append(place if place.slot is None else self.builder.temporary(place.type))
+        return reads, results
+
+    def _put(self, results: Sequence[Storage], places: Sequence[Held]) -> None:
+        pairs = zip(results, places, strict=True)
+        self.copy([(made, place) for made, place in pairs if isinstance(place, Storage) and made != place])
+
+    def _host(self, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> None:
+        """A call of Python, which takes and gives whole buffers."""
+        reads, results = self._whole_buffers(operands, places)
         call = HostCall(
             node.op,
             node.attrs,
@@ -213,8 +232,7 @@ class Selector:
         )
         self.builder.steps.append(step)
         self.builder.calls.append(call)
-        pairs = zip(results, places, strict=True)
-        self.copy([(made, place) for made, place in pairs if isinstance(place, Storage) and made != place])
+        self._put(results, places)
 
     def _group(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
 
 class JitgraphError(Exception):
     """Every error of jitgraph derives from this."""
@@ -29,6 +31,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
         AssertionError,
         FloatingPointError,
         IndexError,
+        np.linalg.LinAlgError,
         OverflowError,
         RuntimeError,
         TypeError,

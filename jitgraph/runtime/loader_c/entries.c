@@ -41,7 +41,7 @@ typedef struct Print { /* texts before, between and behind the operands */
 } Print;
 
 static const char *const CHECK_KINDS[] = {
-    "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "OverflowError",
+    "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "LinAlgError", "OverflowError",
     "RuntimeError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
 };
 

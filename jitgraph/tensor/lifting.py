@@ -26,6 +26,7 @@ from jitgraph.tensor.scalars import (
     SCALARS,
     Scalar,
     array_of_ints,
+    array_of_mixed,
     is_scalar,
     is_varying,
     leaf_types,
@@ -82,6 +83,8 @@ def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     require_plain_in(numbers, kinds)
     if kinds <= {int, bool} and int in kinds:
         return array_of_ints(numbers, dtype)
+    if kinds <= SCALARS and int in kinds:
+        numbers = array_of_mixed(numbers)
     array = np.asarray(numbers, dtype=dtype)
     weak = dtype is None and kinds <= SCALARS
     if weak and array.dtype == dtypes.complex128:

@@ -18,13 +18,12 @@ from jitgraph.migration_hints import TENSOR
 from jitgraph.runtime import dlpack, imports, loader
 from jitgraph.runtime.buffer import Buffer
 from jitgraph.tensor import lifting
-from jitgraph.tensor.scalars import Count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class _Size(Count):
+class _Size(int):
     """The number of elements; called, as ``x.size(0)``, it says what to write here."""
 
     def __call__(self, axis: int | None = None) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -29,10 +28,6 @@ def is_varying(x: object) -> bool:
 def is_named_size(x: object) -> bool:
     """Whether ``x`` is a size that is a name, or an expression over names, in the trace being recorded."""
     return is_varying(x) and x.is_size  # type: ignore[attr-defined]
-
-
-class Count(int):
-    """A number of elements: an int that floats may round."""
 
 
 def python_int(number: Any) -> Any:
@@ -69,23 +64,32 @@ def array_of_ints(numbers: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     if array.size:
         ends = [int(array.min()), int(array.max())]
         unsigned = ends[0] >= 0 and dtypes.LIMITS[dtypes.int64][1] < ends[1] <= dtypes.LIMITS[dtypes.uint64][1]
-        target = dtype or (dtypes.uint64 if unsigned else dtypes.int64)
-        if dtypes.is_float(target) and target.itemsize > 2 and array.dtype != object:
-            exact = array.astype(target).astype(np.longdouble) == array.astype(np.longdouble)
-            ends = [int(number) for number in array[~exact][:1]]
-        for number in ends if array.dtype != object else array.flat:
-            require_representable(int(number), target)
-        dtype = target
+        dtype = dtype or (dtypes.uint64 if unsigned else dtypes.int64)
+        for number in ends:
+            require_representable(number, dtype)
+        if dtypes.is_inexact(dtype):
+            array = array.astype(dtypes.float64)
     if array.dtype == object:
-        array = array.astype(dtypes.float64 if dtype is not None and dtypes.is_float(dtype) else dtype)
+        array = array.astype(dtype)
     return array if dtype is None or array.dtype == dtype else np.asarray(ops.cast.evaluate(array, dtype=dtype))  # type: ignore[misc]
 
 
-def require_representable(scalar: Any, dtype: DType) -> None:
-    """DTypeError for a float where ``dtype`` is an integer, NumberError for an int that it does not hold.
+def array_of_mixed(numbers: Any) -> np.ndarray[Any, Any]:
+    """Nested lists of Python ints beside floats or complex numbers: ints of any length count as floats."""
+    array = np.asarray(numbers)
+    if array.dtype != object:
+        return array
+    kinds = leaf_types(numbers)
+    for number in array.flat:
+        require_representable(number, dtypes.complex128)
+    return array.astype(dtypes.complex128 if complex in kinds else dtypes.float64)
 
-    A float dtype holds an int that it does not round. 16-bit floats round every number that is written, so there only
-    an int that would become infinity is refused; so do counts of elements round, since they are no constants.
+
+def require_representable(scalar: Any, dtype: DType) -> None:
+    """DTypeError for a float where ``dtype`` is an integer, NumberError for an int that it has no room for.
+
+    A float dtype rounds an int, as Python's ``float()`` and then the dtype do; only an int for which ``float()`` itself
+    has no room is refused.
     """
     if isinstance(scalar, complex):
         if not dtypes.is_complex(dtype):
@@ -97,41 +101,33 @@ def require_representable(scalar: Any, dtype: DType) -> None:
             raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
         least, greatest = dtypes.LIMITS[dtype]
         if not least <= scalar <= greatest:
-            message = f"{scalar} does not fit {dtype.name} ({least} to {greatest})"
+            message = f"{_shown(scalar)} does not fit {dtype.name} ({least} to {greatest})"
             raise NumberError(message, hint=_roomier(scalar, dtype))
-    elif dtypes.is_float(dtype) and isinstance(scalar, int) and not -_ALWAYS_EXACT <= scalar <= _ALWAYS_EXACT:
-        _require_exact(scalar, dtype)
+    elif dtypes.is_float(dtype) and isinstance(scalar, int):
+        try:
+            float(scalar)
+        except OverflowError:
+            message = f"{_shown(scalar)} is too large for a float, and so for {dtype.name}"
+            raise NumberError(message, hint="write float('inf'), or divide the int before it meets a tensor") from None
 
 
-_ALWAYS_EXACT: Final = 256  # up to here every float dtype, bfloat16 too, holds every integer
+def _shown(number: int) -> str:
+    """The number; its length where that would fill the screen, or be more digits than Python writes."""
+    return str(number) if number.bit_length() <= _LONGEST else f"an int of {number.bit_length()} bits"
 
 
-def _require_exact(number: int, dtype: DType) -> None:
-    try:
-        with np.errstate(over="ignore"):
-            held = float(dtype.type(float(number)))
-    except OverflowError:
-        held = math.inf
-    if math.isinf(held):
-        message = f"{number} does not fit {dtype.name}, where it is infinite"
-        raise NumberError(message, hint=_roomier(number, dtype))
-    if held != number and dtype.itemsize > 2 and not isinstance(number, Count):
-        hint = f"write {held:.1f} for the rounded number" + ("" if dtype.itemsize > 4 else ", or cast to float64")
-        raise NumberError(f"{dtype.name} cannot hold {number}: it would be rounded to {int(held)}", hint=hint)
+_LONGEST: Final = 256  # bits of an int that an error shows
 
 
-_ROOM: Final = {
-    **{dtype: dtypes.LIMITS[dtype] for dtype in (dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint64)},
-    **{dtype: (-int(np.finfo(dtype).max), int(np.finfo(dtype).max)) for dtype in (dtypes.float32, dtypes.float64)},
-}
+_ROOM: Final = {dtype: dtypes.LIMITS[dtype] for dtype in (dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint64)}
 
 
 def _roomier(number: int, dtype: DType) -> str:
-    """Advice: the smallest dtype of this kind that holds ``number``, where there is one beside all of ``dtype``."""
-    least, greatest = dtypes.LIMITS.get(dtype, (0, 0))
+    """Advice: the smallest integer dtype that holds ``number``, where there is one beside all of ``dtype``."""
+    least, greatest = dtypes.LIMITS[dtype]
     for low, high in ((min(least, number), max(greatest, number)), (number, number)):
         for other, (first, last) in _ROOM.items():
-            if dtypes.is_integer(other) == dtypes.is_integer(dtype) and first <= low and high <= last:
+            if first <= low and high <= last:
                 name = f"jg.{other.name}"
                 return f"{other.name} has room for it: .astype({name}), or dtype={name} where the tensor is made"
-    return "write float('inf')" if dtypes.is_float(dtype) else "no integer dtype has room for it; a float rounds it"
+    return "no integer dtype has room for it; a float rounds it"

@@ -111,7 +111,7 @@ class Operands(OpParts):
         self._operand(self._word("a"), self._word("b"))
 
     def op_number(self) -> None:
-        """An int or float in a dtype (``layout.NUMBER_DTYPES``), where that holds it exactly or is a float's own."""
+        """An int or float in a dtype (``layout.NUMBER_DTYPES``): floats round, integers decline what does not fit."""
         code, number = self.code, self._source()
         place = code.at(code.at(self.registers, layout.NUMBERS), self._target(), layout.WORD)
         is_float, is_int = code.label("float"), code.label("int")
@@ -155,11 +155,10 @@ class Operands(OpParts):
         code.need(code.compare("eq", "i64", short, value), "fail")
         code.jump(done)
         code.start_block(floats)
-        size = code.value("i64", f"call i64 @llvm.abs.i64(i64 {value}, i1 false)")
-        code.need(code.compare("ule", "i64", size, 1 << 24), "fail")  # which both floats hold exactly
-        code.store("double", code.value("double", f"sitofp i64 {value} to double"), place)
+        rounded = code.value("double", f"sitofp i64 {value} to double")
+        code.store("double", rounded, place)
         code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
         code.mark(wide)
-        code.store("float", code.value("float", f"sitofp i64 {value} to float"), place)
+        code.store("float", code.value("float", f"fptrunc double {rounded} to float"), place)  # in two steps, as NumPy
         code.mark(done)
         self._operand(place, self._source())

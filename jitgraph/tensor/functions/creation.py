@@ -182,7 +182,7 @@ def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     try:
         if kinds <= {int, bool} and int in kinds:
             return scalars.array_of_ints(obj, target)
-        array = np.asarray(obj)
+        array = scalars.array_of_mixed(obj) if kinds <= scalars.SCALARS and int in kinds else np.asarray(obj)
     except NumberError:
         raise
     except ValueError:

@@ -129,7 +129,7 @@ def held_floats(run: Run) -> None:
 
 def numbers(run: Run) -> None:
     f = run.trace(lambda x, n: x * n + n)
-    integers = [0, 1, 2, 5, True, -1, 2**24, 2**24 + 1, 2**31, 2**40 + 1, 2**63, 10**40]
+    integers = [0, 1, 2, 5, True, -1, 2**24, 2**24 + 1, 2**31, 2**40 + 1, 2**60 + 2**36 + 1, 2**63, 10**40]
     for n in [*integers, 1.5, -0.0, 0.0, float("nan"), float("inf"), 1e39, 1e300, np.float32(2)]:
         run(f, filled(), n)
         run(f, jg.asarray(np.arange(4)), n)

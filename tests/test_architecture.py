@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sys
 from functools import cache
@@ -59,23 +60,27 @@ def layer_of(module: str) -> int:
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a source, which nobody changes."""
-    return ast.parse(path.read_text())
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a source's syntax tree, in the order of ``ast.walk``; nobody changes them."""
+    gc.disable()  # there are two million, none of which is garbage
+    try:
+        return tuple(ast.walk(ast.parse(path.read_text())))
+    finally:
+        gc.enable()
 
 
 @cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """(line, module) of every import that runs, function-local ones included; not those for type checkers alone."""
-    tree = tree_of(path)
+    nodes = nodes_of(path)
     skipped = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
@@ -229,10 +234,10 @@ OP_NAMES = re.compile(r"(\w+\.)*op\.name|op_name")
 
 def compared_ops(path: Path) -> list[int]:
     """The lines that ask which op something is: by its name, or by comparing it with one op of the table."""
-    tree = tree_of(path)
+    nodes = nodes_of(path)
     imported = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitgraph.ops")
         for alias in node.names
         if isinstance(getattr(ops, alias.name, None), Op)
@@ -252,7 +257,7 @@ def compared_ops(path: Path) -> list[int]:
         return False
 
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Compare(left=left, comparators=others):
                 asks = any(map(is_name, (left, *others))) or any(map(is_op, others))
@@ -414,7 +419,7 @@ def test_operating_systems_are_asked_in_one_place() -> None:
             continue
         for line, imported in imports(path):
             assert imported.split(".")[0] not in BY_SYSTEM, f"{path}:{line} imports {imported}; see runtime/system.py"
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 owner, name = node.value.id, node.attr
                 asks = (owner == "os" and name not in OS_EVERYWHERE) or (owner, name) in ASKS_THE_SYSTEM
@@ -439,7 +444,7 @@ def test_no_class_name_stands_twice() -> None:
     """A traceback, a reader or a search that meets a class by its name meets one class."""
     places: dict[str, list[str]] = {}
     for path in SOURCES:
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not {name: found for name, found in places.items() if len(found) > 1}

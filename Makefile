@@ -21,32 +21,70 @@ LOOPS = 4
 check: $(STAMP)
 	$(BIN)/python $(SUITE) --loops $(LOOPS) $(BUT)
 
-# All that takes too long for each change: the suite on other Pythons, as pyenv or the PATH has them, on the last of them
-# with every warm call past Python from the first one; what those calls touch on each; 20,000 hostile files, 2,000 random
-# gradient programs, 1,000 random scripts, 20,000 random array programs, 5,000 random programs for capture, the planted faults.
+# All that takes too long for each change. Each part, once it has passed, leaves a stamp for this commit, so that a run that
+# was cut off goes on where it stopped: `make nightly`, or one part, `make nightly-cuda`. The suite runs on other Pythons, as
+# pyenv or the PATH has them, on the last of them with every warm call past Python from the first one.
 LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
 CALLS = tests/tracing tests/runtime tests/optim tests/nn
+PARTS = calls cuda rounds files models gradients scripts arrays captures mutants $(OTHER_PYTHONS)
+NIGHT := build/nightly/$(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD || date +%s)
 
-nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
+nightly: $(addprefix $(NIGHT)/,$(PARTS))
+
+nightly-%: $(NIGHT)/%
+	@echo "$* has passed on this commit"
+
+passed = mkdir -p $(NIGHT) && touch $@
+
+$(NIGHT)/calls: $(STAMP)  # the native form of calls
 	JITGRAPH_DISPATCH=1 $(BIN)/python $(SUITE) $(CALLS)
-	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda tests/cuda
-	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native tests/eager/dispatch
-	$(BIN)/python -m tests.fuzz --files 20000
-	AMP_MODELS=all $(BIN)/python -m pytest -q tests/amp
-	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py
-	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/tracing/script/test_script_programs.py
-	ARRAY_PROGRAMS=20000 $(BIN)/python -m pytest -q -n 2 tests/programs/test_array_texts.py
-	CAPTURE_PROGRAMS=5000 $(BIN)/python -m pytest -q -n 2 tests/tracing/capture/test_capture_programs.py
-	$(BIN)/python tests/mutants/run.py
+	@$(passed)
 
-nightly-%:
-	@python=$$(ls -d $(HOME)/.pyenv/versions/$*.*/bin/python 2>/dev/null | tail -n 1); \
-	python=$${python:-$$(command -v python$*)}; \
-	if [ -z "$$python" ]; then echo "skipped: the suite on Python $*, which is not installed"; exit 0; fi; \
-	set -e; $$python -m venv $(VENV)-$*; $(VENV)-$*/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
-	if [ $* = $(LAST_PYTHON) ]; then JITGRAPH_DISPATCH=1 $(VENV)-$*/bin/python $(SUITE) -p no:cacheprovider; exit; fi; \
-	$(VENV)-$*/bin/python $(SUITE) -p no:cacheprovider; \
-	JITGRAPH_DISPATCH=1 $(VENV)-$*/bin/python $(SUITE) -p no:cacheprovider $(CALLS)
+$(NIGHT)/cuda: $(STAMP)  # every dtype, model and processor, in the simulator and by the assembler
+	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python $(SUITE) tests/codegen/cuda tests/cuda
+	@$(passed)
+
+$(NIGHT)/rounds: $(STAMP)  # references and memory over a million warm calls
+	DISPATCH_ROUNDS=1000000 $(BIN)/python $(SUITE) tests/tracing/native tests/eager/dispatch
+	@$(passed)
+
+$(NIGHT)/files: $(STAMP)  # hostile files
+	$(BIN)/python -m tests.fuzz --files 20000
+	@$(passed)
+
+$(NIGHT)/models: $(STAMP)  # mixed precision of all models
+	AMP_MODELS=all $(BIN)/python $(SUITE) tests/amp
+	@$(passed)
+
+$(NIGHT)/gradients: $(STAMP)
+	GRADIENT_PROGRAMS=2000 $(BIN)/python $(SUITE) tests/ops/test_gradient_programs.py
+	@$(passed)
+
+$(NIGHT)/scripts: $(STAMP)
+	SCRIPT_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/tracing/script/test_script_programs.py
+	@$(passed)
+
+$(NIGHT)/arrays: $(STAMP)
+	ARRAY_PROGRAMS=20000 $(BIN)/python $(SUITE) tests/programs/test_array_texts.py
+	@$(passed)
+
+$(NIGHT)/captures: $(STAMP)
+	CAPTURE_PROGRAMS=5000 $(BIN)/python $(SUITE) tests/tracing/capture/test_capture_programs.py
+	@$(passed)
+
+$(NIGHT)/mutants: $(STAMP)  # the planted faults
+	$(BIN)/python tests/mutants/run.py
+	@$(passed)
+
+$(NIGHT)/3.%:
+	@python=$$(ls -d $(HOME)/.pyenv/versions/3.$*.*/bin/python 2>/dev/null | tail -n 1); \
+	python=$${python:-$$(command -v python3.$*)}; \
+	if [ -z "$$python" ]; then echo "skipped: the suite on Python 3.$*, which is not installed"; exit 0; fi; \
+	set -e; $$python -m venv $(VENV)-3.$*; $(VENV)-3.$*/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	if [ 3.$* = $(LAST_PYTHON) ]; then JITGRAPH_DISPATCH=1 $(VENV)-3.$*/bin/python $(SUITE) -p no:cacheprovider; \
+	else $(VENV)-3.$*/bin/python $(SUITE) -p no:cacheprovider; \
+	JITGRAPH_DISPATCH=1 $(VENV)-3.$*/bin/python $(SUITE) -p no:cacheprovider $(CALLS); fi; \
+	$(passed)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

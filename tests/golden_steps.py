@@ -91,7 +91,7 @@ def _apart(graph: Graph, target: Target, options: Options) -> Result:
 def _planned(graph: Graph, target: Target, options: Options) -> Schedule:
     donate = [tuple(map(int, word.split(":"))) for word in options["donate"].split(",")] if "donate" in options else []
     fused = pipeline.run(graph, target, verify=True)
-    schedule = plan_memory(select(fused, CPU, fastmath=target.fastmath), donate)  # type: ignore[arg-type]
+    schedule = plan_memory(select(fused, CPU, fastmath=target.fastmath, verify=True), donate)  # type: ignore[arg-type]
     verify_schedule(schedule)
     verify_plan(schedule)
     return schedule

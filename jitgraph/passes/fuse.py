@@ -8,6 +8,7 @@ group that reads through them, and stand alone only where their result itself is
 
 Groups grow by merging the producer of a value with its consumer, then groups of one domain that read the same value.
 A merge is refused where it would make a cycle, or where a value would be read at another index than it is computed at.
+In loops writes of a part of a carry stand alone, behind what reads the carry before them (``partial_writes.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from jitgraph import config
+from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
@@ -23,6 +25,7 @@ from jitgraph.passes.effect_order import in_order, order_of_effects
 from jitgraph.passes.fusion_forms import FusionEdge, FusionForm, Index, common_form, form_of, is_free, misread
 from jitgraph.passes.fusion_groups import FusionGroup, lone_group, node_of, outer_inputs
 from jitgraph.passes.group_order import GroupOrder
+from jitgraph.passes.partial_writes import PartialWrites
 from jitgraph.passes.rewriter import rewrite_regions
 from jitgraph.records import dataclass
 
@@ -48,19 +51,30 @@ def fuse(graph: Graph, target: Target) -> Graph:
 
 def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[MissedFusion, ...]]:
     """As ``fuse``, with the neighbours that were kept apart."""
+    return _fused(graph, target, in_loop=False)
+
+
+def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple[MissedFusion, ...]]:
     apart: list[MissedFusion] = []
-
-    def rewrite(region: Graph) -> Graph:
-        result, found = fuse_with_reasons(region, target)
-        apart.extend(found)
-        return result
-
     nodes = []
     for node in graph.nodes:
-        regions = node.regions if "one_kernel" in node.op.traits else rewrite_regions(node, rewrite)
+        regions = node.regions
+        if regions and "one_kernel" not in node.op.traits:
+            inside = in_loop or isinstance(structure_of(node), CarriedLoop)
+
+            def rewrite(region: Graph, inside: bool = inside) -> Graph:
+                result, found = _fused(region, target, in_loop=inside)
+                apart.extend(found)
+                return result
+
+            regions = rewrite_regions(node, rewrite)
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
-    plan = _Grouping(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name), target)
+    whole = Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name)
+    writes = PartialWrites(whole, inside=in_loop)
+    if writes.writers and (in_time := writes.read_in_time()) is not whole:
+        writes = PartialWrites(in_time, inside=in_loop)
+    plan = _Grouping(writes, target)
     plan.merge_along_values()
     plan.merge_side_by_side()
     result = plan.build()
@@ -72,17 +86,20 @@ def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Missed
 class _Grouping:
     """The groups of one graph while they grow."""
 
-    def __init__(self, graph: Graph, target: Target) -> None:
+    def __init__(self, writes: PartialWrites, target: Target) -> None:
+        graph = writes.graph
         self.target = target
         self.graph = graph
         self.apart: list[MissedFusion] = []
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.group: dict[Node, FusionGroup] = {}
         self.behind = order_of_effects(graph.nodes)
+        for node, readers in writes.readers_first().items():
+            self.behind[node] = (*self.behind.get(node, ()), *readers)
         for node in graph.nodes:
             if is_free(node):
                 continue
-            form = form_of(node)
+            form = FusionForm("alone", ()) if node in writes.alone else form_of(node)
             group = FusionGroup(form, [node], self.position[node], self.position[node])
             group.root = node if form.kind == "contraction" else None
             group.edges[node] = self._edges(node, form)

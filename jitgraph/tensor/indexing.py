@@ -8,7 +8,7 @@ ones scattered to those chosen.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class _Plan:
     """An index taken apart: what the slice op takes, which axes are then flipped, the shape that follows, and gathers.
 
     ``gathers`` are (axis of that shape, int64 value). ``place`` is the axis of the result at which the axes of the
-    gathers' indices stand.
+    gathers' indices stand. ``kinds`` says for each axis of the tensor what indexes it.
     """
 
     starts: list[DimLike] = field(default_factory=list)
@@ -59,6 +59,7 @@ class _Plan:
     shape: list[DimLike] = field(default_factory=list)
     gathers: list[tuple[int, Any]] = field(default_factory=list)
     place: int = 0
+    kinds: list[Literal["int", "slice", "tensor"]] = field(default_factory=list)
 
 
 def of_eager(x: Any, index: Any) -> Any:
@@ -150,6 +151,9 @@ def written(value: Any, index: Any, filler: Any) -> Any:
     plan = _plan(shape, index)
     if not plan.gathers and not plan.flips and all(stride == 1 for stride in plan.strides):
         return _put_block(value, plan, filler)
+    made = _put_picked(value, plan, filler)
+    if made is not None:
+        return made
     total = dims.product(shape)
     places = ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=shape)
     chosen = _apply(places, plan)
@@ -169,6 +173,56 @@ def _put_block(value: Any, plan: _Plan, filler: Any) -> Any:
     if block == value.shape:
         return filler
     return ops.dynamic_update_slice(value, filler, *(_filled(start, ()) for start in plan.starts))
+
+
+def _put_picked(value: Any, plan: _Plan, filler: Any) -> Any:
+    """A write at integer tensors along neighbouring axes, or at tensors of rank 0: of elements, not of all places.
+
+    None for any other index.
+    """
+    picks = [index for _, index in plan.gathers]
+    if plan.flips or plan.kinds.count("tensor") != len(picks) or any(stride != 1 for stride in plan.strides):
+        return None
+    shape = value.shape
+    bounds = zip(plan.kinds, plan.starts, plan.stops, shape, strict=True)
+    whole = all((start, stop) == (0, size) for kind, start, stop, size in bounds if kind == "slice")
+    indexed = [axis for axis, kind in enumerate(plan.kinds) if kind != "slice"]
+    first, behind = indexed[0], indexed[-1] + 1
+    if whole and behind - first == len(indexed) and len(plan.shape) == plan.kinds.count("slice") + len(picks):
+        return _put_along(value, plan, filler, first, behind)
+    if any(index.shape for index in picks):
+        return None
+    starts, block = [], []
+    rest = iter(picks)
+    for axis, (kind, start, stop) in enumerate(zip(plan.kinds, plan.starts, plan.stops, strict=True)):
+        picked = kind == "tensor"
+        starts.append(_in_range(next(rest), shape[axis], axis) if picked else _filled(start, ()))
+        block.append(1 if picked else stop - start)
+    axes = {axis for axis, _ in plan.gathers}
+    filler = _fitted(filler, tuple(size for axis, size in enumerate(plan.shape) if axis not in axes))
+    return ops.dynamic_update_slice(value, ops.reshape(filler, shape=tuple(block)), *starts)
+
+
+def _put_along(value: Any, plan: _Plan, filler: Any, first: int, behind: int) -> Any:
+    """A write where the axes from ``first`` to before ``behind`` are indexed by tensors and ints, all others whole."""
+    shape = value.shape
+    picks = iter([index for _, index in plan.gathers])
+    indices = [
+        next(picks) if kind == "tensor" else _filled(start, ())
+        for kind, start in zip(plan.kinds[first:behind], plan.starts[first:behind], strict=True)
+    ]
+    if len(indices) == 1:
+        flat, table = indices[0], value
+    else:
+        places = lifting.broadcast_shapes(*(index.shape for index in indices))
+        flat = None
+        for axis, (kind, index) in enumerate(zip(plan.kinds[first:behind], indices, strict=True), first):
+            number = lifting.broadcast_to(_in_range(index, shape[axis], axis) if kind == "tensor" else index, places)
+            flat = number if flat is None else ops.add(ops.mul(flat, _filled(shape[axis], places)), number)
+        merged = dims.product(shape[first:behind])
+        table = ops.reshape(value, shape=(*shape[:first], merged, *shape[behind:]))
+    filler = _fitted(filler, (*shape[:first], *flat.shape, *shape[behind:]))
+    return ops.reshape(ops.scatter(table, flat, filler, axis=first), shape=shape)
 
 
 def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
@@ -230,13 +284,16 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
             if reverse:
                 plan.flips.append(axis)
             plan.shape.append(extent_of(start, stop, stride))
+            plan.kinds.append("slice")
         elif isinstance(item, _Picks):
             start, stop, stride = 0, size, 1
             advanced.append(position)
             before.append(len(plan.shape) - len(plan.gathers))
             plan.gathers.append((len(plan.shape), lifting.positions(item.value)))
             plan.shape.append(size)
+            plan.kinds.append("tensor")
         else:
+            plan.kinds.append("int")
             start = place_of(item, size, axis)
             stop, stride = start + 1, 1
             advanced.append(position)

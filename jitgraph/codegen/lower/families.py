@@ -13,6 +13,7 @@ from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.op import Kind, Lowering
 from jitgraph.runtime import imports
 
+_UPDATING: Final = "jitgraph.codegen.lower.updating"
 _GATHERING: Final = "jitgraph.codegen.lower.gathering"  # imported, as reductions are, by the first graph that has some
 
 INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
@@ -36,6 +37,12 @@ def lower_group(builder: ScheduleBuilder, group: Group, nests: Nests) -> None:
     if any("bounds_checked" in node.op.traits for node in group.graph.nodes):
         group = imports.module(_GATHERING).check_indices(builder, group)
     roots = roots_of(group.graph, nests)
+    if not roots and any(node.op.lowering == "dynamic_update_slice" for node in group.graph.nodes):
+        updating = imports.module(_UPDATING)
+        update = updating.slice_update_of(group)
+        if update is not None and updating.is_copied_first(builder, group, update):
+            updating.lower_slice_update(builder, group, update)
+            return
     if roots:
         (root,) = roots
         nests.roots[root.op.lowering](builder, group, root)  # type: ignore[index]

@@ -46,12 +46,20 @@ class RepeatedGroups:
             group.graph.canonical,
             tuple([(buffers.index(storage.name), storage.type) for storage in storages]),
             tuple([which[value] for value, _ in group.outputs]),
+            self._copied(group),
         )
         found = self._lowered.get(key)
         if found is not None:
             self._launch_again(found, buffers)
         elif (made := self._first(group, buffers)) is not None:
             self._lowered[key] = made
+
+    def _copied(self, group: Group) -> tuple[bool, ...]:
+        """For a partial write, which inputs are the caller's, which it goes by (``lower/updating.py``)."""
+        if not any(node.op.lowering in ("scatter", "dynamic_update_slice") for node in group.graph.nodes):
+            return ()
+        roles = (self._builder.buffers[group.inputs[value].name].role for value in group.graph.inputs)
+        return tuple([role in ("input", "constant") for role in roles])
 
     def _first(self, group: Group, buffers: tuple[str, ...]) -> _Lowered | None:
         """Lower a group, and give what it became; None where that is more than launches and temporaries."""

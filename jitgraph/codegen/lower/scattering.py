@@ -1,5 +1,7 @@
 """scatter and scatter_add: a copy of the operand, then the updates in the order of the indices.
 
+The copy is a launch of its own where it may turn out that it is not needed (``updating.py``).
+
 The axes that are not indexed are independent; the indices are walked one after another, so
 that duplicates add, and overwrite, in order.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.gathering import wrapped
 from jitgraph.codegen.lower.recorder import KernelRecorder
@@ -17,13 +20,16 @@ from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.scatter_launches import lower_by_launches
 from jitgraph.codegen.lower.schedules.decisions import Independent
 from jitgraph.codegen.lower.storage import Storage
+from jitgraph.codegen.lower.updating import begin_update, end_update, is_copied_first
+from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
 
 
 def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
-    """One kernel: copy, update, and for 16-bit sums, which are kept in float32, round; or launches, as decided."""
+    """Copy, update, and for 16-bit sums, which are computed in float32, round; or launches, as decided."""
     if is_empty(node.output.tensor):
         return
     x, indices, updates = node.inputs
@@ -31,40 +37,68 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     if sizes is not None and not is_empty(updates.tensor) and not (isinstance(count, int) and count <= sizes.few):
         lower_by_launches(builder, group, node, sizes)
         return
-    axis: Any = node.attrs["axis"]
     shape, dtype = x.shape, x.dtype
     reduction = node.op.reduction
-    wide = dtype if reduction is None else accumulator(dtype)
+    wide = dtype if reduction is None or count == 1 else accumulator(dtype)
     (_, result), *copies = group.outputs
+    apart = wide == dtype and is_copied_first(builder, group, node)
+    if apart:
+        group = begin_update(builder, group, node)
     work = result if wide == dtype and result.slot is None else builder.temporary(TensorType(wide, shape))
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     independent = builder.decisions.independent
-    with recorder.loops(independent(shape), shape) as index:
-        start = values.at(x, index)
-        recorder.store(work, offset(index, shape), ScalarOps(recorder, dtype).cast(start, wide))
+    if apart:
+        recorder.param(work, "read")  # what no index names stays
+    else:
+        with recorder.loops(independent(shape), shape) as index:
+            start = values.at(x, index)
+            recorder.store(work, offset(index, shape), ScalarOps(recorder, dtype).cast(start, wide))
     if not is_empty(updates.tensor):
-        others = (*shape[:axis], *shape[axis + 1 :])
-        after = axis + len(indices.shape)
-        with recorder.loops(independent(others), others) as at:
-
-            def step(count: Any, carried: tuple[Any, ...]) -> tuple[Any, ...]:
-                place = recorder.ranges.split(count, indices.shape)
-                number = values.at(indices, place)
-                position = wrapped(values, node, number, shape[axis], None, check=node not in group.checked)
-                target = offset((*at[:axis], position, *at[axis:]), shape)
-                new = values.at(updates, (*at[:axis], *place, *at[axis:]))
-                ops = ScalarOps(recorder, new.dtype)
-                new = ops.cast(new, wide)
-                if reduction is not None:
-                    new = reduction.combine(ScalarOps(recorder, wide), recorder.load(work, target, again=True), new)
-                recorder.store(work, target, new)
-                return ()
-
-            assert after - axis == len(indices.shape)
-            recorder.serial(count, (), step)
+        _update(recorder, values, node, work, independent, checked=node in group.checked)
+    if apart:
+        builder.launch(recorder, group.name)
+        end_update(builder, group)
+        return
     _round(recorder, independent, work, [result, *(copy for _, copy in copies)])
     builder.launch(recorder, group.name)
+
+
+def _update(
+    recorder: KernelRecorder,
+    values: Evaluator,
+    node: Node,
+    work: Storage,
+    independent: Independent,
+    *,
+    checked: bool,
+) -> None:
+    """The updates of ``work``, those of one row after one another; one alone needs no loop."""
+    x, indices, updates = node.inputs
+    axis: Any = node.attrs["axis"]
+    shape, reduction = x.shape, node.op.reduction
+    others = (*shape[:axis], *shape[axis + 1 :])
+    sums = accumulator(x.dtype) if reduction is not None else x.dtype
+    with recorder.loops(independent(others), others) as at:
+
+        def step(count: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+            place = recorder.ranges.split(count, indices.shape)
+            number = values.at(indices, place)
+            position = wrapped(values, node, number, shape[axis], None, check=not checked)
+            target = offset((*at[:axis], position, *at[axis:]), shape)
+            new = values.at(updates, (*at[:axis], *place, *at[axis:]))
+            if reduction is not None:
+                old = recorder.load(work, target, again=True)
+                old, new = (ScalarOps(recorder, sums).cast(one, sums) for one in (old, new))
+                new = reduction.combine(ScalarOps(recorder, sums), old, new)
+            recorder.store(work, target, ScalarOps(recorder, new.dtype).cast(new, work.type.dtype))
+            return ()
+
+        count = dims.product(indices.shape)
+        if count == 1:
+            step(0, ())
+        else:
+            recorder.serial(count, (), step)
 
 
 def _round(recorder: KernelRecorder, independent: Independent, work: Storage, results: list[Storage]) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from jitgraph import config
+from jitgraph.codegen.kernels.coalescing import coalesce_copies
 from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Pop, PrintStep, Push, Schedule, ScheduleBuffer
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
-from jitgraph.codegen.lower.forwarding import forward_copies
 from jitgraph.codegen.lower.repeated import RepeatedGroups
 from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.storage import Storage
@@ -26,16 +27,29 @@ from jitgraph.runtime import imports
 if TYPE_CHECKING:
     from jitgraph.codegen.lower.stacks import Held
 
+_COALESCING_VERIFIER: Final = "jitgraph.codegen.kernels.coalescing_verifier"  # most processes never verify
 _MATRICES: Final = "jitgraph.codegen.lower.matrices.lowerings"
 _CONTROL: Final = "jitgraph.codegen.lower.control"  # imported, as prints are, by the first graph that has some
 
 
-def select(graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = False) -> Schedule:
+def select(
+    graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = False, verify: bool | None = None
+) -> Schedule:
     """The schedule of a graph without ``grad`` nodes in a target's nests; UnsupportedOp where an op has no lowering.
 
     Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions. With
-    ``alone`` there is no Python to call, and matrices are factored by the kernels of ``lower/matrices``.
+    ``alone`` there is no Python to call, and matrices are factored by the kernels of ``lower/matrices``. With
+    ``verify`` (by default under JITGRAPH_VERIFY) it is proved that the schedule needs none of the copies it leaves out.
     """
+    schedule = select_with_copies(graph, nests, fastmath=fastmath, alone=alone)
+    coalesced = coalesce_copies(schedule)
+    if coalesced.names and (config.VERIFY.is_on() if verify is None else verify):
+        imports.module(_COALESCING_VERIFIER).verify_coalescing(schedule, coalesced.schedule, coalesced.names)
+    return coalesced.schedule
+
+
+def select_with_copies(graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = False) -> Schedule:
+    """As ``select``, with all copies: of carries, of what branches give, and of the operands of partial writes."""
     builder = ScheduleBuilder(nests.decisions, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
     for position, value in enumerate(graph.inputs):
@@ -45,7 +59,7 @@ def select(graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = 
         for position, value in enumerate(graph.outputs)
     ]
     Selector(builder, nests, alone=alone).region(graph, env, results)
-    schedule = Schedule(
+    return Schedule(
         graph.name,
         tuple(builder.buffers.values()),
         tuple(builder.steps),
@@ -56,7 +70,6 @@ def select(graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = 
         prints=tuple(builder.prints),
         calls=tuple(builder.calls),
     )
-    return forward_copies(schedule)
 
 
 def _lines_of(node: Node) -> tuple[Location, ...]:

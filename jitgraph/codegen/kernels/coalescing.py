@@ -1,0 +1,345 @@
+"""Copy coalescing: two buffers that a copy joins become one where neither is written while the other's value is wanted.
+
+Lowering copies freely: the first value of a carry to where the carry lives, what a turn gives back to it, what a branch
+gives to its result, the operand of a partial write to the result. Here the schedule is searched for copies that can be
+done without. What remains of a write of one element is then a store, at whatever depth of loops and branches.
+
+Two buffers interfere where one is written while the other holds a value that is wanted later, but for a copy of one to
+the other: then both hold the same. A kernel that reads the one and writes the other may have both in one memory where
+it can work in place (``aliasing_pairs``). Classes of buffers that do not interfere merge along the copies, those of the
+innermost loops first. After G. J. Chaitin et al., "Register allocation via coloring" (1981).
+
+``coalescing_verifier`` proves each result by other means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from jitgraph.codegen.kernels.aliasing import aliasing_pairs
+from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
+from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesced:
+    """A schedule without the copies that it can do without, and the name that each buffer goes by in it."""
+
+    schedule: Schedule
+    names: Mapping[str, str]
+
+
+def coalesce_copies(schedule: Schedule) -> Coalesced:
+    """``schedule`` with buffers merged along copies, and the copies of a buffer to itself left out."""
+    copies = list(_copies(schedule.steps, 0))
+    if not copies:
+        return Coalesced(_without_unused(schedule), {})
+    classes = _Classes(schedule, copies)
+    classes.interference(schedule.steps)
+    for _, source, target in sorted(copies, key=lambda copy: -copy[0]):
+        classes.merge(source, target)
+    names = classes.names()
+    if not names:
+        return Coalesced(_without_unused(schedule), {})
+    steps = _renamed(schedule.steps, names)
+    return Coalesced(_without_unused(replace(schedule, steps=steps)), names)
+
+
+def copied(step: Step) -> tuple[str, str] | None:
+    """Source and target of a launch that copies all of one buffer to another and does nothing else."""
+    if isinstance(step, Launch) and len(step.buffers) == 2 and _is_copy(step.kernel):
+        return step.buffers[0], step.buffers[1]
+    return None
+
+
+def _is_copy(kernel: Kernel) -> bool:
+    first, second = kernel.params
+    inner = [statement for statement in statements_of(kernel.body) if not isinstance(statement, Loop)]
+    if (first.access, second.access) != ("read", "write") or len(inner) != 2 or first.size != second.size:
+        return False
+    load, store = inner
+    return (
+        isinstance(load, Load)
+        and isinstance(store, Store)
+        and (load.buffer, store.buffer) == (first.name, second.name)
+        and (load.index, load.mask, store.mask) == (store.index, None, None)
+        and store.value == load.var
+    )
+
+
+def _copies(steps: Iterable[Step], depth: int) -> Iterator[tuple[int, str, str]]:
+    """Every copy of one buffer to another, with the number of loops around it."""
+    for step in steps:
+        match step:
+            case Branch(_, then, otherwise):
+                yield from _copies((*then, *otherwise), depth)
+            case While(condition, _, body):
+                yield from _copies((*condition, *body), depth + 1)
+            case _:
+                pair = copied(step)
+                if pair is not None and pair[0] != pair[1]:
+                    yield depth, *pair
+
+
+@dataclass
+class _Use:
+    """What one step reads and writes of the buffers that copies join, as sets of bits."""
+
+    reads: int = 0
+    writes: int = 0
+    whole: int = 0  # of what is written, that of which nothing remains
+    in_place: tuple[tuple[int, int], ...] = ()  # pairs written, read that may be one memory
+    copy: int = 0  # the source of a copy
+
+
+class _Classes:
+    """The buffers that copies join, by number, and which of them interfere; sets of buffers are bits of an int."""
+
+    def __init__(self, schedule: Schedule, copies: Sequence[tuple[int, str, str]]) -> None:
+        targets = [target for _, _, target in copies]
+        joined = dict.fromkeys((*targets, *(source for _, source, _ in copies)))
+        self.number = {name: i for i, name in enumerate(joined)}
+        self.buffers = {buffer.name: buffer for buffer in schedule.buffers if buffer.name in joined}
+        self.root = list(range(len(joined)))
+        self.members = [1 << i for i in range(len(joined))]
+        self.meets = [0] * len(joined)
+        self.computed = 0  # those that something else than a copy writes
+        self.sources = [0] * len(joined)  # the buffers that are copied to this one
+        self.uses: dict[int, _Use] = {}
+        self.outputs = self._bits(name for name, buffer in self.buffers.items() if buffer.role == "output")
+        self.given = self._bits(name for name, buffer in self.buffers.items() if buffer.role in ("input", "constant"))
+
+    def _bits(self, names: Iterable[str]) -> int:
+        found = 0
+        for name in names:
+            number = self.number.get(name)
+            if number is not None:
+                found |= 1 << number
+        return found
+
+    # --- who interferes with whom
+
+    def interference(self, steps: Sequence[Step]) -> None:
+        """Walk the steps back, with the buffers whose values are wanted."""
+        self._steps(steps, self.outputs, self.given)
+
+    def _steps(self, steps: Sequence[Step], wanted: int, filled: int) -> int:
+        """What is wanted before ``steps``, of which ``wanted`` is behind them; ``filled`` may hold a value before."""
+        before = []
+        for step in steps:
+            before.append(filled)
+            filled |= self._written(step)
+        for step, held in zip(reversed(steps), reversed(before), strict=True):
+            wanted = self._step(step, wanted, held)
+        return wanted
+
+    def _step(self, step: Step, wanted: int, filled: int) -> int:
+        match step:
+            case Branch(predicate, then, otherwise):
+                sides = self._steps(then, wanted, filled) | self._steps(otherwise, wanted, filled)
+                return sides | self._bits((predicate,))
+            case While(condition, predicate, body):
+                filled |= self._written(step)
+                decides = self._bits((predicate,))
+                turn = 0
+                while True:
+                    before = self._steps(condition, wanted | turn | decides, filled)
+                    again = turn | self._steps(body, before, filled)
+                    if again == turn:
+                        return before
+                    turn = again
+        use = self._use(step)
+        writes = use.writes
+        while writes:
+            one = writes & -writes
+            writes ^= one
+            kept = (wanted & filled & ~use.copy) | (use.writes & ~one)
+            allowed = use.copy
+            for written, read in use.in_place:
+                if written == one:
+                    allowed |= read
+            self._meet(one, (kept | (use.reads & ~allowed)) & ~one)
+        return (wanted & ~use.whole) | use.reads
+
+    def _meet(self, one: int, others: int) -> None:
+        number = one.bit_length() - 1
+        new = others & ~self.meets[number]
+        self.meets[number] |= new
+        while new:
+            other = new & -new
+            new ^= other
+            self.meets[other.bit_length() - 1] |= one
+
+    def _written(self, step: Step) -> int:
+        match step:
+            case Branch(_, then, otherwise):
+                inner: tuple[Step, ...] = (*then, *otherwise)
+            case While(condition, _, body):
+                inner = (*condition, *body)
+            case _:
+                return self._use(step).writes
+        found = 0
+        for one in inner:
+            found |= self._written(one)
+        return found
+
+    def _use(self, step: Step) -> _Use:
+        known = self.uses.get(id(step))
+        if known is None:
+            known = self.uses[id(step)] = self._use_of(step)
+        return known
+
+    def _use_of(self, step: Step) -> _Use:
+        match step:
+            case Launch():
+                return self._launch(step)
+            case Push(_, buffer):
+                return _Use(reads=self._bits((buffer,)))
+            case Pop(_, buffer):
+                written = self._bits((buffer,))
+                self.computed |= written
+                return _Use(writes=written, whole=written)
+            case PrintStep(_, buffers):
+                return _Use(reads=self._bits(buffers))
+            case HostStep(_, reads, writes):
+                written = self._bits(writes)
+                self.computed |= written
+                return _Use(self._bits(reads), written, written)
+        raise AssertionError(step)
+
+    def _launch(self, launch: Launch) -> _Use:
+        kernel = launch.kernel
+        pairs = list(zip(kernel.params, launch.buffers, strict=True))
+        reads = self._bits(name for param, name in pairs if param.access != "write")
+        writes = self._bits(name for param, name in pairs if param.access != "read")
+        copy = copied(launch)
+        if copy is not None:
+            target = self.number.get(copy[1])
+            source = self._bits((copy[0],))
+            if target is not None:
+                self.sources[target] |= source
+            return _Use(reads, writes, writes, copy=source)
+        self.computed |= writes
+        in_place = tuple(self._in_place(launch)) if reads and writes else ()
+        return _Use(reads, writes, writes & ~reads, in_place)
+
+    def _in_place(self, launch: Launch) -> Iterator[tuple[int, int]]:
+        kernel = launch.kernel
+        place = {param.name: number for number, param in enumerate(kernel.params)}
+        looping = any(isinstance(statement, Loop) for statement in kernel.body)
+        for written, read in aliasing_pairs(kernel):
+            names = [launch.buffers[place[param]] for param in (written, read)]
+            if any(name not in self.number or launch.buffers.count(name) != 1 for name in names):
+                continue
+            if looping and kernel.params[place[read]].size == 1:
+                continue  # what stands before a loop may be read once by each of many threads
+            yield self._bits(names[:1]), self._bits(names[1:])
+
+    # --- merging
+
+    def _find(self, number: int) -> int:
+        while self.root[number] != number:
+            number = self.root[number]
+        return number
+
+    def merge(self, source: str, target: str) -> None:
+        """Make one class of those of two buffers, where the classes do not interfere and their memory may be one."""
+        left, right = self._find(self.number[source]), self._find(self.number[target])
+        if left == right or self.meets[left] & self.members[right]:
+            return
+        members = self.members[left] | self.members[right]
+        if not self._may_be_one(members, self.sources[left] | self.sources[right]):
+            return
+        self.root[right] = left
+        self.members[left] = members
+        self.meets[left] |= self.meets[right]
+        self.sources[left] |= self.sources[right]
+
+    def _may_be_one(self, members: int, sources: int) -> bool:
+        """Whether memory of the caller is at most one of them, and an input or constant is written by no one."""
+        if (members & (self.given | self.outputs)).bit_count() > 1:
+            return False
+        return not members & self.given or not (members & self.computed or sources & ~members)
+
+    def names(self) -> dict[str, str]:
+        """For each buffer that goes by another's name, that name: the caller's memory, or else the first copied to."""
+        chosen: dict[int, str] = {}
+        for name, number in self.number.items():
+            root = self._find(number)
+            if root not in chosen or self.buffers[name].role != "temporary":
+                chosen[root] = name
+        wanted = {name: chosen[self._find(number)] for name, number in self.number.items()}
+        return {name: new for name, new in wanted.items() if new != name}
+
+
+def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
+    """The steps with buffers by their new names, without the copies of a buffer to itself."""
+    result: list[Step] = []
+    for step in steps:
+        match step:
+            case Launch():
+                launch = _renamed_launch(step, names)
+                if launch is not None:
+                    result.append(launch)
+            case Branch(predicate, then, otherwise):
+                sides = _renamed(then, names), _renamed(otherwise, names)
+                if sides[0] or sides[1]:
+                    result.append(Branch(names.get(predicate, predicate), *sides))
+            case While(condition, predicate, body):
+                asking, turning = _renamed(condition, names), _renamed(body, names)
+                result.append(replace(step, condition=asking, predicate=names.get(predicate, predicate), body=turning))
+            case Push(_, buffer) | Pop(_, buffer):
+                result.append(replace(step, buffer=names.get(buffer, buffer)))
+            case PrintStep(_, buffers):
+                result.append(replace(step, buffers=tuple(names.get(name, name) for name in buffers)))
+            case HostStep(_, reads, writes):
+                reads, writes = (tuple(names.get(name, name) for name in some) for some in (reads, writes))
+                result.append(replace(step, reads=reads, writes=writes))
+    return tuple(result)
+
+
+def _renamed_launch(launch: Launch, names: Mapping[str, str]) -> Launch | None:
+    buffers = tuple(names.get(name, name) for name in launch.buffers)
+    if buffers == launch.buffers:
+        return launch
+    if copied(launch) is not None and buffers[0] == buffers[1]:
+        return None
+    kernel = launch.kernel
+    params = list(zip(kernel.params, buffers, strict=True))
+    pairs = {
+        (written.name, read.name)
+        for written, to in params
+        if written.access != "read"
+        for read, source in params
+        if read.access != "write" and read is not written and to == source
+    }
+    if pairs:
+        kernel = replace(kernel, aliases=tuple(sorted({*kernel.aliases, *pairs})))
+    return replace(launch, kernel=kernel, buffers=buffers)
+
+
+def _without_unused(schedule: Schedule) -> Schedule:
+    """The schedule without the temporaries that no step uses."""
+    used = set(_mentioned(schedule.steps))
+    kept = tuple(buffer for buffer in schedule.buffers if buffer.role != "temporary" or buffer.name in used)
+    return schedule if len(kept) == len(schedule.buffers) else replace(schedule, buffers=kept)
+
+
+def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Launch(_, buffers) | PrintStep(_, buffers):
+                yield from buffers
+            case HostStep():
+                yield from step.buffers
+            case Branch(predicate, then, otherwise):
+                yield predicate
+                yield from _mentioned((*then, *otherwise))
+            case While(condition, predicate, body):
+                yield predicate
+                yield from _mentioned((*condition, *body))
+            case Push(_, buffer) | Pop(_, buffer):
+                yield buffer

@@ -1,0 +1,137 @@
+"""Writes of a part of a tensor that a loop carries: an order in which each can be a store into the carry's memory.
+
+A write of an element gives a new tensor, and may go into the memory of its operand where nothing after it reads that.
+So, in the body of a loop, what reads the operand stands before the write where the program has it there, and is part of
+no kernel that stands behind; an index map over the operand that is read behind the write is computed before it.
+
+This decides what can be fast. Whether memory is shared is decided, and proved, where copies are left out
+(``codegen/kernels/coalescing.py``): in any order results are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.types import TensorType
+from jitgraph.ops.conversion import cast
+from jitgraph.passes.fusion_forms import is_free
+
+_WRITES: Final = ("scatter", "dynamic_update_slice")
+
+
+class PartialWrites:
+    """The partial writes of a graph in which ``inside`` says that it is, or belongs to, the body of a loop."""
+
+    def __init__(self, graph: Graph, *, inside: bool) -> None:
+        self.graph = graph
+        self._position = {node: number for number, node in enumerate(graph.nodes)}
+        self._read: dict[Value, frozenset[Value]] = {}
+        self.writers: dict[Node, tuple[Value, ...]] = dict(self._found()) if inside else {}
+        self.alone = {node for node in self.writers if not node.regions}
+        """Writes of a carry, or of what became of one: each is a step of its own."""
+
+    def _found(self) -> Iterator[tuple[Node, tuple[Value, ...]]]:
+        """The nodes that may write into the memory of operands, and these operands, without what is a view of them."""
+        carried = set(self.graph.inputs)
+        for node in self.graph.nodes:
+            operands: list[Value] = []
+            if node.op.lowering in _WRITES:
+                operands = [value for value in node.inputs[:1] if self._viewed(value) in carried]
+            elif node.regions:
+                match structure_of(node):
+                    case CarriedLoop() as loop:
+                        operands = loop.parts(node.inputs)[0]
+                    case Conditional():
+                        operands = list(node.inputs[1:])
+            operands = [value for value in operands if isinstance(value.type, TensorType) and value.shape]
+            if operands:
+                carried.update(node.outputs)
+                yield node, tuple(map(self._viewed, operands))
+
+    def _viewed(self, value: Value) -> Value:
+        """The value whose memory ``value`` is a view of."""
+        producer = self.graph.producers.get(value)
+        while producer is not None and "alias" in producer.op.traits:
+            value = producer.inputs[0]
+            producer = self.graph.producers.get(value)
+        return value
+
+    def _reads(self, value: Value) -> frozenset[Value]:
+        """The values in memory that are read for ``value``: those behind index maps, or itself."""
+        known = self._read.get(value)
+        if known is None:
+            producer = self.graph.producers.get(value)
+            if producer is None or not is_free(producer):
+                known = frozenset((value,))
+            else:
+                known = frozenset().union(*map(self._reads, producer.inputs))
+            self._read[value] = known
+        return known
+
+    def readers_first(self) -> dict[Node, tuple[Node, ...]]:
+        """For each write the nodes before it that read what it replaces."""
+        if not self.writers:
+            return {}
+        readers: dict[Value, list[Node]] = {}
+        for node in self.graph.nodes:
+            if not is_free(node):
+                for value in frozenset().union(*map(self._reads, node.inputs)):
+                    readers.setdefault(value, []).append(node)
+        return {
+            node: tuple(
+                reader
+                for value in dict.fromkeys(operands)
+                for reader in readers.get(value, ())
+                if self._position[reader] < self._position[node]
+            )
+            for node, operands in self.writers.items()
+        }
+
+    def read_in_time(self) -> Graph:
+        """The graph with what is read through index maps behind a write of what they are over computed where they are.
+
+        The node for that is a cast to the dtype that the value has.
+        """
+        last = {value: self._position[node] for node, operands in self.writers.items() for value in operands}
+        late = dict.fromkeys(
+            value
+            for node in self.graph.nodes
+            if not is_free(node)
+            for value in node.inputs
+            if self._is_late(value, self._position[node], last)
+        )
+        late.update(
+            dict.fromkeys(value for value in self.graph.outputs if self._is_late(value, len(self.graph.nodes), last))
+        )
+        if not late:
+            return self.graph
+        nodes: list[Node] = []
+        new = {value: Value(value.type, value.hint) for value in late}
+        for node in self.graph.nodes:
+            position = self._position[node]
+            inputs = tuple(
+                new[value] if value in new and self._is_late(value, position, last) else value for value in node.inputs
+            )
+            nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
+            nodes += [
+                Node(cast, (value,), {"dtype": value.dtype}, (new[value],), (), node.location)
+                for value in node.outputs
+                if value in new
+            ]
+        outputs = tuple(
+            new[value] if value in new and self._is_late(value, len(self.graph.nodes), last) else value
+            for value in self.graph.outputs
+        )
+        return replace(self.graph, nodes=tuple(nodes), outputs=outputs)
+
+    def _is_late(self, value: Value, position: int, last: dict[Value, int]) -> bool:
+        """Whether a node at ``position`` reads ``value`` through an index map that was there before a write."""
+        producer = self.graph.producers.get(value)
+        if producer is None or not is_free(producer) or "alias" in producer.op.traits:
+            return False
+        made = self._position[producer]
+        return any(made < last.get(source, -1) < position for source in self._reads(value))

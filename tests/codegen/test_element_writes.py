@@ -1,0 +1,331 @@
+"""Writes of elements in compiled loops go into the carry's own memory, and mean what they mean in NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import jitgraph as jg
+from jitgraph.codegen.kernels.coalescing import _renamed, coalesce_copies
+from jitgraph.codegen.kernels.coalescing_verifier import verify_coalescing
+from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.select import select, select_with_copies
+from jitgraph.errors import GraphError
+from jitgraph.passes import pipeline
+from tests.codegen.moved_bytes import moved_bytes
+from tests.graphs import TARGET, needs_native
+from tests.programs import writes
+from tests.tracing.script.scripts import define
+
+COUNT = int(os.environ.get("WRITE_PROGRAMS", "12"))
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("JITGRAPH_VERIFY", "1")
+    yield
+
+
+def element(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0]):
+        out[i] = x[i] * 2
+    return out
+
+
+def neighbours(x: Any, out: Any) -> Any:
+    for i in range(1, x.shape[0] - 1):
+        out[i] = out[i - 1] + out[i] * 3 - x[i + 1]
+    return out
+
+
+def from_the_end(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0]):
+        out[-1 - i] += x[i]
+    return out
+
+
+def swapped(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0] // 2):
+        out[i], out[-1 - i] = out[-1 - i], out[i]
+        out[0], out[1] = out[1], out[0]
+    return out
+
+
+def in_branches(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0]):
+        if x[i] > 3:
+            out[i] = 1
+        elif x[i] > 1:
+            j = i
+            if i > 2:
+                j = i - 1
+            out[j] = x[i]
+    return out
+
+
+def until(x: Any, out: Any) -> Any:
+    i = 0
+    while i < x.shape[0] and out[i] < 50:
+        if x[i] % 2 == 0:
+            out[i] = x[i]
+        i += 1
+    return out
+
+
+def two_arrays(x: Any, out: Any) -> Any:
+    other = out * 1
+    for i in range(x.shape[0]):
+        j = (i * 7) % x.shape[0]
+        out[i], other[j] = other[i] + 1, out[j] - x[i]
+    return out, other
+
+
+def in_a_list(x: Any, out: Any) -> Any:
+    state = [out, x[0]]
+    for i in range(x.shape[0]):
+        state[0][i] = state[1]
+        state[1] = state[1] + x[i]
+    return state[0], state[1]
+
+
+def rows(x: Any, out: Any) -> Any:
+    table = jg.zeros((x.shape[0], 3), dtype=jg.int64)
+    for i in range(x.shape[0]):
+        table[i] = x[i]
+        table[i, 1] = out[i]
+        table[i, 1:3] = table[i, 0:2] + 1
+    return table
+
+
+def nested(x: Any, out: Any) -> Any:
+    table = jg.zeros((x.shape[0], 4), dtype=jg.int64)
+    for i in range(1, x.shape[0]):
+        for j in range(1, 4):
+            if x[i] > out[j]:
+                table[i, j] = table[i - 1, j - 1] + 1
+            else:
+                table[i, j] = table[i, j - 1] - table[i - 1, j]
+    return table
+
+
+def counted(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0]):
+        out[abs(x[i]) % out.shape[0]] += 1
+    return out
+
+
+def summed(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0]):
+        out[i] = out[i - 1] + x[i]
+    return out.max() - out.min()
+
+
+CONSTANT = [
+    element, neighbours, from_the_end, swapped, in_branches, until, two_arrays, in_a_list, rows, nested, counted,
+    summed,
+]  # fmt: skip
+"""Loops of which a turn moves as many bytes whatever the length of their arrays."""
+
+
+def exchanged(x: Any, out: Any) -> Any:
+    other = out * 2
+    for i in range(x.shape[0]):
+        out[i] = other[i] + x[i]
+        out, other = other, out
+    return out, other
+
+
+def used_afterwards(x: Any, out: Any) -> Any:
+    total = x[0] * 0
+    for i in range(x.shape[0]):
+        before = out * 1
+        out[i] = x[i]
+        total = total + before[i] * 2 + before.sum()
+    return out, total
+
+
+def returned_twice(x: Any, out: Any) -> Any:
+    other = out
+    for i in range(x.shape[0]):
+        out = out * 1
+        out[i] = x[i] + other[i]
+    return out, out, other
+
+
+def captured(x: Any, out: Any) -> Any:
+    first = out * 1
+    moving = first * 1
+    for i in range(x.shape[0]):
+        moving[i] = first[-1 - i] + x[i]
+    return moving, first
+
+
+def carried_and_captured(x: Any, out: Any) -> Any:
+    first = out + 1
+
+    def turn(carry: Any, i: Any) -> Any:
+        new = first[x.shape[0] - 1 - i] + x[i]
+        return jg.dynamic_update_slice(carry, new.reshape(1), (i,)), first[i]
+
+    return jg.scan(turn, first, jg.arange(x.shape[0]))
+
+
+def kept_in_turns(x: Any, out: Any) -> Any:
+    def turn(carry: Any, i: Any) -> Any:
+        carry = carry * 1
+        carry[i] = carry[i - 1] + 1
+        return carry, carry
+
+    return jg.scan(turn, out, jg.arange(x.shape[0]))
+
+
+HAZARDS = [exchanged, used_afterwards, returned_twice, captured, carried_and_captured, kept_in_turns]
+"""Loops in which the old value is wanted after the write, so that some copies stay."""
+
+
+def arrays(n: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(n)
+    return [rng.integers(-9, 9, n), rng.integers(0, 30, n)]
+
+
+def results(found: Any) -> list[np.ndarray]:
+    return [np.asarray(one) for one in (found if isinstance(found, tuple | list) else [found])]
+
+
+def schedule_of(program: Callable[..., Any], n: int) -> Schedule:
+    lowered = jg.script(program).lower(*map(jg.asarray, arrays(n)))
+    schedule: Schedule = lowered.stages.schedule
+    return schedule
+
+
+@needs_native
+@pytest.mark.parametrize("program", [*CONSTANT, *HAZARDS], ids=lambda program: program.__name__)
+def test_writes_mean_what_they_mean_eagerly(program: Callable[..., Any]) -> None:
+    for n in (4, 9):
+        due = results(program(*map(jg.asarray, arrays(n))))
+        for x, y in zip(results(jg.script(program)(*map(jg.asarray, arrays(n)))), due, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@needs_native
+@pytest.mark.parametrize("program", CONSTANT, ids=lambda program: program.__name__)
+def test_a_turn_moves_no_more_bytes_in_longer_arrays(program: Callable[..., Any]) -> None:
+    small, large = (moved_bytes(schedule_of(program, n), turns=n) for n in (500, 1000))
+    assert large < 2.2 * small, f"{small} bytes for 500 elements, {large} for 1,000"
+    assert large < 1000 * 1000
+
+
+def test_the_count_tells_a_copy_of_the_carry() -> None:
+    small, large = (moved_bytes(schedule_of(used_afterwards, n), turns=n) for n in (500, 1000))
+    assert large > 3.5 * small
+
+
+def with_copies(program: Callable[..., Any], n: int) -> Schedule:
+    graph = jg.script(program).lower(*map(jg.asarray, arrays(n))).graph
+    return select_with_copies(pipeline.run(graph, TARGET), CPU)
+
+
+@pytest.mark.parametrize("program", [*CONSTANT, *HAZARDS], ids=lambda program: program.__name__)
+def test_schedules_with_and_without_copies_agree(program: Callable[..., Any]) -> None:
+    """By the executor, and as proved."""
+    before = with_copies(program, 5)
+    coalesced = coalesce_copies(before)
+    verify_coalescing(before, coalesced.schedule, coalesced.names)
+    due = execute_schedule(before, arrays(5))
+    for x, y in zip(execute_schedule(coalesced.schedule, arrays(5)), due, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_the_verifier_refuses_merges_that_change_results() -> None:
+    """Of buffers merged at random some pairs may be one; for all others there is a step that reads another value."""
+    told = Counter[str]()
+    for program in (swapped, two_arrays, in_branches, nested, *HAZARDS):
+        before = with_copies(program, 5)
+        due = execute_schedule(before, arrays(5))
+        alike = [
+            (a.name, b.name)
+            for a, b in itertools.permutations(before.buffers, 2)
+            if a.role == "temporary" and (a.type.dtype, a.type.size) == (b.type.dtype, b.type.size)
+        ]
+        for name, other in random.Random(1).sample(alike, min(20, len(alike))):
+            names = {name: other}
+            kept = tuple(buffer for buffer in before.buffers if buffer.name != name)
+            after = replace(before, steps=_renamed(before.steps, names), buffers=kept)
+            try:
+                verify_coalescing(before, after, names)
+            except GraphError:
+                told["refused"] += 1
+                continue
+            told["accepted"] += 1
+            for x, y in zip(execute_schedule(after, arrays(5)), due, strict=True):
+                np.testing.assert_array_equal(x, y, err_msg=f"{program.__name__}: {name} as {other}")
+    assert told["refused"] > 40 and told["accepted"] > 20, told
+
+
+@needs_native
+@pytest.mark.parametrize("index", [6, -7])
+def test_an_index_out_of_range_is_an_error_at_the_line(index: int) -> None:
+    @jg.script
+    def written(out: Any, k: Any) -> Any:
+        for i in range(3):
+            out[k + i * 0] = 1
+        return out
+
+    @jg.script
+    def within(out: Any, k: Any) -> Any:
+        for i in range(3):
+            out[i, k] = 1
+            out[i, k, 1:2] = 4
+        return out
+
+    with pytest.raises(IndexError, match="out of range"):
+        written(jg.zeros(6), jg.asarray(index))
+    with pytest.raises(IndexError, match="out of range"):
+        within(jg.zeros((3, 6, 3)), jg.asarray(index))
+
+
+@needs_native
+def test_random_programs_write_what_numpy_writes() -> None:
+    covered: Counter[str] = Counter()
+
+    @settings(
+        max_examples=COUNT,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        phases=(Phase.generate,),  # programs are small, and shrinking one takes minutes
+    )
+    @given(writes.programs(), st.integers(0, 9), st.integers(0, 1000))
+    def run(source: str, n: int, seed: int) -> None:
+        program = define(source)
+        rng = np.random.default_rng(seed)
+        a, b, c = (rng.integers(0, 97, shape) for shape in ((6,), (6,), (3, 4)))
+        due = program(a, b, c, n)
+        found = jg.script(program)(*map(jg.asarray, (a, b, c)), jg.asarray(n))
+        for x, y in zip(found, due, strict=True):
+            np.testing.assert_array_equal(np.asarray(x), np.asarray(y), err_msg=source)
+        covered.update(word for word in ("if", "while", "break", "a, b = b, a", "where", "[::2]") if word in source)
+
+    run()
+    print(covered)
+
+
+def test_select_proves_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the analysis is an error under JITGRAPH_VERIFY, with the step that would read another value."""
+    graph = jg.script(used_afterwards).lower(*map(jg.asarray, arrays(4))).graph
+    monkeypatch.setattr("jitgraph.codegen.kernels.coalescing._Classes._meet", lambda self, one, others: None)
+    with pytest.raises(GraphError, match=r"does not contain the value of|twice|written"):
+        select(pipeline.run(graph, TARGET), CPU, verify=True)

@@ -18,6 +18,7 @@ from jitgraph.tensor.functions.complex_numbers import conj
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import roll
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
 
 __all__ = [
@@ -151,12 +152,13 @@ def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None 
 def _axes(x: TensorLike, s: Axes, axes: Axes) -> list[tuple[int, int | None]]:
     """The axes to transform, in order, each with its size where one is given."""
     rank = len(lifting.value_of(x).shape)
+    sizes = None if s is None else listed(s)
     if axes is None:
-        axes = range(rank) if s is None else range(rank - len(s), rank)
-    places = [axis_of(axis, rank, "fftn") for axis in axes]
-    if s is not None and len(s) != len(places):
-        raise ShapeError(f"s={tuple(s)} has {len(s)} sizes for {len(places)} axes")
-    return list(zip(places, s if s is not None else [None] * len(places), strict=True))
+        axes = range(rank) if sizes is None else range(rank - len(sizes), rank)
+    places = [axis_of(axis, rank, "fftn") for axis in listed(axes)]
+    if sizes is not None and len(sizes) != len(places):
+        raise ShapeError(f"s={sizes} has {len(sizes)} sizes for {len(places)} axes")
+    return list(zip(places, sizes if sizes is not None else [None] * len(places), strict=True))
 
 
 @array_function
@@ -249,18 +251,18 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: Any) -> Tensor:
 
 
 @array_function
-def fftshift(x: TensorLike, axes: int | tuple[int, ...] | None = None) -> Tensor:
+def fftshift(x: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """The element of frequency 0 moved to the middle of each axis."""
     return _shifted(x, axes, forward=True)
 
 
 @array_function
-def ifftshift(x: TensorLike, axes: int | tuple[int, ...] | None = None) -> Tensor:
+def ifftshift(x: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of ``fftshift``."""
     return _shifted(x, axes, forward=False)
 
 
-def _shifted(x: TensorLike, axes: int | tuple[int, ...] | None, *, forward: bool) -> Tensor:
+def _shifted(x: TensorLike, axes: int | Sequence[int] | None, *, forward: bool) -> Tensor:
     result = wrap(lifting.value_of(x))
     for axis in axes_of(axes, result.ndim, "fftshift"):
         half = result.shape[axis] // 2

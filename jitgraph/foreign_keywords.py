@@ -26,7 +26,6 @@ KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the 
     "copy": "nothing; no tensor sees another's changes",
     "ddof": "correction",
     "deg": "jg.angle(z) * 180 / jg.pi",
-    "decimals": "jg.round(x * 10**n) / 10**n",
     "dim": "axis",
     "dims": "axis",
     "dtype": "x.astype(dtype) before, or f(x).astype(dtype)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from jitgraph import ops
@@ -13,16 +14,17 @@ from jitgraph.linalg.systems import inv, rank_of, slogdet
 from jitgraph.ops.matrices import with_ones
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import isnan, where
-from jitgraph.tensor.functions.method import array_function, axes_of
+from jitgraph.tensor.functions.method import array_function, ordered_axes_of
 from jitgraph.tensor.functions.norms import extreme, p_norm
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import min as least
 from jitgraph.tensor.functions.reductions import sum as total
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
-Axis: TypeAlias = "int | tuple[int, ...] | None"
+Axis: TypeAlias = "int | Sequence[int] | None"
 _MATRIX_ORDERS = (1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc")
 
 
@@ -74,13 +76,12 @@ def norm(x: TensorLike, ord: float | str | None = None, axis: Axis = None, keepd
         return p_norm(wrap(value), 2.0, axis, keepdims=keepdims)
     if axis is None and rank not in (1, 2):
         raise ShapeError(f"norm of {value.type} with ord={ord!r}", hint="axis= says where vectors or matrices stand")
-    axes = (*range(rank),) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    axes = (*range(rank),) if axis is None else listed(axis)
     if len(axes) == 1:
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=ord)  # type: ignore[arg-type]
     if len(axes) != 2:
         raise ShapeError(f"norm: axis is {axis}, and should name one axis, or two")
-    axes_of(tuple(axes), rank, "norm")
-    rows, columns = (i % rank for i in axes)
+    rows, columns = ordered_axes_of(axes, rank, "norm")
     others = [i for i in range(rank) if i not in (rows, columns)]
     found = _matrix_norm(wrap(value).permute_dims((*others, rows, columns)).value, False, ord)
     for place in sorted((rows, columns)) if keepdims else ():

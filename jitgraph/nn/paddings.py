@@ -6,6 +6,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.nn import functional
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.sequences import for_each
 
 
 class _Pad(Module):
@@ -16,7 +17,7 @@ class _Pad(Module):
 
     def __init__(self, padding: int | tuple[int, ...]) -> None:
         super().__init__()
-        sizes = (padding,) * (2 * self.spatial) if isinstance(padding, int) else tuple(padding)
+        sizes = for_each(padding, 2 * self.spatial)
         if len(sizes) != 2 * self.spatial:
             raise JitgraphError(f"{type(self).__name__}: padding={padding} is neither a number nor {2 * self.spatial}")
         self.padding = sizes

@@ -13,7 +13,7 @@ from jitgraph.ir.scalar import Comparison
 from jitgraph.ops import rules
 from jitgraph.ops.comparison import eq, gt, lt, select
 from jitgraph.ops.creation import full_like, zeros_like
-from jitgraph.ops.define import elementwise
+from jitgraph.ops.define import elementwise, flat
 from jitgraph.ops.numeric import Array
 
 add: Op = elementwise(
@@ -94,6 +94,7 @@ sign: Op = elementwise(
     np.sign,
     accepts=rules.NUMBERS,
     scalar=_sign_scalar,
+    vjp=flat,
     traits=["idempotent"],
     onnx="Sign",
     doc="-1, 0 or 1; NaN for NaN and 0.0 for -0.0.",
@@ -152,6 +153,7 @@ floor_divide: Op = elementwise(
     arity=2,
     accepts=rules.NUMBERS,
     scalar=_floor_divide_scalar,
+    vjp=flat,
     doc="The quotient rounded down; integers: x // 0 is 0 and minimum // -1 wraps.",
 )
 remainder: Op = elementwise(

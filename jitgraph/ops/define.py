@@ -21,6 +21,7 @@ import numpy as np
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Reduction, Trait
 from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops.creation import zeros_like
 from jitgraph.ops.numeric import Array, joined, rounded, silent, widen
 from jitgraph.ops.rules import require_axes, require_tensor, require_tensors, same_shape, without_axes
 from jitgraph.ops.sampling import Domain, elementwise_samples, reduce_samples
@@ -66,6 +67,11 @@ def elementwise(
         samples=elementwise_samples(name, arity, accepts, domain=domain),
         doc=doc,
     )
+
+
+def flat(ct: Any, out: Any, *operands: Any) -> tuple[Any, ...]:
+    """The gradient rule of steps: zeros, as in PyTorch, so that what leads to one counts as differentiable."""
+    return (zeros_like(ct),) * len(operands)
 
 
 def reduce_over(

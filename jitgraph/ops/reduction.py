@@ -9,6 +9,7 @@ index is the result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,9 +22,9 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import div, mul
 from jitgraph.ops.broadcasting import reduce_sum, restore
-from jitgraph.ops.comparison import eq, select
+from jitgraph.ops.comparison import eq, ne, select
 from jitgraph.ops.conversion import cast
-from jitgraph.ops.creation import zeros_like
+from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.cumulative import product_of_others
 from jitgraph.ops.define import reduce_over
 from jitgraph.ops.numeric import Array, greatest, least, widen
@@ -59,10 +60,11 @@ def _prod_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]
 
 
 def _extreme_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:
-    """The gradient in equal parts to all elements that are the extreme (as PyTorch's amax)."""
+    """The gradient in equal parts to all elements that are the extreme; NaN where that is NaN (as PyTorch's amax)."""
     hit = eq(x, restore(out, x.type, axes))
     count = reduce_sum(cast(hit, dtype=x.dtype), axes=axes)
-    return (select(hit, restore(div(ct, count), x.type, axes), zeros_like(x)),)
+    rest = select(ne(out, out), full_like(math.nan, out), zeros_like(out))
+    return (select(hit, restore(div(ct, count), x.type, axes), restore(rest, x.type, axes)),)
 
 
 reduce_prod: Op = reduce_over(

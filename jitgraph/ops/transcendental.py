@@ -11,11 +11,12 @@ import numpy as np
 from jitgraph.ir.op import Op, Trait
 from jitgraph.ops import inverse_erf as _inverse
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
-from jitgraph.ops.bits import bitwise_and
+from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sign, sub
+from jitgraph.ops.bits import bitwise_and, bitwise_or
 from jitgraph.ops.comparison import eq, ge, select
+from jitgraph.ops.conversion import stop_gradient
 from jitgraph.ops.creation import full_like, zeros_like
-from jitgraph.ops.define import elementwise
+from jitgraph.ops.define import elementwise, flat
 from jitgraph.ops.numeric import each
 from jitgraph.ops.sampling import Domain
 
@@ -220,19 +221,51 @@ def _pow_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     return dx, dy
 
 
+def _is_infinite(x: Any) -> Any:
+    return eq(abs(x), full_like(math.inf, x))
+
+
 def _atan2_vjp(ct: Any, out: Any, y: Any, x: Any) -> tuple[Any, ...]:
-    square = add(mul(x, x), mul(y, y))
-    origin = eq(square, zeros_like(square))
-    scale = select(origin, zeros_like(ct), div(ct, select(origin, full_like(1.0, square), square)))
-    return mul(scale, x), neg(mul(scale, y))
+    """x and -y by the square of the distance, which is never formed: both are divided by the greater magnitude before.
+
+    0 at the origin and at infinity. The magnitude is a constant for higher derivatives, as the quotient does not depend
+    on it.
+    """
+    size = stop_gradient(maximum(abs(x), abs(y)))
+    flat = bitwise_or(eq(size, zeros_like(size)), _is_infinite(size))
+    size = select(flat, full_like(1.0, size), size)
+    u, v = (select(flat, zeros_like(part), div(part, size)) for part in (x, y))
+    square = add(mul(u, u), mul(v, v))
+    square = select(flat, full_like(1.0, square), square)
+    scale = div(ct, size)
+    return mul(scale, div(u, square)), neg(mul(scale, div(v, square)))
 
 
 def _hypot_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    """0 at the origin, which is a kink, and so are all higher derivatives."""
-    origin = eq(out, zeros_like(out))
-    divisor = select(origin, full_like(1.0, out), out)
+    """0 at the origin, which is a kink, and so are all higher derivatives; at infinity the direction's cosine and sine.
+
+    Where finite sides have a distance that is too large, all three are taken a quarter as large.
+    """
+    far = _is_infinite(out)
+    endless = bitwise_or(_is_infinite(x), _is_infinite(y))
+
+    def side(part: Any) -> Any:
+        """Of infinite sides the sign, of others beside them 0; NaN stays."""
+        at_infinity = select(_is_infinite(part), sign(part), mul(part, zeros_like(part)))
+        return select(far, select(endless, at_infinity, _scaled(part, 0.25)), part)
+
+    u, v = side(x), side(y)
+    size = select(far, _hypot_of_sides(u, v, far), out)
+    origin = eq(size, zeros_like(size))
+    divisor = select(origin, full_like(1.0, size), size)
     scale = select(origin, zeros_like(ct), ct)
-    return mul(scale, div(x, divisor)), mul(scale, div(y, divisor))
+    return mul(scale, div(u, divisor)), mul(scale, div(v, divisor))
+
+
+def _hypot_of_sides(u: Any, v: Any, far: Any) -> Any:
+    """The distance where ``far``, and 1 elsewhere, so that no derivative behind a select is infinite."""
+    one = full_like(1.0, u)
+    return hypot(select(far, u, one), select(far, v, zeros_like(v)))
 
 
 pow: Op = _function(
@@ -261,6 +294,7 @@ def _rounding(name: str, evaluate: Callable[..., Any], onnx: str | None, doc: st
         evaluate,
         accepts=rules.FLOATS,
         scalar=lambda s, x: getattr(s, name)(x),
+        vjp=flat,
         traits=["idempotent"],
         onnx=onnx,
         doc=doc,

@@ -12,13 +12,14 @@ from jitgraph.random.generator import Generator
 from jitgraph.random.parameters import place_of, tensor_of
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.lifting import TensorLike
 
 
 def _sizes(name: str, sizes: tuple[Any, ...]) -> Any:
-    if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
+    if len(sizes) == 1 and items(sizes[0]) is not None:
         return sizes[0]
-    if any(isinstance(size, tuple | list) for size in sizes):
+    if any(items(size) is not None for size in sizes):
         raise JitgraphError(f"{name}: sizes are numbers, or one tuple of them, not {sizes}")
     return sizes
 
@@ -51,7 +52,7 @@ def randint(
     device: str | None = None,
 ) -> Tensor:
     """Integers in [low, high): ``randint(low, high, size)``, or ``randint(high, size)`` from 0; int64 unless given."""
-    if size is None and isinstance(high, tuple | list):
+    if size is None and items(high) is not None:
         low, high, size = 0, low, high
     if size is None or high is None:
         raise JitgraphError("randint takes low, high and size, or high and size")

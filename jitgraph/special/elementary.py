@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.elementwise import abs, exp, expm1, log, log1p, minimum, pow, sin, sqrt, where
+from jitgraph import ops
+from jitgraph.tensor import Tensor, elementwise
+from jitgraph.tensor.functions.elementwise import abs, exp, expm1, log, log1p, pow, sin, sqrt, where
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.special_functions import in_float64, ndtri
 from jitgraph.tensor.lifting import TensorLike
@@ -98,14 +99,14 @@ def _back(y: Tensor, power: Tensor) -> Tensor:
 
 @array_function
 def log_expit(x: TensorLike) -> Tensor:
-    """log(1 / (1 + exp(-x))), without underflow far below 0. Computed in float64."""
-    return in_float64(lambda x: minimum(x, 0.0) - log1p(exp(-abs(x))), x)
+    """log(1 / (1 + exp(-x))), without underflow far below 0."""
+    return elementwise(ops.log_sigmoid, x, floating=True)
 
 
 @array_function
 def softplus(x: TensorLike) -> Tensor:
-    """log(1 + exp(x)), without overflow. Computed in float64."""
-    return in_float64(lambda x: -(minimum(-x, 0.0) - log1p(exp(-abs(x)))), x)
+    """log(1 + exp(x)), without overflow."""
+    return elementwise(ops.softplus, x, floating=True)
 
 
 @array_function

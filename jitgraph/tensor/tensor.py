@@ -266,9 +266,7 @@ class Tensor(ReadableHandle):
         return _ge(self, other)  # type: ignore[no-any-return]
 
     def __round__(self, digits: int | None = None) -> Tensor:
-        if digits is not None:
-            raise TypeError("round of a Tensor to digits; write round(x * 10**n) / 10**n")
-        return self.round()  # type: ignore[no-any-return]
+        return self.round() if digits is None else self.round(digits)  # type: ignore[no-any-return]
 
     # --- axes and elements ---------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from jitgraph.nn.functional.windows import batched, known, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
+from jitgraph.tensor.functions.sequences import for_each, listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 
@@ -25,7 +26,7 @@ _PLAIN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
 
 def _sizes(name: str, spatial: int, x: Any, output_size: Any) -> tuple[int, ...]:
     """The wanted sizes; None keeps that of x."""
-    given = output_size if isinstance(output_size, tuple | list) else (output_size,) * spatial
+    given = for_each(output_size, spatial)
     if len(given) != spatial:
         raise ShapeError(f"{name}: output_size={output_size} is neither a number nor {spatial}")
     kept = [x.shape[axis - spatial] if size is None else size for axis, size in enumerate(given)]
@@ -47,7 +48,7 @@ def _windows(size: int, out: int) -> tuple[Array, Array]:
 def adaptive_avg_pool(name: str, spatial: int, input: TensorLike, output_size: Any) -> Tensor:
     """The mean of each window."""
     x, alone = batched(name, spatial, input)
-    if output_size == 1 or output_size in ((1,) * spatial, [1] * spatial):
+    if listed(output_size) in ((1,), (1,) * spatial):
         axes = tuple(range(-spatial, 0))
         return single(wrap(x).mean(axis=axes, keepdims=True), alone)
     out, sizes = _sizes(name, spatial, x, output_size), known(name, x, spatial)

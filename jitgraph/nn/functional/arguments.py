@@ -12,6 +12,7 @@ from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor.functions.sequences import for_each
 from jitgraph.tensor.lifting import TensorLike
 
 R = TypeVar("R")
@@ -81,8 +82,9 @@ def fits(x: Tensor, shape: Sequence[DimLike]) -> bool:
 
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
-    """One int for each of ``count`` spatial axes, from an int or a sequence of that length."""
-    sizes = tuple(map(scalars.python_int, given if isinstance(given, tuple | list) else (given,) * count))
+    """One int for each of ``count`` spatial axes, from an int, or a sequence of that length or of one int for all."""
+    listed = for_each(given, count)
+    sizes = tuple(map(scalars.python_int, listed * count if len(listed) == 1 else listed))
     if len(sizes) != count or not all(isinstance(size, int) for size in sizes):
         raise JitgraphError(f"{name}: {what}={given!r} is neither an int nor {count} ints")
     return sizes

@@ -11,10 +11,10 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.nn.functional.linear import embedding as rows_of
 from jitgraph.nn.functional.linear import without_padding
-from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.elementwise import maximum, where
+from jitgraph.tensor.functions.norms import p_norm
 from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
@@ -40,7 +40,7 @@ def limited_rows(weight: Tensor, indices: TensorLike, max_norm: float, norm_type
     with no_grad():
         flat = reshape(places, (-1,))
         rows = rows_of(flat, weight)
-        length = norm(rows, float(norm_type), 1)
+        length = p_norm(rows, float(norm_type), 1, keepdims=True)
         weight[flat] = where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)
         after = rows_of(places, weight)
     result: Tensor = after + (before - before.detach())

@@ -15,6 +15,7 @@ from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import concat, take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
+from jitgraph.tensor.functions.sequences import for_each
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 
@@ -37,7 +38,7 @@ def _sizes(name: str, given: Sequence[int], kernel: Sequence[int], output_size: 
         raise JitgraphError(f"{name} takes one of output_size and output_ratio")
     spatial = len(given)
     if output_size is None:
-        ratios = output_ratio if isinstance(output_ratio, tuple | list) else (output_ratio,) * spatial
+        ratios = for_each(output_ratio, spatial)
         if len(ratios) != spatial or not all(0 < ratio < 1 for ratio in ratios):
             raise JitgraphError(f"{name}: output_ratio={output_ratio} should lie between 0 and 1 for each axis")
         out = tuple(int(size * ratio) for size, ratio in zip(given, ratios, strict=True))

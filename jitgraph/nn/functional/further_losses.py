@@ -15,12 +15,12 @@ from jitgraph.ir import context
 from jitgraph.nn.functional.activation import logsigmoid, softplus
 from jitgraph.nn.functional.arguments import loss_floats, reduction_of
 from jitgraph.nn.functional.loss import paired, reduced, weighted
-from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.cumulative import cumprod
 from jitgraph.tensor.functions.distances import pdist as pdist
 from jitgraph.tensor.functions.elementwise import exp, log, where
 from jitgraph.tensor.functions.manipulation import take_along_axis
+from jitgraph.tensor.functions.norms import p_norm
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
@@ -265,9 +265,9 @@ def multilabel_margin_loss(
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last axis."""
+    """The p-norm of x1 - x2 + eps along the last axis; p is any number, as in ``normalize``."""
     a, b = map(wrap, loss_floats(x1, x2))
-    return norm(a - b + eps, float(p), -1, keepdims=keepdim)
+    return p_norm(a - b + eps, float(p), -1, keepdims=keepdim)
 
 
 def cosine_embedding_loss(

@@ -120,7 +120,15 @@ def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
 def lp_pool(
     name: str, spatial: int, input: TensorLike, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool
 ) -> Tensor:
-    """The p-th root of the sum of p-th powers of each window, its sign kept, as PyTorch has it."""
+    """The p-th root of the sum of p-th powers of each window, its sign kept, as PyTorch has it.
+
+    For p = inf the greatest element, to which the roots of even powers tend only where that has the greatest magnitude.
+    """
+    if norm_type == math.inf:
+        found: Tensor = max_pool(name, spatial, input, kernel, stride, 0, 1, ceil_mode, False)
+        return found
+    if norm_type == 0 or not math.isfinite(norm_type):
+        raise JitgraphError(f"{name}: there is no {norm_type}-th root\n  hint: norm_type is a number, or math.inf")
     x, alone = batched(name, spatial, input)
     sizes = repeated(name, "kernel_size", kernel, spatial)
     powers = wrap(x) ** float(norm_type)

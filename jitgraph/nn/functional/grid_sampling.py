@@ -17,6 +17,7 @@ from jitgraph.tensor.functions.elementwise import abs, astype, clip, floor, rema
 from jitgraph.tensor.functions.elementwise import round as nearest_even
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -25,7 +26,7 @@ from jitgraph.tensor.tensor import Tensor, wrap
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
     """The grid [N, H, W, 2] (or [N, D, H, W, 3]) for ``grid_sample`` of affine maps ``theta`` [N, 2, 3] ([N, 3, 4])."""
     maps = wrap(floats(theta)[0])
-    spatial = tuple(size)[2:]
+    spatial = listed(size)[2:]
     rank = len(spatial)
     if rank not in (2, 3) or maps.ndim != 3 or maps.value.type.shape[1:] != (rank, rank + 1):
         raise ShapeError(

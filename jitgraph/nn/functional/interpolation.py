@@ -26,6 +26,7 @@ from jitgraph.nn.functional.resampling import (
 from jitgraph.ops.rules import HALF
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import astype
+from jitgraph.tensor.functions.sequences import for_each
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -122,7 +123,7 @@ def interpolate(
     if size is not None:
         target = repeated("interpolate", "size", size, len(spatial))
     else:
-        given = scale_factor if isinstance(scale_factor, Sequence) else (scale_factor,) * len(spatial)
+        given = for_each(scale_factor, len(spatial))
         if len(given) != len(spatial):
             raise ShapeError(f"interpolate: {len(given)} factors for {len(spatial)} spatial axes")
         factors = [float(factor) for factor in given if factor is not None]

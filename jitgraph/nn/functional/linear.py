@@ -111,7 +111,7 @@ def _convolution(
 
 def _padding(name: str, padding: Any, strides: Any, dilation: Any, kernel: Any) -> tuple[tuple[int, int], ...]:
     """(before, after) for each spatial axis, from a word, a number or a number for each."""
-    if padding == "same" and any(step != 1 for step in strides):
+    if isinstance(padding, str) and padding == "same" and any(step != 1 for step in strides):
         raise JitgraphError(f"{name}: padding='same' needs stride 1, not {strides}")
     if isinstance(padding, str):
         return padding_by_word(name, padding, dilation, kernel)

@@ -14,11 +14,11 @@ from jitgraph.eager.launch import Direct
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike, same_shape
-from jitgraph.nn.functional.norms import norm
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.norms import p_norm
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -173,7 +173,10 @@ def mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
 
 @axis_or_dim
 def normalize(input: TensorLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """x divided by its p-norm along ``dim``, which counts as at least ``eps``; the largest |x| for p infinite."""
+    """x divided by its p-norm along ``dim``, which counts as at least ``eps``.
+
+    p is any number: the largest and the least magnitude for inf and -inf, for 0 the number of elements that are not 0.
+    """
     x = wrap(floats(input)[0])
-    result: Tensor = x / norm(x, float(p), dim).clip(min=eps)
+    result: Tensor = x / p_norm(x, float(p), dim, keepdims=True).clip(min=eps)
     return result

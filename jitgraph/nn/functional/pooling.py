@@ -14,6 +14,7 @@ from jitgraph.nn.functional.arguments import floats
 from jitgraph.nn.functional.windows import LETTERS, windows_of
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import pad as numpy_pad
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -44,8 +45,7 @@ def _reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
 
 def _is_plain(spatial: int, dilation: Any, ceil_mode: bool) -> bool:
     """Whether the ops of pools in two axes do it."""
-    gaps = dilation if isinstance(dilation, tuple | list) else (dilation,)
-    return spatial < 3 and not ceil_mode and all(gap == 1 for gap in gaps)
+    return spatial < 3 and not ceil_mode and all(gap == 1 for gap in listed(dilation))
 
 
 def max_pool1d(
@@ -158,9 +158,9 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
     """
     operand = lifting.value_of(input)
     ndim = len(operand.shape)
-    if len(pad) % 2 or len(pad) > 2 * ndim:
-        raise ShapeError(f"pad: {len(pad)} numbers for {operand.type}; give (before, after) from the last axis on")
-    given = list(map(index, pad))
+    given = list(map(index, listed(pad)))
+    if len(given) % 2 or len(given) > 2 * ndim:
+        raise ShapeError(f"pad: {len(given)} numbers for {operand.type}; give (before, after) from the last axis on")
     widths = [(0, 0)] * (ndim - len(given) // 2) + [(given[i], given[i + 1]) for i in range(len(given) - 2, -1, -2)]
     starts = tuple(max(-low, 0) for low, _ in widths)
     stops = tuple(size - max(-high, 0) for size, (_, high) in zip(operand.shape, widths, strict=True))

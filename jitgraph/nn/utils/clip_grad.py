@@ -9,11 +9,11 @@ from jitgraph.autograd import no_grad
 from jitgraph.dtypes import bfloat16, float16, float32
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
-from jitgraph.nn.functional.norms import norm as norm_of_rows
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
 from jitgraph.tensor.functions.elementwise import clip, minimum, sqrt, square
 from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.functions.norms import p_norm
 from jitgraph.tensor.functions.shapes import reshape
 
 
@@ -48,8 +48,8 @@ def get_total_norm(
             total = total + square(part).sum()
         found: Tensor = sqrt(total)
     else:
-        each = [norm_of_rows(reshape(x, (-1,)), float(norm_type), 0, keepdims=False) for x in given]
-        found = norm_of_rows(stack(each, axis=0), float(norm_type), 0, keepdims=False)
+        each = [p_norm(reshape(x, (-1,)), float(norm_type), 0) for x in given]
+        found = p_norm(stack(each, axis=0), float(norm_type), 0)
     if error_if_nonfinite:
         if context.current().trace is not None:
             raise JitgraphError("error_if_nonfinite=True in a trace\n  hint: jg.debug.check the norm that is returned")

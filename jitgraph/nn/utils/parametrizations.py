@@ -8,7 +8,6 @@ from jitgraph.autograd import no_grad
 from jitgraph.dtypes import float32, float64
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.nn import init
-from jitgraph.nn.functional.norms import norm
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.utils import orthogonal_maps
 from jitgraph.nn.utils.parametrize import register_parametrization
@@ -16,6 +15,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray, zeros, zeros_like
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.norms import p_norm
 from jitgraph.tensor.functions.shapes import reshape
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -43,10 +43,10 @@ class _WeightNorm(Module):
 
     def _norm(self, x: Tensor) -> Tensor:
         if self.dim is None:
-            return reshape(norm(reshape(x, (-1,)), 2.0, 0, keepdims=False), ())
+            return reshape(p_norm(reshape(x, (-1,)), 2.0, 0), ())
         axis = self.dim % x.ndim
         shape = tuple(x.shape[axis] if i == axis else 1 for i in range(x.ndim))
-        return reshape(norm(_rows(x, axis), 2.0, 1, keepdims=False), shape)
+        return reshape(p_norm(_rows(x, axis), 2.0, 1), shape)
 
     def forward(self, magnitude: Tensor, direction: Tensor) -> Tensor:
         """The weight."""
@@ -89,7 +89,7 @@ class _SpectralNorm(Module):
         self._follow(matrix, 15)
 
     def _unit(self, x: Tensor) -> Tensor:
-        unit: Tensor = x / norm(x, 2.0, 0, keepdims=False).clip(min=self.eps)
+        unit: Tensor = x / p_norm(x, 2.0, 0).clip(min=self.eps)
         return unit
 
     def _follow(self, matrix: Tensor, times: int) -> None:

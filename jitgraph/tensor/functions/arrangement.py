@@ -14,7 +14,8 @@ from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.diagonals import diagonal_places
 from jitgraph.tensor.functions.manipulation import chunk, concat, flip, moveaxis, split
-from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.functions.method import array_function, axis_of, method, ordered_axes_of
+from jitgraph.tensor.functions.sequences import items, listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, transpose
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -40,12 +41,10 @@ def flipud(x: TensorLike) -> Tensor:
 
 
 @method
-def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+def rot90(x: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """x turned by ``k`` quarters from the first of ``axes`` towards the second."""
     tensor = _of_rank(x, 2, "rot90")
-    first, second = (axis_of(axis, tensor.ndim, "rot90") for axis in axes)
-    if first == second:
-        raise ShapeError(f"rot90: the axes {tuple(axes)} are one and the same")
+    first, second = ordered_axes_of(axes, tensor.ndim, "rot90")
     turns = scalars.python_int(k) % 4
     if turns == 0:
         return tensor
@@ -57,7 +56,7 @@ def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 
 
 @method
-def movedim(x: TensorLike, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Tensor:
+def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """PyTorch's name of ``moveaxis``."""
     return moveaxis(x, source, destination)
 
@@ -107,7 +106,7 @@ def unflatten(x: TensorLike, axis: int, sizes: Sequence[DimLike]) -> Tensor:
     tensor = _of_rank(x, 1, "unflatten")
     number = axis_of(axis, tensor.ndim, "unflatten")
     shape = tensor.value.type.shape
-    given, size = tuple(sizes), shape[number]
+    given, size = tuple(map(scalars.python_int, listed(sizes))), shape[number]
     others = [each for each in given if not (isinstance(each, int) and each == -1)]
     if len(others) == len(given) - 1 and isinstance(size, int) and all(isinstance(each, int) for each in others):
         rest = math.prod(others)
@@ -147,10 +146,11 @@ def tensor_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: 
     tensor = _of_rank(x, 1, "tensor_split")
     number = axis_of(axis, tensor.ndim, "tensor_split")
     size = tensor.value.type.shape[number]
-    if isinstance(indices_or_sections, Sequence):
+    listed_places = items(indices_or_sections)
+    if listed_places is not None:
         if not isinstance(size, int):
             raise ShapeError(f"tensor_split at indices of the named size {size}", hint="jg.split takes listed sizes")
-        places = [slice(0, index).indices(size)[1] for index in map(scalars.python_int, indices_or_sections)]
+        places = [slice(0, index).indices(size)[1] for index in map(scalars.python_int, listed_places)]
         bounds = zip([0, *places], [*places, size], strict=True)
         return [narrow(tensor, number, first, max(last - first, 0)) for first, last in bounds]
     count = scalars.python_int(indices_or_sections)

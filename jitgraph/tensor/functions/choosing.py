@@ -18,6 +18,7 @@ from jitgraph.tensor.functions.elementwise import astype, clip, logical_not, rem
 from jitgraph.tensor.functions.manipulation import broadcast_arrays, concat, moveaxis, stack, take_along_axis
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -198,7 +199,7 @@ def apply_over_axes(func: Callable[..., TensorLike], x: TensorLike, axes: int | 
     """``func(x, axis)`` along one axis after the other, which each keep a size of 1; NumPy's function."""
     found = tensor_like(x)
     rank = found.ndim
-    for axis in (axes,) if isinstance(axes, int) else tuple(axes):
+    for axis in listed(axes):
         number = axis_of(axis, rank, "apply_over_axes")
         made = tensor_like(func(found, number))
         found = made if made.ndim == found.ndim else expand_dims(made, number)

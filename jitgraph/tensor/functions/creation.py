@@ -20,6 +20,7 @@ from jitgraph.ops import rules
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, settled, wrap
 
@@ -41,7 +42,7 @@ def _placed(x: Tensor, device: str) -> Tensor:
 
 def shape_of(shape: Any) -> tuple[DimLike, ...]:
     """A shape from an int, a symbolic size or a sequence of them; ShapeError for negative sizes."""
-    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    given = shape if shape.__class__ is tuple else listed(shape)
     trace = context.current().trace
     sizes = tuple(
         [trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _size(size) for size in given]

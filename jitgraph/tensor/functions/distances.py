@@ -26,7 +26,7 @@ def _norm(left: Tensor, p: float) -> Tensor:
     if not p >= 0:
         raise JitgraphError(f"a {p}-norm: p is not negative, or infinite for the largest element")
     if p == 0:
-        return sum_of(abs(sign(left.detach())), -1)
+        return sum_of(abs(sign(left)), -1)
     return p_norm(left, p, -1)
 
 
@@ -59,7 +59,7 @@ def pdist(x: TensorLike, p: float = 2.0) -> Tensor:
 def dist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """The p-norm of all elements of x1 - x2, which broadcast."""
     a, b = float_tensors(x1, x2)
-    return _norm(reshape(a - b, (-1,)), float(p))
+    return p_norm(reshape(a - b, (-1,)), float(p))
 
 
 @method

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Protocol
+
+import ml_dtypes
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.dispatch.function import NativeFunction
@@ -117,8 +121,6 @@ greater_equal = _comparison("greater_equal", "ge", "x1 >= x2.")
 def _rounding(name: str, op: str, doc: str) -> Any:
     def function(x: TensorLike) -> Tensor:
         dtype = lifting.dtype_of(x)
-        if dtypes.is_complex(dtype) and op == "rint":
-            return wrap(ops.complex_(*(ops.rint(part(lifting.value_of(x))) for part in (ops.real, ops.imag))))
         if not dtypes.is_inexact(dtype):
             return wrap(lifting.value_of(x))
         return elementwise(getattr(ops, op), x)
@@ -130,8 +132,45 @@ def _rounding(name: str, op: str, doc: str) -> Any:
 
 floor = _rounding("floor", "floor", "The largest whole number not above x.")
 ceil = _rounding("ceil", "ceil", "The smallest whole number not below x.")
-round = _rounding("round", "rint", "The nearest whole number, halves to even.")
 trunc = _rounding("trunc", "trunc", "The whole part.")
+_nearest = _rounding("round", "rint", "The nearest whole number, halves to even.")
+
+
+@method
+def round(x: TensorLike, decimals: int = 0) -> Tensor:
+    """The nearest whole number, halves to even; or of ``decimals`` digits behind the point, of tens for negative ones.
+
+    As in NumPy and PyTorch x times a power of ten is rounded, so that halves in decimals are such as the product has.
+    Integers are returned as they are, unless to tens.
+    """
+    places = operator.index(decimals)
+    if dtypes.is_complex(lifting.dtype_of(x)):
+        value = lifting.value_of(x)
+        return wrap(ops.complex_(*(round(wrap(part(value)), places).value for part in (ops.real, ops.imag))))
+    if places == 0:
+        return _nearest(x)  # type: ignore[no-any-return]
+    tensor = wrap(lifting.value_of(x))
+    if not dtypes.is_float(tensor.dtype):
+        return tensor if places > 0 or dtypes.is_bool(tensor.dtype) else _to_tens(tensor, -places)
+    power = 10.0 ** builtins.min(builtins.abs(places), 308)
+    if power > float(ml_dtypes.finfo(tensor.dtype).max):  # type: ignore[no-untyped-call]
+        return tensor if places > 0 else tensor * 0.0
+    scaled = tensor * power if places > 0 else tensor / power
+    nearest = _nearest(scaled)
+    rounded: Tensor = nearest / power if places > 0 else nearest * power
+    return where(isfinite(scaled), rounded, tensor)  # the product may be too large
+
+
+def _to_tens(x: Tensor, places: int) -> Tensor:
+    """Integers rounded to a multiple of a power of ten, halves to an even one; what is too large wraps."""
+    step, most = 10**places, dtypes.LIMITS[x.dtype][1]
+    if step > most:
+        return x * 0
+    count: Tensor = x // step
+    rest = x - count * step
+    up = (rest > step - rest) | ((rest == step - rest) & (count % 2 == 1))
+    found: Tensor = (count + up.astype(x.dtype)) * step
+    return found
 
 
 @method

@@ -9,9 +9,10 @@ from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
-from jitgraph.tensor import lifting
+from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.direct_calls import direct_call
-from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.functions.method import array_function, axis_of, method, ordered_axes_of
+from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 
@@ -74,12 +75,18 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | tuple[Any, Any] = 2) -
     """Sum of products over ``axes``: the last n of x1 with the first n of x2, or two sequences of axes."""
     dtype = lifting.common_dtype(x1, x2)
     a, b = (lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2))
-    if isinstance(axes, int):
-        left, right = tuple(range(a.type.ndim - axes, a.type.ndim)), tuple(range(axes))
+    pairs = items(axes)
+    if pairs is None:
+        count = scalars.python_int(axes)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= min(a.type.ndim, b.type.ndim):
+            raise ShapeError(f"tensordot over {axes!r} axes of {a.type} and {b.type}")
+        left, right = tuple(range(a.type.ndim - count, a.type.ndim)), tuple(range(count))
+    elif len(pairs) != 2:
+        raise ShapeError(f"tensordot: axes are a number, or two sequences of axes, not {axes!r}")
     else:
-        pairs = [side if isinstance(side, tuple | list) else (side,) for side in axes]
-        left = tuple(axis_of(i, a.type.ndim, "tensordot") for i in pairs[0])
-        right = tuple(axis_of(i, b.type.ndim, "tensordot") for i in pairs[1])
+        left, right = (
+            ordered_axes_of(side, value.type.ndim, "tensordot") for side, value in zip(pairs, (a, b), strict=True)
+        )
     return wrap(_dot(a, b, batch=((), ()), contract=(left, right)))
 
 

@@ -19,7 +19,8 @@ from jitgraph.ops import rules
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method, ordered_axes_of
+from jitgraph.tensor.functions.sequences import for_each, items, listed
 from jitgraph.tensor.functions.shapes import expand_dims, permute_dims, squeeze, transpose
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, settled, wrap
@@ -58,7 +59,7 @@ def _joined(xs: Sequence[TensorLike], axis: int | None) -> Tensor:
     values = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in xs]
     if axis is None:
         values = [ops.reshape(value, shape=(value.type.size,)) for value in values]
-    number = axis_of(axis or 0, values[0].type.ndim, "concat")
+    number = axis_of(0 if axis is None else axis, values[0].type.ndim, "concat")
     if len({value.type.ndim for value in values}) > 1:
         raise ShapeError(f"concat of tensors of different ranks: {', '.join(str(value.type) for value in values)}")
     return wrap(values[0] if len(values) == 1 else ops.concat(*values, axis=number))
@@ -154,8 +155,8 @@ def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[T
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "split")
     total = value.type.shape[number]
-    if isinstance(sections, Sequence):
-        sizes: Sequence[DimLike] = shape_of(tuple(sections))
+    if items(sections) is not None:
+        sizes: Sequence[DimLike] = shape_of(sections)
         whole = sum(sizes)
         if not context.constraints().same(whole, total):
             raise ShapeError(f"split: sizes {list(sizes)} add up to {whole}, the axis has {total}")
@@ -218,7 +219,7 @@ def _slice_axis(value: Any, axis: int, start: DimLike, stop: DimLike) -> Any:
 
 
 @method
-def flip(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def flip(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """The order of elements reversed along ``axis``, or along all."""
     value = lifting.value_of(x)
     axes = axes_of(axis, value.type.ndim, "flip")
@@ -226,20 +227,21 @@ def flip(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 
 @method
-def roll(x: TensorLike, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
+def roll(x: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements moved by ``shift`` places along ``axis``, those that leave at one end entering at the other.
 
     Without an axis, those of the flat tensor.
     """
     value = lifting.value_of(x)
     shape = value.shape
+    moves = items(shift)
     if axis is None:
-        if isinstance(shift, tuple):
+        if moves is not None and len(moves) != 1:
             raise ShapeError("roll: several shifts need as many axes")
         flat = ops.reshape(value, shape=(dims.product(shape),))
-        return wrap(ops.reshape(_rolled(flat, shift, 0), shape=shape))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+        return wrap(ops.reshape(_rolled(flat, listed(shift)[0], 0), shape=shape))
+    axes = listed(axis)
+    shifts = for_each(shift, len(axes))
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     for number, places in zip(axes, shifts, strict=True):
@@ -257,11 +259,11 @@ def _rolled(value: Any, shift: int, axis: int) -> Any:
 
 
 @method
-def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
+def tile(x: TensorLike, repetitions: int | Sequence[int]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)
-    given = tuple(repetitions) if isinstance(repetitions, tuple | list) else (repetitions,)
-    counts = (1,) * (len(value.shape) - len(given)) + tuple(map(scalars.python_int, given))
+    given = listed(repetitions)
+    counts = (1,) * (len(value.shape) - len(given)) + shape_of(given)
     shape = (1,) * (len(counts) - len(value.shape)) + value.shape
     wide = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
     kept = tuple(2 * i + 1 for i in range(len(shape)))
@@ -270,13 +272,12 @@ def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
 
 
 @method
-def moveaxis(x: TensorLike, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Tensor:
+def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Axes moved to other positions, the others staying in order."""
     value = lifting.value_of(x)
     ndim = len(value.shape)
-    sides = [axes if isinstance(axes, tuple) else (axes,) for axes in (source, destination)]
-    old, new = ([axis_of(a, ndim, "moveaxis") for a in axes] for axes in sides)
-    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+    old, new = (ordered_axes_of(axes, ndim, "moveaxis") for axes in (source, destination))
+    if len(old) != len(new):
         raise ShapeError(f"moveaxis: {source} and {destination} do not pair axes with positions")
     order = [axis for axis in range(ndim) if axis not in old]
     for position, axis in sorted(zip(new, old, strict=True)):
@@ -293,7 +294,8 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 @method
 def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along ``axis``, which is dropped."""
-    front = moveaxis(x, axis, 0)
+    value = lifting.value_of(x)
+    front = moveaxis(wrap(value), axis_of(axis, len(value.shape), "unstack"), 0)
     return tuple(front[i] for i in range(len(front)))
 
 
@@ -325,14 +327,15 @@ def pad(
 
 def _width_pairs(widths: Any, rank: int) -> list[tuple[int, int]]:
     """Two widths for each axis, none of them negative."""
-    given = widths if isinstance(widths, Sequence) else (widths, widths)
-    if len(given) == 2 and not any(isinstance(width, Sequence) for width in given):
-        given = [given] * rank
-    elif len(given) == 1 and isinstance(given[0], Sequence):
-        given = list(given) * rank
+    whole = items(widths)
+    given = [items(width) or width for width in ((widths, widths) if whole is None else whole)]
+    if len(given) == 2 and not any(isinstance(width, tuple) for width in given):
+        given = [tuple(given)] * rank
+    elif len(given) == 1 and isinstance(given[0], tuple):
+        given = given * rank
     if len(given) != rank:
         raise ShapeError(f"pad: {len(given)} widths for a tensor of rank {rank}")
-    if not all(isinstance(width, Sequence) and len(width) == 2 for width in given):
+    if not all(isinstance(width, tuple) and len(width) == 2 for width in given):
         raise ShapeError(f"pad takes (before, after) for each axis, not {widths!r}", hint="jg.pad(x, ((1, 1), (0, 0)))")
     pairs = [(int(scalars.python_int(low)), int(scalars.python_int(high))) for low, high in given]
     if min((min(pair) for pair in pairs), default=0) < 0:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
 from jitgraph.errors import IndexingError, JitgraphError, ShapeError
+from jitgraph.tensor.functions.sequences import items, listed
 from jitgraph.tensor.tensor import Tensor
 
 P = ParamSpec("P")
@@ -44,13 +45,17 @@ def method(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[int, ...]:
+def axes_of(axis: int | Sequence[int] | None, ndim: int, name: str) -> tuple[int, ...]:
     """Non-negative, sorted axes, all for None. IndexingError for one out of range, ShapeError for one given twice."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
+    return tuple(sorted(ordered_axes_of(axis, ndim, name)))
+
+
+def ordered_axes_of(axis: int | Sequence[int], ndim: int, name: str) -> tuple[int, ...]:
+    """Non-negative axes in the order that they are listed in, by any kind of sequence; else as ``axes_of``."""
     found = []
-    for a in given:
+    for a in listed(axis):
         if isinstance(a, bool) or not hasattr(a, "__index__") or (hasattr(a, "ndim") and a.ndim):
             kind = type(a).__name__
             hint = f"\n  hint: jg.{name}imum(x, y) compares two tensors" if name in ("max", "min") else ""
@@ -61,9 +66,11 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[i
         found.append(number % ndim)
     if len(set(found)) != len(found):
         raise ShapeError(f"{name}: axis {axis} names an axis twice")
-    return tuple(sorted(found))
+    return tuple(found)
 
 
 def axis_of(axis: int, ndim: int, name: str) -> int:
-    """One non-negative axis."""
-    return axes_of(axis, ndim, name)[0]
+    """One non-negative axis; JitgraphError where several are listed."""
+    if items(axis) is not None:
+        raise JitgraphError(f"{name} takes one axis, not {axis!r}")
+    return ordered_axes_of(axis, ndim, name)[0]

@@ -28,6 +28,7 @@ from jitgraph.tensor.functions.elementwise import (
     minimum,
     pow,
     remainder,
+    sign,
     signbit,
     trunc,
     where,
@@ -70,9 +71,7 @@ def addcdiv(x: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: T
 def heaviside(x: TensorLike, values: TensorLike) -> Tensor:
     """0 below 0, 1 above and ``values`` at 0; NaN for NaN, as in NumPy."""
     a, at_zero = _promoted(x, values)
-    step = astype(a > 0, a.dtype)
-    if dtypes.is_float(a.dtype):
-        step = where(isnan(a), wrap(ops.stop_gradient(a.value)), step)
+    step = (sign(a) + 1) * 0.5 if dtypes.is_float(a.dtype) else astype(a > 0, a.dtype)
     return where(a == 0, at_zero, step)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from jitgraph import dtypes
 from jitgraph.eager import placement
 from jitgraph.ops.transcendental import root
-from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.elementwise import sign, where
 from jitgraph.tensor.functions.method import axes_of
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import min as least
@@ -15,7 +16,7 @@ from jitgraph.tensor.functions.reductions import sum as total
 from jitgraph.tensor.tensor import Tensor, wrap
 
 
-def p_norm(x: Tensor, p: float, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False) -> Tensor:
+def p_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
     """(sum |x|^p)^(1/p) over ``axis``, of floats or complex numbers; p is any number, or infinite.
 
     The greatest and the least magnitude for inf and -inf, the number of elements that are not 0 for 0. Derivatives
@@ -29,7 +30,7 @@ def p_norm(x: Tensor, p: float, axis: int | tuple[int, ...] | None = None, *, ke
             return wrap(root(summed))
     size = x.abs()
     if p == 0:
-        return total((size != 0).astype(size.dtype), axis=axes, keepdims=keepdims)
+        return total(where(size != 0, 1.0, sign(size)), axis=axes, keepdims=keepdims)  # a step, with a slope of 0
     if p == 1:
         return total(size, axis=axes, keepdims=keepdims)
     if math.isinf(p):

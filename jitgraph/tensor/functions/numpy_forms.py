@@ -17,6 +17,7 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import axis_of
 from jitgraph.tensor.functions.numpy_ufuncs import functions, placed
+from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.tensor import Tensor, wrap
 
 _UNSET: Final = (None, np._NoValue)
@@ -151,7 +152,7 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Equal parts, so many, or parts between the listed places: NumPy's meaning."""
     x = _tensor(ary)
     number = axis_of(axis, x.ndim, "split")
-    if not isinstance(indices_or_sections, Sequence | np.ndarray):
+    if items(indices_or_sections) is None:
         count, size = operator.index(indices_or_sections), x.shape[number]
         if isinstance(size, int) and (count < 1 or size % count):
             raise ShapeError(f"np.split: {size} slices do not divide into {count} equal parts", hint="np.array_split")
@@ -165,8 +166,9 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tens
 
 def _parts(x: Tensor, places: Any, axis: int) -> list[Tensor]:
     size = x.shape[axis]
-    if isinstance(places, Sequence | np.ndarray):
-        cuts = [None, *(int(place) for place in places), None]
+    cuts: list[int | None]
+    if (given := items(places)) is not None:
+        cuts = [None, *map(int, given), None]
     elif not isinstance(size, int):
         found: list[Tensor] = functions()["chunk"](x, operator.index(places), axis)
         return found
@@ -188,7 +190,7 @@ def _reshaped(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = No
 
 def _transposed(a: Any, axes: Any = None) -> Any:
     x = _tensor(a)
-    return functions()["permute_dims"](x, tuple(axes) if axes is not None else tuple(reversed(range(x.ndim))))
+    return functions()["permute_dims"](x, axes if axes is not None else tuple(reversed(range(x.ndim))))
 
 
 def _raveled(a: Any, order: str = "C") -> Any:
@@ -196,11 +198,7 @@ def _raveled(a: Any, order: str = "C") -> Any:
 
 
 def _expanded(a: Any, axis: Any) -> Any:
-    x = _tensor(a)
-    rank = x.ndim + (len(axis) if isinstance(axis, tuple | list) else 1)
-    for place in sorted(axis_of(place, rank, "expand_dims") for place in np.atleast_1d(axis).tolist()):
-        x = functions()["expand_dims"](x, place)
-    return x
+    return functions()["expand_dims"](_tensor(a), axis)
 
 
 def _chosen(condition: Any, *branches: Any) -> Any:
@@ -215,12 +213,7 @@ def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **gi
 
 
 def _rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    scale = 10.0 ** abs(decimals)
-    x = _tensor(a)
-    if decimals > 0:
-        found = (x * scale).round() / scale
-    else:
-        found = x.round() if not decimals else (x / scale).round() * scale
+    found = functions()["round"](_tensor(a), decimals)
     return placed("np.round", found, out)
 
 

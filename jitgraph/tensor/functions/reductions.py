@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from jitgraph.tensor.functions.method import axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
-Axis = int | tuple[int, ...] | None
+Axis = int | Sequence[int] | None
 
 
 def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor:
@@ -239,8 +239,8 @@ def logsumexp(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Te
 def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Tensor:
     value = lifting.value_of(x)
     shape = value.type.shape
-    axes = axes_of(axis, len(shape), name)
-    _require_elements(value, axis, name)
+    axes = tuple(range(len(shape))) if axis is None else (axis_of(axis, len(shape), name),)
+    _require_elements(value, axes, name)
     if axis is None:
         value = ops.reshape(value, shape=(value.type.size,))
     result = op(value, axis=0 if axis is None else axes[0])

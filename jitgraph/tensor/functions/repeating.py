@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from jitgraph import dtypes, ops
+import numpy as np
+
+from jitgraph import dtypes, foreign, ops
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
@@ -13,6 +16,7 @@ from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, searchsorted, tensor_of
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -29,6 +33,8 @@ def repeat(x: TensorLike, repeats: int | TensorLike, axis: int | None = None, *,
         value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
     number = axis_of(axis, len(value.shape), "repeat")
     repeats = scalars.python_int(repeats)
+    if isinstance(repeats, Sequence):
+        repeats = list(listed(repeats))
     if _is_of_each(repeats):
         return _repeated_each(value, repeats, number, size)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
@@ -42,7 +48,7 @@ def repeat(x: TensorLike, repeats: int | TensorLike, axis: int | None = None, *,
 
 def _is_of_each(repeats: Any) -> bool:
     """Whether ``repeats`` says for each slice how often, in a tensor, an array or a list."""
-    return isinstance(repeats, Tensor | list | tuple) or (hasattr(repeats, "__array__") and hasattr(repeats, "ndim"))
+    return isinstance(repeats, Tensor | list | np.ndarray) or foreign.is_array(repeats)
 
 
 def _repeated_each(value: Any, repeats: TensorLike, axis: int, size: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
@@ -22,6 +23,7 @@ from jitgraph.tensor.functions.operands import float_tensor, tensor_like
 from jitgraph.tensor.functions.ordering import bucketize
 from jitgraph.tensor.functions.reductions import mean
 from jitgraph.tensor.functions.reductions import sum as sum_of
+from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -76,9 +78,7 @@ def cumulative_trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: Tens
 
 
 @array_function
-def gradient(
-    x: TensorLike, *spacing: TensorLike, axis: int | tuple[int, ...] | None = None, edge_order: int = 1
-) -> Any:
+def gradient(x: TensorLike, *spacing: TensorLike, axis: int | Sequence[int] | None = None, edge_order: int = 1) -> Any:
     """Slopes of samples along each axis (a list where there are several): central inside, one-sided at the ends.
 
     ``spacing`` is one number or vector of places for all axes, or one for each, as in NumPy. With ``edge_order=2`` the
@@ -92,7 +92,7 @@ def gradient(
     if edge_order not in (1, 2):
         raise JitgraphError(f"gradient: edge_order={edge_order!r} is neither 1 nor 2")
     found = [_slope(tensor, number, gap, edge_order) for number, gap in zip(axes, given, strict=True)]
-    return found[0] if len(found) == 1 and not (axis is not None and isinstance(axis, tuple)) else found
+    return found[0] if len(found) == 1 and items(axis) is None else found
 
 
 def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:

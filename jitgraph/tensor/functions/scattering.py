@@ -330,7 +330,7 @@ def dynamic_slice(x: TensorLike, starts: Sequence[TensorLike], sizes: Sequence[D
     value = lifting.value_of(x)
     with placement.beside(value):
         return wrap(
-            ops.dynamic_slice(value, *_starts(starts, len(value.shape), "dynamic_slice"), sizes=shape_of(tuple(sizes)))
+            ops.dynamic_slice(value, *_starts(starts, len(value.shape), "dynamic_slice"), sizes=shape_of(sizes))
         )
 
 

@@ -17,6 +17,7 @@ from jitgraph.tensor import direct, lifting
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.method import axes_of, axis_of, method
+from jitgraph.tensor.functions.sequences import items, listed
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -27,7 +28,7 @@ def reshape(x: TensorLike, shape: Any = (), *more: Any, copy: bool | None = None
 
     ``copy`` is the Array API's, and makes no difference: a value is never changed in place.
     """
-    wanted = shape if isinstance(shape, tuple | list) and not more else (shape, *more)
+    wanted = (shape, *more) if more else shape if shape.__class__ is tuple else listed(shape)
     if set(map(type, wanted)) <= {int}:
         return _reshapes[tuple(wanted)](x)  # type: ignore[no-any-return]
     return _reshape(x, wanted)
@@ -84,21 +85,22 @@ _reshapes = _reshaping(_reshape, lambda type, wanted: _resolve(type.shape, wante
 
 
 @method
-def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
+def permute_dims(x: TensorLike, axes: Sequence[int]) -> Tensor:
     """Axes in another order: axis i of the result is axis ``axes[i]`` of x."""
     if axes.__class__ is tuple and set(map(type, axes)) <= {int}:
         return _permutations[axes](x)  # type: ignore[no-any-return]
     return _permute(x, axes)
 
 
-def _permute(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
+def _permute(x: TensorLike, axes: Sequence[int]) -> Tensor:
     found = direct.view(x, lambda array: array.transpose(axes)) if axes.__class__ is tuple else None
     if found is not None:
         return wrap(found)
     value = lifting.value_of(x)
-    order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in axes)
+    given = listed(axes)
+    order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in given)
     if sorted(order) != list(range(value.type.ndim)):
-        raise ShapeError(f"permute_dims: {tuple(axes)} is not an order of the axes of {value.type}")
+        raise ShapeError(f"permute_dims: {given} is not an order of the axes of {value.type}")
     return wrap(ops.transpose(value, permutation=order))
 
 
@@ -127,7 +129,8 @@ def _transpose(x: TensorLike, axes: tuple[Any, ...]) -> Tensor:
 
 def _order(ndim: int, axes: tuple[Any, ...]) -> tuple[Any, ...]:
     """The order of axes that ``transpose`` is asked for."""
-    given = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
+    whole = items(axes[0]) if len(axes) == 1 else None
+    given = axes if whole is None else whole
     if not given:
         given = tuple(reversed(range(ndim)))
     elif len(axes) == 2:
@@ -172,14 +175,14 @@ def _merged(type: Any, ends: tuple[int, int]) -> tuple[DimLike, ...]:
 
 
 @method
-def squeeze(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def squeeze(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """Axes of size 1 dropped: the given ones, which must have size 1, or all for None."""
     if axis is None or axis.__class__ is int:
         return _squeezed[axis](x)  # type: ignore[no-any-return]
     return _reshaped_by(_without)(x, axis)
 
 
-def _without(type: Any, axis: int | tuple[int, ...] | None) -> tuple[DimLike, ...]:
+def _without(type: Any, axis: int | Sequence[int] | None) -> tuple[DimLike, ...]:
     shape = type.shape
     if axis is None:
         dropped: tuple[int, ...] = tuple(i for i, size in enumerate(shape) if isinstance(size, int) and size == 1)
@@ -192,16 +195,18 @@ def _without(type: Any, axis: int | tuple[int, ...] | None) -> tuple[DimLike, ..
 
 
 @method
-def expand_dims(x: TensorLike, axis: int = 0) -> Tensor:
-    """A new axis of size 1 at position ``axis`` of the result."""
+def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
+    """New axes of size 1 at the positions ``axis`` of the result: one, or several."""
     if axis.__class__ is int:
         return _expanded[axis](x)  # type: ignore[no-any-return]
     return _reshaped_by(_with_axis)(x, axis)
 
 
-def _with_axis(type: Any, axis: int) -> tuple[DimLike, ...]:
-    position = axis_of(axis, type.ndim + 1, "expand_dims")
-    return (*type.shape[:position], 1, *type.shape[position:])
+def _with_axis(type: Any, axis: int | Sequence[int]) -> tuple[DimLike, ...]:
+    shape = type.shape
+    for position in axes_of(listed(axis), type.ndim + len(listed(axis)), "expand_dims"):
+        shape = (*shape[:position], 1, *shape[position:])
+    return shape  # type: ignore[no-any-return]
 
 
 _flattened, _squeezed, _expanded = (_reshaping(_reshaped_by(shape), shape) for shape in (_merged, _without, _with_axis))

@@ -19,6 +19,7 @@ from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import argsort, sort
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, isin, numbered
+from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.functions.sets import unique_values
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
@@ -71,7 +72,7 @@ def _parted(x: TensorLike, kth: int | Sequence[int], axis: int | None, name: str
         tensor, axis = reshape(tensor, (-1,)), 0
     number = axis_of(axis, tensor.ndim, name)
     size = tensor.value.type.shape[number]
-    for place in (kth,) if isinstance(kth, int) else tuple(kth):
+    for place in listed(kth):
         if isinstance(size, int) and not -size <= place < size:
             raise IndexError(f"{name}: place {place} does not lie within the {size} elements along axis {axis}")
     return tensor, number

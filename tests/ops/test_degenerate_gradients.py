@@ -100,9 +100,8 @@ def test_normalize_is_the_formula(p: float) -> None:
 
 
 def test_a_norm_that_is_none_is_refused() -> None:
-    for p in (0, -1.0, math.nan):
-        with pytest.raises(jg.JitgraphError, match="hint: p is a positive number"):
-            functional.normalize(jg.ones((2, 2)), p=p)
+    with pytest.raises(jg.JitgraphError, match="hint: p is a number"):
+        functional.normalize(jg.ones((2, 2)), p=math.nan)
 
 
 def test_cosine_similarity_at_zero() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from jitgraph import dtypes
 from jitgraph.eager import placement
+from jitgraph.errors import JitgraphError
 from jitgraph.ops.transcendental import root
 from jitgraph.tensor.functions.elementwise import sign, where
 from jitgraph.tensor.functions.method import axes_of
@@ -22,6 +23,8 @@ def p_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = None, *, keep
     The greatest and the least magnitude for inf and -inf, the number of elements that are not 0 for 0. Derivatives
     count as 0 at an element and at a norm of 0, as in PyTorch.
     """
+    if math.isnan(p):
+        raise JitgraphError("a nan-norm\n  hint: p is a number, or infinite for the largest element")
     axes = axes_of(axis, x.ndim, "norm")
     if p == 2:
         squares = x.real * x.real + x.imag * x.imag if dtypes.is_complex(x.dtype) else x * x

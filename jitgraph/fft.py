@@ -18,8 +18,8 @@ from jitgraph.tensor.functions.complex_numbers import conj
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import roll
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 
 __all__ = [
     "fft",

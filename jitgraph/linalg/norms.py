@@ -20,8 +20,8 @@ from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import min as least
 from jitgraph.tensor.functions.reductions import sum as total
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 Axis: TypeAlias = "int | Sequence[int] | None"

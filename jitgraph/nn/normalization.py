@@ -11,8 +11,8 @@ from jitgraph.nn import functional, init
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import value_of
+from jitgraph.tensor.scalars import listed
 
 
 def begin_scale(weight: Tensor | None, bias: Tensor | None) -> None:

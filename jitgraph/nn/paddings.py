@@ -6,7 +6,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.nn import functional
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.sequences import for_each
+from jitgraph.tensor.scalars import for_each
 
 
 class _Pad(Module):

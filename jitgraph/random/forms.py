@@ -12,8 +12,8 @@ from jitgraph.random.generator import Generator
 from jitgraph.random.parameters import place_of, tensor_of
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import items
 
 
 def _sizes(name: str, sizes: tuple[Any, ...]) -> Any:

@@ -17,9 +17,9 @@ from jitgraph.nn.functional.windows import batched, known, single
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
-from jitgraph.tensor.functions.sequences import for_each, listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import for_each, listed
 
 _PLAIN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
 

@@ -12,8 +12,8 @@ from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
-from jitgraph.tensor.functions.sequences import for_each
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import for_each
 
 R = TypeVar("R")
 _PYTORCH = {"axis": "dim", "keepdims": "keepdim"}

@@ -15,9 +15,9 @@ from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import concat, take_along_axis
 from jitgraph.tensor.functions.reductions import argmax
-from jitgraph.tensor.functions.sequences import for_each
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import for_each
 
 
 def _starts(sample: Tensor, size: int, kernel: int, out: int) -> Tensor:

@@ -17,9 +17,9 @@ from jitgraph.tensor.functions.elementwise import abs, astype, clip, floor, rema
 from jitgraph.tensor.functions.elementwise import round as nearest_even
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import moveaxis
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

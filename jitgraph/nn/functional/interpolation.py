@@ -26,8 +26,8 @@ from jitgraph.nn.functional.resampling import (
 from jitgraph.ops.rules import HALF
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import astype
-from jitgraph.tensor.functions.sequences import for_each
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import for_each
 from jitgraph.tensor.tensor import Tensor, wrap
 
 _RANKS: Final = {"linear": (3,), "bilinear": (4,), "bicubic": (4,), "trilinear": (5,), "lanczos": (4,)}

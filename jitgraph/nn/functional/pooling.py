@@ -14,8 +14,8 @@ from jitgraph.nn.functional.arguments import floats
 from jitgraph.nn.functional.windows import LETTERS, windows_of
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import pad as numpy_pad
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 
 
 def _pool(

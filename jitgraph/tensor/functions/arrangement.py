@@ -15,9 +15,9 @@ from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.diagonals import diagonal_places
 from jitgraph.tensor.functions.manipulation import chunk, concat, flip, moveaxis, split
 from jitgraph.tensor.functions.method import array_function, axis_of, method, ordered_axes_of
-from jitgraph.tensor.functions.sequences import items, listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, transpose
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import items, listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

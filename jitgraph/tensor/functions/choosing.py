@@ -18,9 +18,9 @@ from jitgraph.tensor.functions.elementwise import astype, clip, logical_not, rem
 from jitgraph.tensor.functions.manipulation import broadcast_arrays, concat, moveaxis, stack, take_along_axis
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

@@ -20,8 +20,8 @@ from jitgraph.ops import rules
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.method import array_function, method
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, settled, wrap
 
 _LARGE: Final = 2**62  # numbers that NumPy need not take for int64

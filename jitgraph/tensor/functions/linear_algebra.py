@@ -12,8 +12,8 @@ from jitgraph.ir import context
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.method import array_function, axis_of, method, ordered_axes_of
-from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import items
 from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 
 

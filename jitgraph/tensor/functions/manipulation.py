@@ -20,9 +20,9 @@ from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method, ordered_axes_of
-from jitgraph.tensor.functions.sequences import for_each, items, listed
 from jitgraph.tensor.functions.shapes import expand_dims, permute_dims, squeeze, transpose
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import for_each, items, listed
 from jitgraph.tensor.tensor import Tensor, settled, wrap
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
 from jitgraph.errors import IndexingError, JitgraphError, ShapeError
-from jitgraph.tensor.functions.sequences import items, listed
+from jitgraph.tensor.scalars import items, listed
 from jitgraph.tensor.tensor import Tensor
 
 P = ParamSpec("P")

@@ -17,7 +17,7 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import axis_of
 from jitgraph.tensor.functions.numpy_ufuncs import functions, placed
-from jitgraph.tensor.functions.sequences import items
+from jitgraph.tensor.scalars import items
 from jitgraph.tensor.tensor import Tensor, wrap
 
 _UNSET: Final = (None, np._NoValue)

@@ -16,8 +16,8 @@ from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, searchsorted, tensor_of
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

@@ -23,9 +23,9 @@ from jitgraph.tensor.functions.operands import float_tensor, tensor_like
 from jitgraph.tensor.functions.ordering import bucketize
 from jitgraph.tensor.functions.reductions import mean
 from jitgraph.tensor.functions.reductions import sum as sum_of
-from jitgraph.tensor.functions.sequences import items
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import items
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

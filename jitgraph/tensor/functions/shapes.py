@@ -17,8 +17,8 @@ from jitgraph.tensor import direct, lifting
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.method import axes_of, axis_of, method
-from jitgraph.tensor.functions.sequences import items, listed
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import items, listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

@@ -19,10 +19,10 @@ from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import argsort, sort
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, isin, numbered
-from jitgraph.tensor.functions.sequences import listed
 from jitgraph.tensor.functions.sets import unique_values
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
 
 

@@ -5,6 +5,7 @@ Arguments that are one int or several (axes, shapes, shifts, repetitions) are li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np

@@ -57,7 +57,7 @@ AtIndex: TypeAlias = Literal[
 ]
 Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check", "attention", "attention_gradient"]
 MatrixNest: TypeAlias = Literal[
-    "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr"
+    "cholesky", "elimination", "solve", "inverse", "determinant", "substitution", "order", "qr", "eigh", "svd"
 ]
 ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print", "host"]
 Batching: TypeAlias = Literal[  # the rules of passes/batching.py
@@ -133,6 +133,7 @@ class Op:
         has ``evaluate`` run by Python.
     generated: for ops that Python evaluates, what code that cannot call Python has in their place: over Op calls
         ``generated(*operands, **attrs)``, and ``is_generated(*types)`` says of which operands.
+    composed: the same on processors, of all operands, over ops that have a kernel there (``alone``).
     alone: for the same, the kernel of ``codegen/lower/matrices`` that such code has in their place, of any size.
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
@@ -163,6 +164,7 @@ class Op:
     lowering: Lowering | None = None
     generated: Callable[..., Any] | None = None
     is_generated: Callable[..., bool] | None = None
+    composed: Callable[..., Any] | None = None
     alone: MatrixNest | None = None
     flops: Callable[..., DimLike] | None = None
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None

@@ -17,6 +17,7 @@ from jitgraph.ops import rules, small_matrices
 from jitgraph.ops.arithmetic import add, neg, sub
 from jitgraph.ops.linear_systems import inv, square_samples
 from jitgraph.ops.matrices import (
+    BY_FACTORS,
     adjoint,
     as_like,
     conj,
@@ -30,6 +31,7 @@ from jitgraph.ops.matrices import (
     turned,
 )
 from jitgraph.ops.numeric import Array, joined
+from jitgraph.runtime import imports
 
 
 def _cofactors(a: Array) -> Array:
@@ -105,6 +107,7 @@ cofactors_gradient: Op = matrix_op(
     count=2,
     generated=small_matrices.cofactors_gradient,
     is_generated=small_matrices.is_small,
+    composed=imports.function(BY_FACTORS, "cofactors_gradient"),
     vjp=_cofactors_gradient_vjp,
     samples=lambda array: [Sample((array(*x.inputs[0].shape), *x.inputs)) for x in square_samples(array)],
     doc="The gradient by a of the sum of ct times cofactors(a), also of singular matrices.",
@@ -126,6 +129,7 @@ cofactors: Op = matrix_op(
     _cofactors,
     generated=small_matrices.cofactors,
     is_generated=small_matrices.is_small,
+    composed=imports.function(BY_FACTORS, "cofactors"),
     vjp=_cofactors_vjp,
     samples=square_samples,
     doc="The derivative of the determinant by each element, also of singular matrices.",

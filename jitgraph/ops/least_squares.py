@@ -20,6 +20,7 @@ from jitgraph.ops.arithmetic import add
 from jitgraph.ops.decompositions import svd
 from jitgraph.ops.linear_systems import cutoffs, pinv, pinv_gradient, require_cutoffs
 from jitgraph.ops.matrices import (
+    BY_FACTORS,
     adjoint,
     as_like,
     diagonal_matrix,
@@ -29,6 +30,7 @@ from jitgraph.ops.matrices import (
     require_matrices,
 )
 from jitgraph.ops.numeric import Array
+from jitgraph.runtime import imports
 
 
 def _type(a: Type, b: Type, rtol: Type) -> tuple[TensorType, TensorType]:
@@ -79,6 +81,7 @@ lstsq: Op = matrix_op(
     _lstsq,
     count=2,
     plain=1,
+    composed=imports.function(BY_FACTORS, "lstsq"),
     vjp=_vjp,
     samples=_samples,
     complex_samples="none",

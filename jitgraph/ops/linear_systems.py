@@ -19,6 +19,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules, small_matrices
 from jitgraph.ops.arithmetic import add, neg, sub
 from jitgraph.ops.matrices import (
+    BY_FACTORS,
     FLOATS,
     adjoint,
     matrix_op,
@@ -27,6 +28,7 @@ from jitgraph.ops.matrices import (
     require_square,
 )
 from jitgraph.ops.numeric import Array
+from jitgraph.runtime import imports
 
 _SINGULAR: Final = "a matrix is singular"
 _WAY_OUT: Final = "jg.linalg.lstsq or jg.linalg.pinv take singular matrices; or add a small multiple of jg.eye(n)"
@@ -131,6 +133,7 @@ pinv: Op = matrix_op(
     _pinv_type,
     lambda a, rtol: np.linalg.pinv(a, rcond=cutoffs(a, rtol)),
     plain=1,
+    composed=imports.function(BY_FACTORS, "pinv"),
     complex_samples="none",
     vjp=lambda ct, out, a, rtol: (pinv_gradient(ct, out, a), None),
     samples=lambda array: [

@@ -34,6 +34,7 @@ from jitgraph.ops.windows import slice
 
 FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 DTYPES: Final = FLOATS | dtypes.COMPLEX
+BY_FACTORS: Final = "jitgraph.ops.by_factors"  # imported by the first code that needs it
 
 
 def matrix_op(
@@ -49,6 +50,7 @@ def matrix_op(
     plain: int = 0,
     generated: Callable[..., Any] | None = None,
     is_generated: Callable[..., bool] | None = None,
+    composed: Callable[..., Any] | None = None,
     alone: MatrixNest | None = None,
     complex_samples: Literal["differentiated", "plain", "none"] = "differentiated",
     doc: str,
@@ -121,6 +123,7 @@ def matrix_op(
         lowering="host",
         generated=generated,
         is_generated=is_generated,
+        composed=composed,
         alone=alone,
         parts=parts,
         samples=made,

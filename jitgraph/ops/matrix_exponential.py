@@ -12,15 +12,16 @@ import numpy as np
 
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops.creation import zeros_like
-from jitgraph.ops.matrices import adjoint, columns_of, matrix_op, require_square, rows_of
+from jitgraph.ops.matrices import BY_FACTORS, adjoint, columns_of, matrix_op, require_square, rows_of
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.windows import concat
+from jitgraph.runtime import imports
 
-_PADE: Final = (
+PADE: Final = (
     *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
     *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
 )
-_NEAR: Final = 5.371920351148152  # the norm up to which the approximant is exact to the last bit of a float64
+NEAR: Final = 5.371920351148152  # the norm up to which the approximant is exact to the last bit of a float64
 
 
 def _exponential(a: Array) -> Array:
@@ -28,9 +29,9 @@ def _exponential(a: Array) -> Array:
     if not wide.size:
         return wide
     norm = (np.abs(wide.real) + np.abs(wide.imag)).sum(axis=-2).max(axis=-1)
-    halvings = np.maximum(np.frexp(np.where(np.isfinite(norm), norm, 0) / _NEAR)[1], 0)[..., None, None]
+    halvings = np.maximum(np.frexp(np.where(np.isfinite(norm), norm, 0) / NEAR)[1], 0)[..., None, None]
     x = np.ldexp(wide.real, -halvings) + (1j * np.ldexp(wide.imag, -halvings) if np.iscomplexobj(wide) else 0)
-    one, b = np.eye(a.shape[-1]), _PADE
+    one, b = np.eye(a.shape[-1]), PADE
     x2 = x @ x
     x4 = x2 @ x2
     x6 = x4 @ x2
@@ -56,6 +57,7 @@ matrix_exp: Op = matrix_op(
     "matrix_exp",
     lambda a: require_square("matrix_exp", a),
     _exponential,
+    composed=imports.function(BY_FACTORS, "matrix_exp"),
     vjp=_vjp,
     samples=lambda array: [Sample((array(*shape),)) for shape in ((3, 3), (2, 2, 2), (0, 0), (0, 2, 2))],
     doc="The exponentials of square matrices; float32 is computed in float64.",

@@ -17,7 +17,7 @@ def decompose(graph: Graph, target: Target) -> Graph:
     """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        if target.alone and (made := _generated(node)) is not None:
+        if target.alone and (made := _generated(node, target)) is not None:
             _inline(rewriter, node, _located(decompose(made, target), node))
             continue
         if not _is_inlined(node, target):
@@ -35,15 +35,19 @@ def _inline(rewriter: Rewriter, node: Node, region: Graph) -> None:
         rewriter.replace(old, new)
 
 
-def _generated(node: Node) -> Graph | None:
+def _generated(node: Node, target: Target) -> Graph | None:
     """What stands for an op that Python evaluates where there is no Python; None where nothing does."""
     op = node.op
-    if op.generated is None or op.is_generated is None or not op.is_generated(*(x.type for x in node.inputs)):
+    if op.is_generated is not None and op.is_generated(*(value.type for value in node.inputs)):
+        definition = op.generated
+    else:
+        definition = op.composed if target.sm is None else None
+    if definition is None:
         return None
     builder = GraphBuilder()
     inputs = [builder.input(value.type) for value in node.inputs]
     with context.using(emitter=builder, constraints=builder.constraints):
-        found = op.generated(*inputs, **node.attrs)
+        found = definition(*inputs, **node.attrs)
     return builder.graph(found if isinstance(found, tuple) else (found,), op.name)
 
 

@@ -34,8 +34,13 @@ def write_cholesky(kernel: MatrixKernel) -> None:
     kernel.launch()
 
 
-def copy_mean(kernel: MatrixKernel, source: Matrix, target: Matrix, size: DimLike, padded: DimLike) -> None:
-    """The mean of a matrix and its conjugate transpose, to the bit itself where it is one; the identity beyond it."""
+def copy_mean(
+    kernel: MatrixKernel, source: Matrix, target: Matrix, size: DimLike, padded: DimLike, scale: Var | None = None
+) -> None:
+    """The mean of a matrix and its conjugate transpose, to the bit itself where it is one, and that times ``scale``.
+
+    Beyond it stands the identity.
+    """
     numbers, s = kernel.numbers, kernel.ops
     half = s.const(0.5)
 
@@ -48,7 +53,8 @@ def copy_mean(kernel: MatrixKernel, source: Matrix, target: Matrix, size: DimLik
             x, y = source.load(i, j, inside), numbers.conj(source.load(j, i, inside))
             on_diagonal = kernel.integers.cmp("eq", kernel.value(i), kernel.value(j))
             outside = numbers.real(s.select(on_diagonal, s.const(1.0), s.const(0.0)))
-            target[i, j] = numbers.select(inside, tuple(map(mean, x, y)), outside)
+            value = tuple(map(mean, x, y))
+            target[i, j] = numbers.select(inside, value if scale is None else numbers.scale(value, scale), outside)
 
         kernel.along(padded, column)
 

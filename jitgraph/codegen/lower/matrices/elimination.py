@@ -191,13 +191,15 @@ def copy_padded(
     extents: tuple[DimLike, DimLike],
     padded: tuple[DimLike, DimLike],
     scale: Var | None = None,
+    *,
+    adjoint: bool = False,
 ) -> None:
-    """A copy of a matrix, scaled by ``scale``, with zeros beyond it."""
+    """A copy of a matrix or its adjoint, scaled by ``scale``, with zeros beyond it; ``extents`` are the copy's."""
 
     def row(i: DimLike) -> None:
         def column(j: DimLike) -> None:
             inside = kernel.both(kernel.is_less(i, extents[0]), kernel.is_less(j, extents[1]))
-            value = source.load(i, j, inside)
+            value = kernel.numbers.conj(source.load(j, i, inside)) if adjoint else source.load(i, j, inside)
             target[i, j] = value if scale is None else kernel.numbers.scale(value, scale)
 
         kernel.along(padded[1], column)

@@ -16,8 +16,8 @@ from jitgraph.dtypes import float64, int32, int64
 from jitgraph.ir.dims import DimLike
 
 
-def power_of_two(kernel: MatrixKernel, source: Matrix, rows: DimLike, columns: DimLike) -> tuple[Var, Var]:
-    """The power of two of the greatest magnitude of a part, and its inverse; 1 where an element is not finite."""
+def greatest(kernel: MatrixKernel, source: Matrix, rows: DimLike, columns: DimLike) -> Var:
+    """The greatest magnitude of a part of an element; NaN where there is one."""
     s, recorder = kernel.ops, kernel.recorder
     zero = s.const(0.0)
 
@@ -28,8 +28,7 @@ def power_of_two(kernel: MatrixKernel, source: Matrix, rows: DimLike, columns: D
         (found,) = recorder.reduce(columns, (zero,), element, lambda s, x, y: (s.max(x[0], y[0]),), 8)
         return (s.max(most[0], found),)
 
-    (most,) = recorder.serial(rows, (zero,), row)
-    return power_below(kernel, most)
+    return recorder.serial(rows, (zero,), row)[0]
 
 
 def greatest_part(kernel: MatrixKernel, x: Number) -> Var:
@@ -58,21 +57,14 @@ def write_qr(kernel: MatrixKernel, *, complete: bool) -> None:
     numbers = kernel.numbers
     with kernel.each_matrix():
         source = kernel.operand()
-        power, inverse = power_of_two(kernel, source, rows, columns)
+        power, inverse = power_below(kernel, greatest(kernel, source, rows, columns))
         r = kernel.matrix(height, width + BLOCK)  # rows of a power of two of bytes would share few lines of the cache
         least = kernel.integers.min(kernel.value(rows), kernel.value(columns))
         count = kernel.index(least, columns + 1) if complete else shared
         reflections = Reflections(kernel, height, kernel.padded(columns if complete else shared))
         copy_padded(kernel, source, r, (rows, columns), (height, width), inverse)
         blocks = kernel.padded(count) // BLOCK
-
-        def reduce_block(number: DimLike) -> None:
-            first = BLOCK * number
-            kernel.each(BLOCK, lambda k: _reflect_column(kernel, reflections, r, first, k))
-            reflections.join(number)
-            reflections.apply(number, r, (first + BLOCK, width), adjoint=True)
-
-        kernel.each(blocks, reduce_block)
+        reduce_columns(kernel, reflections, r, blocks, width)
         q_found, r_found = kernel.result(), kernel.result(kernel.parts)
 
         def r_row(i: DimLike) -> None:
@@ -85,9 +77,21 @@ def write_qr(kernel: MatrixKernel, *, complete: bool) -> None:
         kernel.each(shared, r_row)
         q = kernel.matrix(height, across + BLOCK)
         kernel.identity(q, height, across)
-        kernel.each(blocks, lambda turn: reflections.apply(blocks - 1 - turn, q, (0, across), adjoint=False))
+        reflections.multiply(blocks, q, across)
         kernel.each(rows, lambda i: kernel.along(shared, lambda j: q_found.store(i, j, q[i, j])))
     kernel.launch()
+
+
+def reduce_columns(kernel: MatrixKernel, reflections: Reflections, r: Matrix, blocks: DimLike, width: DimLike) -> None:
+    """Reflections that make a padded matrix upper triangular, as far as its diagonal is concerned, in place."""
+
+    def block(number: DimLike) -> None:
+        first = BLOCK * number
+        kernel.each(BLOCK, lambda k: _reflect_column(kernel, reflections, r, first, k))
+        reflections.join(number)
+        reflections.apply(number, r, (first + BLOCK, width), adjoint=True)
+
+    kernel.each(blocks, block)
 
 
 def _reflect_column(kernel: MatrixKernel, reflections: Reflections, r: Matrix, first: DimLike, step: DimLike) -> None:
@@ -171,6 +175,27 @@ class Reflections:
         self.triangles = kernel.matrix(most, BLOCK)
         self.products = kernel.matrix(BLOCK, kernel.padded(kernel.columns) + kernel.padded(kernel.rows))
         self.gram = kernel.matrix(BLOCK, BLOCK)
+
+    def clear(self, most: DimLike) -> None:
+        """No reflections yet, ``most`` of them."""
+        nothing = self.kernel.numbers.const(0.0)
+        kernel, vectors = self.kernel, self.vectors
+        kernel.each(self.height, lambda i: kernel.along(most, lambda k: vectors.store(i, k, nothing)))
+        kernel.along(most, lambda k: self.scales.store(0, k, nothing))
+
+    def multiply(self, blocks: DimLike, target: Matrix, columns: DimLike) -> None:
+        """The product of all reflections times a matrix, in its place."""
+        kernel = self.kernel
+        kernel.each(blocks, lambda turn: self.apply(blocks - 1 - turn, target, (0, columns), adjoint=False))
+
+    def product(self, blocks: DimLike) -> Matrix:
+        """The product of all reflections, whose blocks are joined here."""
+        kernel = self.kernel
+        kernel.each(blocks, self.join)
+        found = kernel.matrix(self.height, self.height + BLOCK)  # see write_qr
+        kernel.identity(found, self.height, self.height)
+        self.multiply(blocks, found, self.height)
+        return found
 
     def join(self, number: DimLike) -> None:
         """The triangle T of a block whose vectors are known."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from jitgraph.codegen.lower.building import ScheduleBuilder
+from jitgraph.codegen.lower.matrices.bidiagonal import write_svd
 from jitgraph.codegen.lower.matrices.cholesky import write_cholesky
 from jitgraph.codegen.lower.matrices.elimination import (
     write_determinant,
@@ -15,6 +16,7 @@ from jitgraph.codegen.lower.matrices.elimination import (
     write_substitution,
 )
 from jitgraph.codegen.lower.matrices.householder import write_qr
+from jitgraph.codegen.lower.matrices.symmetric import write_eigh
 from jitgraph.codegen.lower.matrices.workspace import MatrixKernel
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.ir.graph import Node
@@ -38,6 +40,8 @@ _LOWERINGS: Final[Mapping[MatrixNest, _Lowering]] = {
     "solve": _Lowering(write_solve, matrices=2),
     "inverse": _Lowering(write_solve),
     "determinant": _Lowering(write_determinant),
+    "eigh": _Lowering(write_eigh),
+    "svd": _Lowering(write_svd),
     "order": _Lowering(write_order, axes=1),
     "substitution": _Lowering(write_substitution, matrices=2),
 }

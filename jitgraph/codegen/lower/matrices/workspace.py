@@ -219,6 +219,15 @@ class MatrixKernel:
 
         self.each(groups[1], group, groups[0])
 
+    def sum(self, extent: DimLike, term: Callable[[DimLike], tuple[Var, ...]], terms: int) -> tuple[Var, ...]:
+        """The sums of the ``terms`` numbers of ``term(j)`` for j below the extent, in lanes (``Loop``)."""
+
+        def combine(s: ScalarOps, x: tuple[Var, ...], y: tuple[Var, ...]) -> tuple[Var, ...]:
+            return tuple(map(s.add, x, y))
+
+        zero = self.ops.const(-0.0)
+        return self.recorder.reduce(extent, (zero,) * terms, term, combine, 16, 32)
+
     def check(self, ok: Var, reason: str) -> None:
         """Fail with ``reason`` and the number of the matrix where ``ok`` is false."""
         where = " (matrix {index} of the batch)" if self.batch else ""

@@ -53,6 +53,7 @@ class Container:
 
     take_apart: Callable[[Any], Parts]
     build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any]
+    kind: type | None = None  # the type whose structure it has, where that is another one
 
 
 def _sequence(value: Any) -> Parts:
@@ -86,7 +87,7 @@ def _build_dataclass(kind: type, steps: tuple[Step, ...], children: Sequence[Any
 _REGISTERED: Final[dict[type, Container]] = {
     type(None): Container(lambda value: Parts((), ()), lambda kind, steps, children, data: None),
     tuple: Container(_sequence, lambda kind, steps, children, data: tuple(children)),
-    list: Container(_sequence, lambda kind, steps, children, data: list(children)),
+    list: Container(_sequence, lambda kind, steps, children, data: list(children) if data is None else data(children)),
     dict: Container(_mapping, _build_mapping),
     OrderedDict: Container(_mapping, _build_mapping),
 }
@@ -111,6 +112,11 @@ def register(
     if kind in _REGISTERED:
         raise JitgraphError(f"{kind.__name__} is registered as a container already")
     _REGISTERED[kind] = Container(lambda value: _parts(take_apart(value), kind), build)
+
+
+def register_list(kind: type, take_apart: Callable[[Any], Parts]) -> None:
+    """Give instances of exactly ``kind`` the structure of lists; data, if any, is called with the children to build."""
+    _REGISTERED[kind] = Container(take_apart, _REGISTERED[list].build, list)
 
 
 def _parts(given: Any, kind: type) -> Parts:
@@ -226,7 +232,8 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
         leaves.append(tree)
         return LEAF
     parts = container.take_apart(tree)
-    return TreeDef(type(tree), parts.steps, tuple([_flatten(child, leaves) for child in parts.children]), parts.data)
+    children = tuple([_flatten(child, leaves) for child in parts.children])
+    return TreeDef(container.kind or type(tree), parts.steps, children, parts.data)
 
 
 def flatten_with_paths(tree: Any) -> tuple[list[tuple[Path, Any]], TreeDef]:
@@ -245,7 +252,7 @@ def _flatten_with_paths(tree: Any, path: Path, found: list[tuple[Path, Any]]) ->
         _flatten_with_paths(child, (*path, step), found)
         for step, child in zip(parts.steps, parts.children, strict=True)
     ]
-    return TreeDef(type(tree), parts.steps, tuple(children), parts.data)
+    return TreeDef(container.kind or type(tree), parts.steps, tuple(children), parts.data)
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:

@@ -16,7 +16,7 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.storage import MISSING
+from jitgraph.tracing.storage import MISSING, held
 
 UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
@@ -73,6 +73,53 @@ class JournalEntry:
             delattr(self.owner, self.key) if own is None else own.__delitem__(self.key)
 
 
+class Tail(JournalEntry):
+    """What stands in a list from the position ``key`` on, where nothing stood: the elements that were appended."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: Any, key: int, location: Location | None = None) -> None:
+        super().__init__(owner, key, attribute=False, location=location)
+
+    @property
+    def _identity(self) -> tuple[int, bool, Any]:
+        return id(self.owner), False, ("tail", self.key)
+
+    def __str__(self) -> str:
+        return "what is appended to a list"
+
+    def get(self) -> Any:
+        return tuple(list.__iter__(self.owner))[self.key :]
+
+    def put(self, value: Any) -> None:
+        if hasattr(self.owner, "put_parts"):
+            self.owner.put_parts(self.key, value)
+        else:
+            list.__setitem__(self.owner, slice(self.key, None), value)
+
+
+class Window(JournalEntry):
+    """The last ``key`` elements of a list that grows in a loop, which reads them: the loop carries them."""
+
+    __slots__ = ()
+
+    def __init__(self, owner: Any, key: int) -> None:
+        super().__init__(owner, key, attribute=False)
+
+    @property
+    def _identity(self) -> tuple[int, bool, Any]:
+        return id(self.owner), False, ("window", self.key)
+
+    def __str__(self) -> str:
+        return "the last element of a list" if self.key == 1 else f"the last {self.key} elements of a list"
+
+    def get(self) -> Any:
+        return tuple(list.__iter__(self.owner))[-self.key :]
+
+    def put(self, value: Any) -> None:
+        list.__setitem__(self.owner, slice(-self.key, None), value)
+
+
 class Changed(NamedTuple):
     """What stood at an entry before the body, and what stands there after it."""
 
@@ -86,6 +133,8 @@ class Journal:
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
         self._log = Log()
+        self.reads: dict[int, float] = {}  # of lists that may grow here: how many of the last elements are read
+        self.windows: dict[int, int] = {}  # of those, how many of the last elements the loop carries
 
     def make(self, value: Any) -> None:
         """``value`` was made by the body: changing it changes nothing outside."""
@@ -101,6 +150,17 @@ class Journal:
         """Set an entry as the body does."""
         self.change(entry.owner, entry.key if entry.attribute else None)
         entry.put(value)
+        if isinstance(entry, Window):
+            self.windows[id(entry.owner)] = entry.key
+
+    def has_made(self, value: Any) -> bool:
+        """Whether the body made an object."""
+        return id(value) in self._made
+
+    def before(self, target: Any) -> Any:
+        """What a container held before the body changed it; None where it did not."""
+        entry = self._log.entry(target)
+        return None if entry is None else entry.before
 
     def covers(self, owner: Any, key: Any, *, attribute: bool) -> bool:
         """Whether a change of this entry is noted here, or is one of an object that the body made."""
@@ -114,7 +174,7 @@ class Journal:
         return {
             entry: changed
             for found in self._log
-            for entry, changed in _differences(found)
+            for entry, changed in _differences(found, self.windows.get(id(found.target), 0))
             if changed.after is not changed.before
         }
 
@@ -123,7 +183,8 @@ class Journal:
         self._log.undo()
 
 
-def _differences(found: LogEntry) -> Iterator[tuple[JournalEntry, Changed]]:
+def _differences(found: LogEntry, window: int) -> Iterator[tuple[JournalEntry, Changed]]:
+    """``window`` elements at the end of what a list held are carried, and no changes."""
     target, before, location = found.target, found.before, found.location
     if isinstance(target, Place):
         entry = JournalEntry(target.owner, target.key, attribute=True, location=location)
@@ -131,25 +192,42 @@ def _differences(found: LogEntry) -> Iterator[tuple[JournalEntry, Changed]]:
         yield entry, Changed(stood, entry.get())
     elif isinstance(target, dict):
         if [key for key in target if key in before] != list(before):
-            raise _other_extent(found)
+            raise other_extent(target, location)
         for key, value in target.items():
             entry = JournalEntry(target, key, attribute=False, location=location)
             yield entry, Changed(before.get(key, UNBOUND), value)
+    elif isinstance(target, list) and (len(now := held(target)) > len(before) or window):
+        start = len(before)
+        if any(a is not b for a, b in zip(now[: start - window], before, strict=False)) or len(now) < start:
+            raise other_extent(target, location)
+        yield Tail(target, start, location), Changed((), tuple(now[start:]))
     elif isinstance(target, list | deque):
-        if len(target) != len(before):
-            raise _other_extent(found)
-        for key, value in enumerate(target):
+        if len(held(target)) != len(before):
+            raise other_extent(target, location)
+        for key, value in enumerate(held(target)):
             yield JournalEntry(target, key, attribute=False, location=location), Changed(before[key], value)
     elif found.is_changed:
-        raise _other_extent(found)
+        raise other_extent(target, location)
 
 
-def _other_extent(found: LogEntry) -> ScriptError:
-    kind = type(found.target).__name__
-    what = "in its elements" if isinstance(found.target, set | bytearray) else "in its length or keys"
+def other_extent(target: Any, location: Location | None) -> ScriptError:
+    """The error where code that runs depending on a tensor changes the extent of a container."""
+    kind = target.__class__.__name__
+    what = "in its elements" if isinstance(target, set | bytearray) else "in its length or keys"
     return ScriptError(
         f"a {kind} from outside is changed {what} by code that runs depending on a tensor, which no graph can do",
-        location=found.location,
+        location=location,
         hint="set elements that are there already, write into a tensor (t[...] = value), collect results with jg.scan, "
         "or loop over a Python range, which is unrolled",
+    )
+
+
+def grows_by_data(location: Location | None) -> ScriptError:
+    """The error where tensors decide how often a list is appended to."""
+    return ScriptError(
+        "how often this appends to a list depends on the values of tensors, so that its length is known only when the "
+        "graph runs, and a graph has no tensors of such a length",
+        location=location,
+        hint="write into a tensor of the greatest length (t[k] = value; k += 1), or append in each turn of a loop over "
+        "range(n), jg.where(test, value, 0), and count",
     )

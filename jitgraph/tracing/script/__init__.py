@@ -9,8 +9,12 @@ means what it means in Python. On tensors:
   symbolic bound, over a Python range of more than 8 steps and over the rows of a tensor becomes ``scan``, or ``while``
   where it may be left early. ``enumerate``, ``zip`` and ``reversed`` of these do, too.
 - In a staged ``for`` over a range the variable is a 0-d int64 tensor that stands for a Python int. Where the body
-  cannot be recorded so (it needs a Python int, appends to a list, changes a shape), the loop is unrolled if its length
-  is known and at most 1024; else the error is raised.
+  cannot be recorded so (it needs a Python int, changes a shape), the loop is unrolled if its length is known and at
+  most 1024; else the error is raised. A loop after whose first turn variables have another type starts behind it.
+- A list that the script makes, and to which each turn of a staged ``for`` appends as much, grows by rows of tensors
+  that the loop stacks (``lists.py``): ``jg.stack`` of it, ``out[-1]``, ``len``, ``sum`` and loops over it record as
+  much for thousands of turns as for ten. Comprehensions of lists are such loops. How often a list is appended to
+  cannot depend on the values of tensors.
 - A Python number that a staged statement changes becomes a 0-d tensor of int64, double or bool. It stays weak: it takes
   the dtype of the first tensor with which it meets, in the body or on the other side of an ``if``. Returned, it is a
   Python number again. Where int64, or the dtype that it meets, does not hold an int, the graph raises OverflowError.
@@ -50,6 +54,7 @@ from jitgraph.tracing.options import AskedOptions
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.callees import bound_call, staged
+from jitgraph.tracing.script.lists import require_known_lengths
 from jitgraph.tracing.script.variables import unbound_name
 
 __all__ = ["script", "staging"]
@@ -126,7 +131,9 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
         if recorder is None:
             return function(*args, **kwargs)
         try:
-            return inside(*args, **kwargs)
+            result = inside(*args, **kwargs)
+            require_known_lengths(result)
+            return result
         except NameError as error:
             name = unbound_name(error)
             if name not in recorder.dropped:

@@ -15,7 +15,7 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.bodies import unchanged
-from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry
+from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry, Tail, grows_by_data, other_extent
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
@@ -246,6 +246,9 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
         else:
             homes = first, second
         merge = _merge(a, b, homes)
+        if merge is None and isinstance(name, Tail):
+            known = type(name.owner) is not list
+            raise grows_by_data(name.location) if known else other_extent(name.owner, name.location)
         if merge is not None:
             merges[name] = merge
         elif isinstance(name, JournalEntry) or not name.isidentifier() or (name in live and not _are_functions(a, b)):

@@ -14,14 +14,15 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
-from jitgraph.tracing.script import folds, numbers
+from jitgraph.tracing.script import folds, lists, numbers, sums
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.functions import rewrite
-from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip
+from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
 
 _MODULES: Final = os.path.join(PACKAGE, "nn") + os.sep
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
@@ -30,9 +31,16 @@ _BUILTINS: Final[dict[Any, Any]] = {
     range: make_range,
     enumerate: make_enumerate,
     zip: make_zip,
+    reversed: make_reversed,
     float: numbers.to_float,
     int: numbers.to_int,
     bool: numbers.to_bool,
+}
+_OF_LISTS: Final = {
+    id(stack): lists.stacked,
+    id(concat): lists.concatenated,
+    id(len): lists.length,
+    id(sum): sums.total,
 }
 _FOLDS: Final = {id(min): folds.least, id(max): folds.greatest, id(any): folds.some, id(all): folds.every}
 
@@ -50,10 +58,12 @@ def callee(function: Any) -> Any:
     """What a script calls in place of ``function``: inside a trace the user's functions with staged control flow."""
     if context.current().trace is None:
         return function
+    if (known := _OF_LISTS.get(id(function))) is not None:
+        return known
     if isinstance(function, FunctionType):
         return _function(function)
     if isinstance(function, MethodType):
-        return _method(function)
+        return function if lists.is_growing(function.__self__) else _method(function)
     if isinstance(function, BuiltinMethodType):
         return _builtin(function)
     if isinstance(function, type):

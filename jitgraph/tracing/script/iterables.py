@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, ShapeError, trying
+from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, elementwise, lifting, scalars, weak_ints, wrap
 from jitgraph.tracing.record.recorder import ConcretisationError
+from jitgraph.tracing.script.lists import STEPS, is_growing
 
 _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
 
@@ -22,6 +24,7 @@ class Steps:
     length: Any
     rows: Any
     item: Callable[[Any, Any], Any]
+    element: Callable[[int], Any] | None = None  # the item itself, where it is an element of a list or has some
 
     def __iter__(self) -> Iterator[Any]:
         """The items one by one, where the length is or becomes known to Python."""
@@ -34,7 +37,7 @@ class Steps:
                 location=error.location,
                 hint="write a for statement, or jg.arange over a known size",
             ) from None
-        return (self.at(i) for i in range(count))
+        return map(self.each, range(count))
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed_steps(self)  # type: ignore[return-value]
@@ -42,6 +45,30 @@ class Steps:
     def at(self, i: Any) -> Any:
         """Item ``i``."""
         return self.item(i, tree.map_leaves(lambda rows: rows[i], self.rows))
+
+    def each(self, i: int) -> Any:
+        """Item ``i`` as Python has it, where elements of lists are the same objects each time."""
+        return self.at(i) if self.element is None else self.element(i)
+
+    def behind_first(self) -> Steps:
+        """All items but the first; ``length`` is an int."""
+        rows = tree.map_leaves(lambda rows: rows[1:], self.rows)
+        element = None if self.element is None else lambda i: self.each(i + 1)
+        return Steps(self.length - 1, rows, lambda i, row: self.item(i + 1, row), element)
+
+    def values_of(self, item: Any) -> list[tuple[Tensor, Any]]:
+        """The tensors of an item whose values have to stay, with these."""
+        leaves = [] if self.element is None else tree.flatten(item)[0]
+        return [(leaf, leaf._value) for leaf in leaves if isinstance(leaf, Tensor)]
+
+    def require_unwritten(self, given: list[tuple[Tensor, Any]]) -> None:
+        """ScriptError where the body wrote into an item that is an element of a list."""
+        if any(leaf._value is not value for leaf, value in given):
+            raise ScriptError(
+                "a loop on a tensor writes into the elements of the list that it goes along",
+                location=Location.of_user(),
+                hint="make new values, and collect them in another list",
+            )
 
 
 def steps_of(iterable: Any, threshold: int) -> Steps | None:
@@ -52,10 +79,24 @@ def steps_of(iterable: Any, threshold: int) -> Steps | None:
         if iterable.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return Steps(iterable.shape[0], iterable, lambda i, row: row)
+    if is_growing(iterable):
+        return _elements_of(iterable, threshold)
     if isinstance(iterable, range) and len(iterable) > threshold:
         start, step = iterable.start, iterable.step
         return Steps(len(iterable), None, lambda i, _: _item(start, i, step, len(iterable)))
     return None
+
+
+def _elements_of(values: Any, threshold: int) -> Steps | None:
+    """The steps of a list that grew in a loop, where its elements are alike."""
+    count = values.length
+    if not values.has_rows or (type(count) is int and count <= threshold):
+        return None
+    whole = values.as_rows()
+    if whole is None:
+        return None
+    values.note_whole()
+    return Steps(count, whole.stacked, lambda i, rows: whole.item(rows), values.__getitem__)
 
 
 def make_range(*args: Any) -> Any:
@@ -101,16 +142,18 @@ def _weak(bound: Any) -> Any:
 
 def make_enumerate(iterable: Any, start: Any = 0) -> Any:
     """``enumerate``; of a tensor or steps, steps."""
-    steps = steps_of(iterable, 1 << 62)
+    steps = steps_of(iterable, STEPS if is_growing(iterable) else 1 << 62)
     if steps is None:
         return enumerate(iterable, start)
-    return Steps(steps.length, steps.rows, lambda i, rows: (start + i, steps.item(i, rows)))
+    element = None if steps.element is None else lambda i: (start + i, steps.each(i))
+    return Steps(steps.length, steps.rows, lambda i, rows: (start + i, steps.item(i, rows)), element)
 
 
 def make_zip(*iterables: Any, strict: bool = False) -> Any:
     """``zip``; of tensors and steps alone, steps of the smallest length."""
-    found = [steps_of(iterable, -1) for iterable in iterables]
-    if not any(isinstance(i, Tensor | Steps) for i in iterables) or any(steps is None for steps in found):
+    found = [steps_of(iterable, STEPS if is_growing(iterable) else -1) for iterable in iterables]
+    staged = any(isinstance(i, Tensor | Steps) or is_growing(i) for i in iterables)
+    if not staged or any(steps is None for steps in found):
         return zip(*iterables, strict=strict)
     parts = [steps for steps in found if steps is not None]
     length = parts[0].length
@@ -118,10 +161,12 @@ def make_zip(*iterables: Any, strict: bool = False) -> Any:
         if strict:
             _require_same_length(length, steps.length, number)
         length = _shorter(length, steps.length)
+    lists = any(steps.element is not None for steps in parts)
+    element = (lambda i: tuple(steps.each(i) for steps in parts)) if lists else None
     if isinstance(length, Tensor):
-        return Steps(length, None, lambda i, _: tuple(steps.at(i) for steps in parts))
+        return Steps(length, None, lambda i, _: tuple(steps.at(i) for steps in parts), element)
     rows = tuple(tree.map_leaves(lambda t: t[:length], steps.rows) for steps in parts)
-    return Steps(length, rows, lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True)))
+    return Steps(length, rows, lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True)), element)
 
 
 def _shorter(a: Any, b: Any) -> Any:
@@ -139,11 +184,17 @@ def _require_same_length(first: Any, other: Any, number: int) -> None:
         raise ValueError(message)
 
 
+def make_reversed(iterable: Any) -> Any:
+    """``reversed``; of a list that grew in a loop, steps."""
+    steps = steps_of(iterable, STEPS) if is_growing(iterable) else None
+    return reversed(iterable) if steps is None else reversed_steps(steps)
+
+
 def reversed_steps(steps: Steps) -> Steps:
     """The same items from the last to the first."""
     last = steps.length - 1
+    element = None if steps.element is None else lambda i: steps.each(last - i)
     if isinstance(last, Tensor):
-        return Steps(steps.length, None, lambda i, _: steps.at(last - i))
-    return Steps(
-        steps.length, tree.map_leaves(lambda t: t[::-1], steps.rows), lambda i, rows: steps.item(last - i, rows)
-    )
+        return Steps(steps.length, None, lambda i, _: steps.at(last - i), element)
+    rows = tree.map_leaves(lambda t: t[::-1], steps.rows)
+    return Steps(steps.length, rows, lambda i, row: steps.item(last - i, row), element)

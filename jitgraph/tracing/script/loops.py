@@ -9,7 +9,9 @@ is, which the loop then rebinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from math import inf
+from types import FunctionType
+from typing import Any, Final
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, trying
@@ -19,10 +21,12 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.control import flow
-from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry
+from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry, Tail, Window, grows_by_data, other_extent
 from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
 from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
+from jitgraph.tracing.script.lists import Rows, is_growing, last_of
 from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
@@ -42,6 +46,8 @@ from jitgraph.tracing.script.variables import (
 from jitgraph.tree import TreeDef
 
 _ZERO = object()  # for a leaf that has no value before the loop
+LONGEST: Final = 1024  # turns of a loop that is unrolled where it cannot be staged
+_SIMPLE = (bool, int, float, complex, str, bytes, type(None), type, FunctionType)
 _COUNTER = Kind(dtypes.int64, (), True)
 
 
@@ -92,6 +98,8 @@ class StagedLoop:
     site: Site
     cells: Cells
     runs: bool  # the body runs at least once
+    turns: Any = None  # how often it runs, where a list may grow by each turn
+    stacked: Sequence[Any] = ()  # what the turns appended, stacked
 
     def record(self, make: Callable[[_Carry], Any]) -> None:
         """Record the loop by ``make`` and bind the variables to what it gives."""
@@ -99,7 +107,8 @@ class StagedLoop:
         variables: dict[Name, _Variable] = {
             name: _Variable.of(value)
             for name, value in before.items()
-            if value is not UNBOUND and not (name in self.site.kept and isinstance(value, Tensor))
+            if value is not UNBOUND
+            and not (name in self.site.kept and (isinstance(value, Tensor) or is_growing(value)))
         }
         inside = before
         redefined: dict[str, ScriptError] = {}
@@ -124,7 +133,8 @@ class StagedLoop:
                 self.cells.write(before)
             break
         values = carry.rebuilt(outputs)
-        for name in [name for name in variables if name not in carry.unchanged]:
+        carry.growth.extend_lists(self.turns, self.stacked, carry.ended(values))
+        for name in [name for name in variables if name not in carry.unchanged and not isinstance(name, Window)]:
             value = made_here(values[name])
             set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
         line = Location.of_user()
@@ -144,7 +154,9 @@ class _Carry:
         self.variables = variables
         self.unchanged: set[Name] = set()
         self.undefined: set[str] = set()
+        self.growth = Growth()
         self._entered: dict[Name, tuple[Any, list[Any]]] = {}
+        self._left: dict[Name, Any] = {}
 
     def initial(self) -> list[Tensor]:
         """The tensors with which the loop starts."""
@@ -173,6 +185,8 @@ class _Carry:
         self.loop.cells.write(self.before)
         for name, value in self.rebuilt(tensors).items():
             made_here(value)
+            if isinstance(name, Window):
+                name.owner.split_last(name.key)
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
             found = [leaf.value.ir for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
             self._entered[name] = value, found
@@ -184,18 +198,96 @@ class _Carry:
         made: list[Tensor] = []
         self.unchanged.clear()
         self.undefined.clear()
+        self._left.clear()
         for name, variable in self.variables.items():
-            made += self._next(name, variable, name.get() if isinstance(name, JournalEntry) else after[name])
+            self._left[name] = value = name.get() if isinstance(name, JournalEntry) else after[name]
+            made += self._next(name, variable, value)
         for name, value in after.items():
             if name in self.variables or value is self.before[name]:
                 continue
             if self.before[name] is not UNBOUND:
                 raise _ReviseError(name, _Variable.of(self.before[name]))
             self._consider(name, value)
+        self.growth = Growth()
         for entry, changed in changes.items():
-            if entry not in self.variables:
+            if isinstance(entry, Tail):
+                self._grown(entry, changed.after)
+            elif entry not in self.variables:
                 raise _ReviseError(entry, self._entry(entry, changed))
         return made
+
+    def ended(self, values: dict[Name, Any]) -> dict[int, Tensor]:
+        """For each tensor that a variable was at the end of the recorded turn, by its id, that which it is now."""
+        found: dict[int, Tensor] = {}
+        for name, value in values.items():
+            last, structure = tree.flatten(self._left.get(name))
+            now, other = tree.flatten(value)
+            if name not in self.unchanged and structure == other:
+                found |= {id(a): b for a, b in zip(last, now, strict=True) if isinstance(a, Tensor)}
+        return found
+
+    def _require_own(self, entry: Tail, parts: Sequence[Any]) -> None:
+        """ScriptError where a turn may write into a tensor that another turn appended."""
+        trace = context.current().trace
+        appended = {id(leaf) for leaf in tree.flatten(parts)[0] if isinstance(leaf, Tensor)}
+        entered = [
+            (leaf, value)
+            for value, values in self._entered.values()
+            for leaf, value in zip((x for x in tree.flatten(value)[0] if isinstance(x, Tensor)), values, strict=True)
+        ]
+        shared = {id(leaf) for leaf, _ in entered}
+        shared |= {id(leaf) for last in self._left.values() for leaf in tree.flatten(last)[0]}
+        written = any(leaf.value.ir is not value for leaf, value in entered)
+        outside = any(state.written and id(state.handle) in appended for state in trace.states.values())
+        if outside or (written and appended & shared):
+            raise ScriptError(
+                "a loop appends a tensor to a list into which another turn writes, so that both are one",
+                location=entry.location,
+                hint="append a copy (x.clone()), or compute a new tensor in each turn (x = x + 1, not x += 1)",
+            )
+
+    def _require_unknown(self, entry: Tail, parts: Sequence[Any]) -> None:
+        """ScriptError where a turn appends what Python knows, or an object of its own: unrolled, it does so."""
+        trace = context.current().trace
+        leaves = [leaf for part in parts if type(part) is not Rows for leaf in tree.flatten(part)[0]]
+        staged = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        own = (leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SIMPLE)))
+        numbers = (leaf for leaf in staged if leaf._weak and _counts(trace, trace.own(leaf.value).ir))
+        if any(True for _ in own) or any(True for _ in numbers) or not (staged or len(leaves) < len(parts)):
+            raise ScriptError(
+                "a loop appends to a list what each turn makes of Python values alone",
+                location=entry.location,
+                hint="use a Python range of at most 1024 steps, which is unrolled",
+            )
+
+    def _grown(self, entry: Tail, parts: Sequence[Any]) -> None:
+        """A list to which each turn appends ``parts``."""
+        if self.loop.turns is None or not is_growing(entry.owner):
+            raise (
+                grows_by_data(entry.location) if is_growing(entry.owner) else other_extent(entry.owner, entry.location)
+            )
+        journal = innermost()
+        read = journal.reads.get(id(entry.owner), 0)
+        if read == inf:
+            raise ScriptError(
+                "a list is read as a whole, or at a position that counts from its start, in a loop that appends to it",
+                location=entry.location,
+                hint="read its last elements as out[-1], or write into a tensor (t[i] = value) and read that",
+            )
+        if read:
+            window = Window(entry.owner, int(read) + journal.windows.get(id(entry.owner), 0))
+            start = last_of(journal.before(entry.owner), window.key)
+            if start is None:
+                raise ScriptError(
+                    f"a loop reads {window} that it lets grow, which has fewer before the loop",
+                    location=entry.location,
+                    hint="put so many elements into it before the loop",
+                )
+            raise _ReviseError(window, _Variable.of(start))
+        self._require_own(entry, parts)
+        if type(self.loop.turns) is int and self.loop.turns <= LONGEST:
+            self._require_unknown(entry, parts)
+        self.growth.add(entry, parts)
 
     def _consider(self, name: str, value: Any) -> None:
         """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
@@ -261,11 +353,31 @@ class _Carry:
         return made
 
 
+def _counts(trace: Any, value: Any) -> bool:
+    """Whether a value of a body depends on the number of the turn and on constants alone."""
+    waiting, seen = [value], set()
+    counter = trace.parameters[0].ir
+    while waiting:
+        value = waiting.pop()
+        if value is counter or value in seen:
+            continue
+        seen.add(value)
+        node = trace.producers.get(value)
+        if node is None or node.op.effect != "none":
+            return False
+        waiting += node.inputs
+    return True
+
+
 _WAY = "give it a value of the same type before the loop"
 
 
+class RetypedError(ScriptError):
+    """A variable has another type after the first turn than before it."""
+
+
 def _mismatch(name: Name, start: str, value: Any) -> ScriptError:
-    return ScriptError(
+    return RetypedError(
         f"{title(name)} is {start} when the loop starts and becomes {describe(value)}",
         hint="start with the structure, dtype and shape that the body gives (x.astype(...), jg.zeros(...)), "
         "or collect results with jg.scan",
@@ -299,7 +411,7 @@ def _record_while(run: Callable[[list[Tensor]], list[Tensor]], start: list[Tenso
 
 def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], None], stopped: Callable[[], Any]) -> None:
     """A loop over ``steps``; ``stopped`` says after each run of the body whether a flag ends it."""
-    known = isinstance(steps.length, int)
+    loop = StagedLoop(site, cells, isinstance(steps.length, int) and steps.length > 0)
     if site.stop or isinstance(steps.length, Tensor):
 
         def make(carry: _Carry) -> Any:
@@ -307,7 +419,10 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                 def once() -> list[Tensor]:
                     carry.enter(state[2:])
                     number = _number(state[1], steps.length)
-                    body(steps.at(number))
+                    item = steps.at(number)
+                    given = steps.values_of(item)
+                    body(item)
+                    steps.require_unwritten(given)
                     flag = stopped()
                     following = _following(number)
                     going = handle(following.value, _COUNTER) < steps.length
@@ -327,22 +442,27 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
     else:
 
         def make(carry: _Carry) -> Any:
-            def run(state: list[Tensor], rows: Any) -> tuple[list[Tensor], None]:
-                def once() -> list[Tensor]:
+            def run(state: list[Tensor], rows: Any) -> tuple[list[Tensor], list[Any]]:
+                def once() -> tuple[list[Tensor], list[Any]]:
                     carry.enter(state[1:])
                     number = _number(state[0], steps.length)
-                    body(steps.item(number, rows))
-                    return [_following(number), *carry.leave()]
+                    item = steps.item(number, rows)
+                    given = steps.values_of(item)
+                    body(item)
+                    steps.require_unwritten(given)
+                    return [_following(number), *carry.leave()], carry.growth.tensors
 
-                return in_body(context.current().trace, once), None
+                found: tuple[list[Tensor], list[Any]] = in_body(context.current().trace, once)
+                return found
 
             start = wrap(lifting.value_of(0))
             leaves, structure = tree.flatten([start, *carry.initial()])
             rows, shape = tree.flatten(steps.rows)
-            state, _ = flow.record_scan(run, leaves, structure, rows, shape, steps.length)
+            state, loop.stacked = flow.record_scan(run, leaves, structure, rows, shape, steps.length)
             return state[1:]
 
-    StagedLoop(site, cells, known and steps.length > 0).record(make)
+        loop.turns = steps.length
+    loop.record(make)
 
 
 def _number(counter: Tensor, length: Any) -> Tensor:

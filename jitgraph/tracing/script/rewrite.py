@@ -31,6 +31,7 @@ _COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
+_GROWING: Final = ("append", "extend", "insert")
 _FRAMES: Final = {"locals": 1, "vars": 1, "dir": 1, "eval": 2, "exec": 2}  # with fewer arguments they read their frame
 
 
@@ -81,6 +82,9 @@ class _Rewriter(ast.NodeTransformer):
         targets = {name for loop in loops for name in bound([loop.target]) if self.reads[name] > reads([loop])[name]}
         targets |= {inner.target.id for inner in own(body) if isinstance(inner, ast.NamedExpr)}
         self.unsure = (unsure - bound([node.args, *body])) | (targets - self.declared)
+        self.grows = any(isinstance(inner, ast.For | ast.While) for inner in own(body)) and any(
+            isinstance(inner, ast.Attribute) and inner.attr in _GROWING for root in body for inner in ast.walk(root)
+        )
         self.pending: list[ast.stmt] | None = None  # functions to be defined before the statement being rewritten
         self.count = 0
         self.attempts = 0
@@ -258,9 +262,13 @@ class _Rewriter(ast.NodeTransformer):
             return ast.fix_missing_locations(node)
         if isinstance(node.func, ast.Name) and len(node.args) < _FRAMES.get(node.func.id, 0):
             raise self.refuse(f"{node.func.id}() reads the variables of its frame", node, "name the variables")
+        match node:
+            case ast.Call(func=ast.Name(id="sum" | "list"), args=[ast.GeneratorExp() as given, *_]):
+                node.args[0] = ast.copy_location(ast.ListComp(elt=given.elt, generators=given.generators), given)
         self.generic_visit(node)
+        makes_list = isinstance(node.func, ast.Name) and node.func.id == "list"
         node.func = self.call("callee", node.func, at=node.func)
-        return node
+        return self.call("growing", node, at=node) if makes_list else node
 
     # --- Python objects that are made or changed --------------------------------------------------------------------
 
@@ -268,7 +276,8 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
             return node
-        return self.call("made", node, at=node)
+        grows = isinstance(node, ast.List) and (self.grows or not node.elts)
+        return self.call("growing" if grows else "made", node, at=node)
 
     visit_Dict = visit_Set = visit_List  # noqa: N815
 
@@ -279,9 +288,19 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_ListComp(self, node: Any) -> Any:
+        if self.pending is None or _needs_its_scope(node):
+            return self.visit_SetComp(node)
+        self.count += 1
+        first = node.generators[0]
+        iterable = self.expression(first.iter)
+        made = _definition(_loop_of(node, f"jg_list_{self.count}_"), self.file, self.unsure)
+        self.pending.append(made)
+        return self.call("listed", self.name(made), iterable, at=node)
+
+    def visit_SetComp(self, node: Any) -> Any:
         return self.call("made", self.visit_GeneratorExp(node), at=node)
 
-    visit_SetComp = visit_DictComp = visit_ListComp  # noqa: N815
+    visit_DictComp = visit_SetComp  # noqa: N815
 
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id not in self.unsure or not isinstance(node.ctx, ast.Load):
@@ -361,6 +380,38 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     visit_ClassDef = visit_AsyncFunctionDef  # noqa: N815
+
+
+def _needs_its_scope(node: ast.ListComp) -> bool:
+    """Whether a comprehension does what its statements in a function of their own would not do."""
+    inner = [*ast.walk(node)]
+    return any(generator.is_async for generator in node.generators) or any(
+        isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
+        or (isinstance(part, ast.Name) and part.id in ("super", "__class__", *_FRAMES))
+        for part in inner
+    )
+
+
+def _loop_of(node: ast.ListComp, name: str) -> ast.FunctionDef:
+    """A comprehension as the loops that it stands for, in a function of what its first ``for`` goes along."""
+    found, given = "jg_found_", "jg_given_"
+    append = ast.Attribute(value=ast.Name(id=found, ctx=ast.Load()), attr="append", ctx=ast.Load())
+    body: list[ast.stmt] = [ast.Expr(value=ast.Call(func=append, args=[node.elt], keywords=[]))]
+    for generator in reversed(node.generators):
+        for test in reversed(generator.ifs):
+            body = [ast.If(test=test, body=body, orelse=[])]
+        iterable = ast.Name(id=given, ctx=ast.Load()) if generator is node.generators[0] else generator.iter
+        body = [ast.For(target=generator.target, iter=iterable, body=body, orelse=[])]
+    start = ast.Assign(targets=[ast.Name(id=found, ctx=ast.Store())], value=ast.List(elts=[], ctx=ast.Load()))
+    end = ast.Return(value=ast.Name(id=found, ctx=ast.Load()))
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=given)], kwonlyargs=[], kw_defaults=[], defaults=[])
+    made: Any = ast.FunctionDef(name=name, args=arguments, body=[start, *body, end], decorator_list=[])
+    made.type_params = []
+    for part in ast.walk(made):
+        if not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    loop: ast.FunctionDef = ast.fix_missing_locations(made)
+    return loop
 
 
 def _on_first_line(made: Any, at: Any) -> Any:

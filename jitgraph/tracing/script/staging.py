@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.errors import ScriptError, trying
+from jitgraph.errors import ScriptError, TraceError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -17,7 +17,8 @@ from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
 from jitgraph.tracing.script.branches import DeadEnd, choose, choose_value, innermost_journal, lazily, made_here, truth
 from jitgraph.tracing.script.callees import callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
-from jitgraph.tracing.script.loops import record_for, record_while
+from jitgraph.tracing.script.lists import growing
+from jitgraph.tracing.script.loops import LONGEST, RetypedError, record_for, record_while
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
@@ -33,7 +34,9 @@ __all__ = [
     "choose_",
     "compare",
     "for_",
+    "growing",
     "if_",
+    "listed",
     "made",
     "not_",
     "or_",
@@ -44,7 +47,6 @@ __all__ = [
 ]
 
 UNROLLED: Final = 8  # a Python range of at most so many steps runs in Python
-LONGEST: Final = 1024  # and one whose body needs Python ints, if it has at most so many
 _RELATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **COMPARISONS,
     "is": operator.is_,
@@ -129,17 +131,50 @@ def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
         record_for(site, cells, steps, body, lambda: _stopped(cells, site))
         return
     if site.attempt:
-        _unrolled((steps.at(i) for i in range(_short(steps))), body, site, cells)
+        _unrolled(map(steps.each, range(_short(steps))), body, site, cells)
         return
     before = cells.read()
+    reason = _failure(site, cells, steps, body)
+    if reason is None:
+        return
+    count = _count(steps, reason)
+    first = 0
+    if isinstance(reason, RetypedError) and count > UNROLLED:  # a variable may have its type from the first turn on
+        cells.write(before)
+        _unrolled([steps.each(0)], body, site, cells)
+        first = 1
+        if not _staged(_stopped(cells, site)):
+            before = cells.read()
+            if _failure(site, cells, steps.behind_first(), body) is None:
+                return
+    if count > LONGEST:
+        raise reason
+    cells.write(before)
+    _unrolled(map(steps.each, range(first, count)), body, site, cells)
+
+
+def _failure(site: Site, cells: Cells, steps: Steps, body: FunctionType) -> Exception | None:
+    """Why a loop cannot be staged; None where it was."""
+    trace = context.current().trace
+    capture = None if trace is None else trace.outermost.capture
+    unguarded = {} if capture is None else dict(capture.unguarded)
     try:
         with trying():
             record_for(site, cells, steps, body, lambda: _stopped(cells, site))
-    except Exception:
-        if steps.length > LONGEST:
-            raise
-        cells.write(before)
-        _unrolled((steps.at(i) for i in range(steps.length)), body, site, cells)
+    except Exception as error:
+        if capture is not None:  # what the body asked of staged values, it does not ask of Python's
+            capture.unguarded = unguarded
+        return error
+    return None
+
+
+def _count(steps: Steps, reason: Exception) -> int:
+    """The number of steps, which are to be unrolled; ``reason`` where Python cannot know it."""
+    try:
+        with trying():
+            return operator.index(steps.length)
+    except TraceError:
+        raise reason from None
 
 
 def _short(steps: Steps) -> int:
@@ -297,6 +332,18 @@ def choose_(test: Any, left: Callable[[], Any], right: Callable[[], Any]) -> Any
     if not _staged(test):
         return left() if test else right()
     return choose_value(test, (left, right), _bound_by((left, right)), "the value of the conditional expression")
+
+
+def listed(function: Callable[[Any], Any], iterable: Any) -> Any:
+    """The list of a comprehension, of which ``function`` is the loop over ``iterable``."""
+    if context.current().trace is None:
+        return [*function(iterable)]
+    return function([*iterable] if isinstance(iterable, Tensor) and _is_short(iterable) else iterable)
+
+
+def _is_short(rows: Tensor) -> bool:
+    extent = rows.value.type.shape[0] if rows.ndim else 0
+    return isinstance(extent, int) and extent <= UNROLLED
 
 
 # --- Python objects -------------------------------------------------------------------------------------------------

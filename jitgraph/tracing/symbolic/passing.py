@@ -55,6 +55,8 @@ def numbers_in(value: Any, depth: int = _DEPTH) -> list[SymbolicNumber]:
         items = (*dict.keys(value), *dict.values(value))
     elif isinstance(value, slice):
         items = (value.start, value.stop, value.step)
+    elif isinstance(value, list):
+        items = [*list.__iter__(value)]
     return [number for item in items for number in numbers_in(item, depth - 1)]
 
 

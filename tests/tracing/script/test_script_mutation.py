@@ -374,7 +374,7 @@ def test_other_extents_are_refused() -> None:
         return x * len(found)
 
     for function, text in (
-        (appends, "a list from outside is changed in its length"),
+        (appends, "how often this appends to a list depends on the values of tensors"),
         (pops, "a list from outside is changed in its length"),
         (adds_a_key, "the item 'b' of a dict is there only after the if branch"),
         (adds_a_key_in_a_loop, "the item 'b' of a dict is new in the body of a loop"),

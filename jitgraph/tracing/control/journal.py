@@ -98,7 +98,7 @@ class Tail(JournalEntry):
             list.__setitem__(self.owner, slice(self.key, None), value)
 
 
-class Window(JournalEntry):
+class LastElements(JournalEntry):
     """The last ``key`` elements of a list that grows in a loop, which reads them: the loop carries them."""
 
     __slots__ = ()
@@ -150,7 +150,7 @@ class Journal:
         """Set an entry as the body does."""
         self.change(entry.owner, entry.key if entry.attribute else None)
         entry.put(value)
-        if isinstance(entry, Window):
+        if isinstance(entry, LastElements):
             self.windows[id(entry.owner)] = entry.key
 
     def has_made(self, value: Any) -> bool:

@@ -13,7 +13,7 @@ from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.control.journal import Tail
 from jitgraph.tracing.script.branches import set_entry
-from jitgraph.tracing.script.lists import Rows, joined_rows, single_rows
+from jitgraph.tracing.script.lists import ElementRows, joined_rows, single_rows
 from jitgraph.tree import TreeDef
 
 
@@ -27,18 +27,18 @@ class _Column(NamedTuple):
 
     @staticmethod
     def of(part: Any) -> _Column:
-        if type(part) is Rows:
+        if type(part) is ElementRows:
             return _Column(part.length, part.structure, part.leaves, part.weak)
         return _Column(None, *single_rows(part))
 
-    def rows(self, turns: Any, given: Iterator[Any], ended: Mapping[int, Tensor]) -> Rows:
+    def rows(self, turns: Any, given: Iterator[Any], ended: Mapping[int, Tensor]) -> ElementRows:
         """What all turns appended, made of the stacked tensors; ``ended`` are tensors that the last turn appended."""
         leaves = [leaf if weak is None else next(given) for leaf, weak in zip(self.leaves, self.weak, strict=True)]
         count = turns
         if self.length is not None:
             count = turns * self.length
             leaves = [leaf if weak is None else _flat(leaf) for leaf, weak in zip(leaves, self.weak, strict=True)]
-        made = Rows(count, self.structure, leaves, self.weak, context.current().trace)
+        made = ElementRows(count, self.structure, leaves, self.weak, context.current().trace)
         last = {i: ended[id(leaf)] for i, leaf in enumerate(self.leaves) if id(leaf) in ended}
         if last and self.length is None and type(count) is int:
             made.adopt(count - 1, last)
@@ -94,7 +94,7 @@ class Growth:
             set_entry(entry, tuple(parts))
 
 
-def _in_turns(turns: int, runs: Sequence[Rows]) -> Iterator[Any]:
+def _in_turns(turns: int, runs: Sequence[ElementRows]) -> Iterator[Any]:
     """The elements of several parts in the order in which the turns append them."""
     elements = [map(run.element, range(run.length)) for run in runs]
     for _ in range(turns):

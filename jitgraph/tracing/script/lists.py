@@ -1,8 +1,8 @@
 """Lists that grow in staged loops: what each turn appends is stacked by the loop, and stands in the list as rows.
 
-A list that a script makes is a ``GrowingList``: a list whose storage may hold ``Rows``, a run of elements that are the
-rows of tensors. It reads as the list that Python would have; an element is sliced from its tensors when it is asked
-for, so that a loop of n turns records one op, and ``jg.stack`` of the result records no more.
+A list that a script makes is a ``GrowingList``: a list whose storage may hold ``ElementRows``, a run of elements that
+are the rows of tensors. It reads as the list that Python would have; an element is sliced from its tensors when it is
+asked for, so that a loop of n turns records one op, and ``jg.stack`` of the result records no more.
 
 A loop's body is recorded once, so what it reads of a list that it lets grow has to mean the same in each turn: the new
 elements of this turn, elements that were there before the loop, by their position, and the last ones by ``out[-1]``,
@@ -33,7 +33,7 @@ _STORED: Final = object()
 STEPS: Final = 8  # so many elements, at most, are gone through one by one
 
 
-class Rows:
+class ElementRows:
     """A run of elements: element i is ``structure`` with row i of each tensor in ``leaves``.
 
     ``weak`` says of each leaf whether its rows stand for Python numbers; None for one that is the same in each element.
@@ -124,21 +124,21 @@ class _Length:
         return self.value if type(self.value) is int else self.value.dim
 
 
-def _rows_apart(rows: Rows) -> tree.Parts:
+def _rows_apart(rows: ElementRows) -> tree.Parts:
     steps = tuple(map(tree.Item, range(len(rows.leaves))))
     return tree.Parts(steps, rows.leaves, (_Length(rows.length), rows.structure, rows.weak))
 
 
-def _rows_together(kind: type, steps: Any, leaves: Sequence[Any], data: Any) -> Rows:
+def _rows_together(kind: type, steps: Any, leaves: Sequence[Any], data: Any) -> ElementRows:
     length, structure, weak = data
-    return Rows(length.value, structure, leaves, weak, context.current().trace)
+    return ElementRows(length.value, structure, leaves, weak, context.current().trace)
 
 
-tree.register(Rows, _rows_apart, _rows_together)
+tree.register(ElementRows, _rows_apart, _rows_together)
 
 
 class GrowingList(list[Any]):
-    """A list that a script made. Its storage holds elements, and ``Rows`` that stand for many."""
+    """A list that a script made. Its storage holds elements, and ``ElementRows`` that stand for many."""
 
     __slots__ = ("__weakref__", "has_rows")
 
@@ -167,17 +167,17 @@ class GrowingList(list[Any]):
 
     def put_parts(self, start: int, parts: Sequence[Any]) -> None:
         """Let the storage hold ``parts`` from ``start`` on."""
-        self.has_rows = self.has_rows or any(type(part) is Rows for part in parts)
+        self.has_rows = self.has_rows or any(type(part) is ElementRows for part in parts)
         list.__setitem__(self, slice(start, None), parts)
 
     def split_last(self, count: int) -> None:
         """Let the last ``count`` elements stand in the storage one by one."""
-        if self.has_rows and any(type(part) is Rows for part in self.parts[-count:]):
+        if self.has_rows and any(type(part) is ElementRows for part in self.parts[-count:]):
             parts = self.parts
             tail: list[Any] = []
             while len(tail) < count:
                 part = parts.pop()
-                tail = [*elements_of([part]), *tail] if type(part) is Rows else [part, *tail]
+                tail = [*elements_of([part]), *tail] if type(part) is ElementRows else [part, *tail]
             list.__setitem__(self, slice(None), [*parts, *tail])
 
     def _expand(self) -> None:
@@ -247,7 +247,7 @@ class GrowingList(list[Any]):
         if index < 0:
             distance = -index
             for part in reversed(parts):
-                if type(part) is not Rows:
+                if type(part) is not ElementRows:
                     if distance == 1:
                         return part
                     distance -= 1
@@ -257,7 +257,7 @@ class GrowingList(list[Any]):
                     distance -= part.length
         else:
             for part in parts:
-                if type(part) is not Rows:
+                if type(part) is not ElementRows:
                     if index == 0:
                         return part
                     index -= 1
@@ -275,10 +275,10 @@ class GrowingList(list[Any]):
         self.note_whole()
         return whole.item([leaf[index] for leaf in whole.stacked])
 
-    def as_rows(self) -> Rows | None:
+    def as_rows(self) -> ElementRows | None:
         """All elements as one run, where they have one structure and their tensors one type each; else None."""
         parts = self.parts
-        if not parts or any(type(part) is Rows and not part.is_as_stacked for part in parts):
+        if not parts or any(type(part) is ElementRows and not part.is_as_stacked for part in parts):
             return None
         return joined_rows(parts)
 
@@ -387,7 +387,7 @@ class GrowingList(list[Any]):
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         self._note(index) if type(index) is int else self._read()
-        if self.has_rows and index == -1 and self.parts and type(self.parts[-1]) is not Rows:
+        if self.has_rows and index == -1 and self.parts and type(self.parts[-1]) is not ElementRows:
             self._change()
             return list.pop(self)
         return self._changed(list.pop, index)
@@ -462,7 +462,7 @@ def length_of(parts: Sequence[Any]) -> Any:
     total: Any = 0
     singles = 0
     for part in parts:
-        if type(part) is Rows:
+        if type(part) is ElementRows:
             total = part.length + total
         else:
             singles += 1
@@ -473,7 +473,7 @@ def elements_of(parts: Sequence[Any]) -> list[Any]:
     """The elements for which parts of a storage stand; ScriptError where there are symbolically many."""
     found: list[Any] = []
     for part in parts:
-        if type(part) is not Rows:
+        if type(part) is not ElementRows:
             found.append(part)
         elif type(part.length) is int:
             found += map(part.element, range(part.length))
@@ -486,7 +486,7 @@ def last_of(parts: Sequence[Any], count: int) -> tuple[Any, ...] | None:
     """The last elements for which parts of a storage stand; None where there are fewer."""
     found: list[Any] = []
     for part in reversed(parts):
-        if type(part) is not Rows:
+        if type(part) is not ElementRows:
             found.append(part)
         else:
             limit = part.length if type(part.length) is int else count
@@ -505,7 +505,7 @@ def _of_symbolic_length(what: str, way: str) -> ScriptError:
 
 
 def single_rows(part: Any) -> tuple[TreeDef, list[Any], list[bool | None]]:
-    """The structure of an element, its leaves, and what ``Rows.weak`` says of each."""
+    """The structure of an element, its leaves, and what ``ElementRows.weak`` says of each."""
     leaves, structure = tree.flatten(part)
     trace = context.current().trace
     return structure, leaves, [leaf._weak if _is_of(leaf, trace) else None for leaf in leaves]
@@ -516,15 +516,15 @@ def _is_of(leaf: Any, trace: Recorder) -> bool:
     return isinstance(leaf, Tensor) and isinstance(leaf._value, TracedValue) and leaf._value.trace is trace
 
 
-def joined_rows(parts: Sequence[Any]) -> Rows | None:
+def joined_rows(parts: Sequence[Any]) -> ElementRows | None:
     """Parts of a storage as one run; None where their elements differ in structure or type."""
-    if len(parts) == 1 and type(parts[0]) is Rows:
+    if len(parts) == 1 and type(parts[0]) is ElementRows:
         return parts[0]
     trace = context.current().trace
     kinds: list[Any] = []
     columns: list[tuple[Any, list[Any]]] = []
     for part in parts:
-        if type(part) is Rows:
+        if type(part) is ElementRows:
             structure, leaves, weak = part.structure, list(part.leaves), list(part.weak)
             types = [
                 (None, leaf) if w is None else Kind(leaf.dtype, tuple(leaf._static.type.shape[1:]), w)
@@ -534,7 +534,7 @@ def joined_rows(parts: Sequence[Any]) -> Rows | None:
             leaves, structure = tree.flatten(part)
             types = [kind_of(leaf) or (None, leaf) for leaf in leaves]
         kinds.append((structure, types))
-        columns.append((part.length if type(part) is Rows else None, leaves))
+        columns.append((part.length if type(part) is ElementRows else None, leaves))
     structure, first = kinds[0]
     if any(other != structure or not _alike(types, first) for other, types in kinds):
         return None
@@ -555,7 +555,7 @@ def joined_rows(parts: Sequence[Any]) -> Rows | None:
         if singles:
             pieces.append(stack([wrap(value) for value in singles]))
         joined.append(concat(pieces) if len(pieces) > 1 else pieces[0])
-    return Rows(length_of(parts), structure, joined, [kind.weak for kind in first], trace)
+    return ElementRows(length_of(parts), structure, joined, [kind.weak for kind in first], trace)
 
 
 def _alike(types: Sequence[Any], first: Sequence[Any]) -> bool:
@@ -581,17 +581,17 @@ def _tensor_of(values: Any) -> Tensor | None:
     if not is_growing(values) or not values.has_rows:
         return None
     parts = values.parts
-    if any(type(part) is Rows and (part.structure is not tree.LEAF or not part.is_as_stacked) for part in parts):
+    if any(type(part) is ElementRows and (part.structure is not tree.LEAF or not part.is_as_stacked) for part in parts):
         return None
     values.note_whole()
-    examples = [_example(part) if type(part) is Rows else part for part in parts]
+    examples = [_example(part) if type(part) is ElementRows else part for part in parts]
     if not all(kind_of(example) for example in examples):
         return None
     dtype = lifting.common_dtype(*examples)
     pieces: list[Tensor] = []
     singles: list[Tensor] = []
     for part in parts:
-        if type(part) is Rows:
+        if type(part) is ElementRows:
             if singles:
                 pieces.append(stack(singles))
                 singles = []
@@ -605,7 +605,7 @@ def _tensor_of(values: Any) -> Tensor | None:
     return pieces[0] if len(pieces) == 1 else concat(pieces)
 
 
-def _example(rows: Rows) -> Any:
+def _example(rows: ElementRows) -> Any:
     """What has the dtype of an element, for promotion."""
     (leaf,), (weak,) = rows.leaves, rows.weak
     return lifting.scalar_like(leaf.dtype) if weak else leaf

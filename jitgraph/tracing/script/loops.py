@@ -21,12 +21,20 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.control import flow
-from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry, Tail, Window, grows_by_data, other_extent
+from jitgraph.tracing.control.journal import (
+    UNBOUND,
+    Changed,
+    JournalEntry,
+    LastElements,
+    Tail,
+    grows_by_data,
+    other_extent,
+)
 from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
-from jitgraph.tracing.script.lists import Rows, is_growing, last_of
+from jitgraph.tracing.script.lists import ElementRows, is_growing, last_of
 from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
@@ -134,7 +142,7 @@ class StagedLoop:
             break
         values = carry.rebuilt(outputs)
         carry.growth.extend_lists(self.turns, self.stacked, carry.ended(values))
-        for name in [name for name in variables if name not in carry.unchanged and not isinstance(name, Window)]:
+        for name in [name for name in variables if name not in carry.unchanged and not isinstance(name, LastElements)]:
             value = made_here(values[name])
             set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
         line = Location.of_user()
@@ -185,7 +193,7 @@ class _Carry:
         self.loop.cells.write(self.before)
         for name, value in self.rebuilt(tensors).items():
             made_here(value)
-            if isinstance(name, Window):
+            if isinstance(name, LastElements):
                 name.owner.split_last(name.key)
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
             found = [leaf.value.ir for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
@@ -249,7 +257,7 @@ class _Carry:
     def _require_unknown(self, entry: Tail, parts: Sequence[Any]) -> None:
         """ScriptError where a turn appends what Python knows, or an object of its own: unrolled, it does so."""
         trace = context.current().trace
-        leaves = [leaf for part in parts if type(part) is not Rows for leaf in tree.flatten(part)[0]]
+        leaves = [leaf for part in parts if type(part) is not ElementRows for leaf in tree.flatten(part)[0]]
         staged = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         own = (leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SIMPLE)))
         numbers = (leaf for leaf in staged if leaf._weak and _counts(trace, trace.own(leaf.value).ir))
@@ -275,7 +283,7 @@ class _Carry:
                 hint="read its last elements as out[-1], or write into a tensor (t[i] = value) and read that",
             )
         if read:
-            window = Window(entry.owner, int(read) + journal.windows.get(id(entry.owner), 0))
+            window = LastElements(entry.owner, int(read) + journal.windows.get(id(entry.owner), 0))
             start = last_of(journal.before(entry.owner), window.key)
             if start is None:
                 raise ScriptError(

@@ -36,6 +36,7 @@ PARTS = {
     "fusion_groups": "fuse",
     "minimum_cut": "partition",
     "recomputing": "reverse",
+    "sparse_sums": "control_gradients",
 }  # of a pass, whose cases they share
 TOOLS = {"patterns": "the language of the rules", "rewriter": "what passes write graphs with"}  # no passes themselves
 MODULES = sorted({file.stem for file in Path(passes.__path__[0]).glob("*.py")} - {"__init__", *TOOLS})

@@ -105,6 +105,8 @@ def _scatter_vjp(
 ) -> tuple[Any, None, Any]:
     """An overwritten element gets no gradient, and of updates to one place only the last gets it."""
     count = dims.product(indices.shape)
+    if count == 1:
+        return scatter(ct, indices, zeros_like(updates), axis=axis), None, gather(ct, indices, axis=axis)
     order = reshape(iota(shape=(count,), axis=0, dtype=dtypes.int64), shape=indices.shape)
     none = full(shape=(x.shape[axis],), value=-1, dtype=dtypes.int64)
     wins = eq(gather(scatter(none, indices, order, axis=0), indices, axis=0), order)

@@ -53,8 +53,16 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     wrt = [i for i, v in enumerate(operands) if v in reverse.active and any(flags[i] for flags in reach)]
     if not wrt:
         return reverse.keep(node)
+    onto = _summed_by_branches(reverse, operands, wrt)
     sides = [
-        reverse.halves(region, seeds, wrt, free_inputs=range(len(operands)), free_outputs=range(len(node.outputs)))
+        reverse.halves(
+            region,
+            seeds,
+            wrt,
+            free_inputs=range(len(operands)),
+            free_outputs=range(len(node.outputs)),
+            onto=list(onto),
+        )
         for region in node.regions
     ]
     slots, places = _shared_slots(sides)
@@ -91,6 +99,7 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         *ends,
         *filled,
         *(ct for ct in cotangents if ct is not None),
+        *onto.values(),
     ]
 
     def backward(number: int) -> Graph:
@@ -121,6 +130,17 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     for i, gradient in zip(wrt, back.take(len(wrt)), strict=True):
         found[1 + i] = gradient
     reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.rest()))
+    return found
+
+
+def _summed_by_branches(reverse: Reverse, operands: Sequence[Value], wrt: Sequence[int]) -> dict[int, Value]:
+    """In the body of a loop, the known cotangents of operands to which the branches add, each in its own way."""
+    found: dict[int, Value] = {}
+    for i in wrt if reverse.in_loop else ():
+        type = operands[i].type
+        known = reverse.taken(operands[i]) if isinstance(type, TensorType) and type.shape else None
+        if known is not None:
+            found[i] = known
     return found
 
 
@@ -165,6 +185,8 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
         free_inputs=range(num_carries, len(node.inputs)),
         free_outputs=range(num_carries, len(node.outputs)),
         stable=range(first_invariant, len(node.inputs)),
+        onto=[i for i in wrt if i >= first_invariant],
+        in_loop=True,
     )
     carries, xs, invariants = loop.parts(node.inputs)
     num_ys = len(node.outputs) - num_carries
@@ -196,7 +218,7 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     num_x_gradients = len(wrt) - len(looped) - len(summed)
     back_carries = [
         *(_or_zeros(cotangents[i], node.outputs[i]) for i in looped),
-        *(zeros(node.inputs[i].type) for i in summed),
+        *(_or_zeros(reverse.taken(node.inputs[i]), node.inputs[i]) for i in summed),
         *ends,
     ]
     back_xs = [
@@ -219,10 +241,9 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
         carried, sums, stacks = given.take(len(looped)), given.take(len(summed)), given.take(len(ends))
         slices, kept_ys = given.take(len(kept_xs)), given.take(len(half.kept_outputs))
         held, of_ys = given.take(len(saved)), given.take(len(seeds) - len(looped))
-        arguments = (*slices, *given.rest(), *kept_ys, *stacks, *held, *carried, *of_ys)
+        arguments = (*slices, *given.rest(), *kept_ys, *stacks, *held, *carried, *of_ys, *sums)
         found = _Arguments(builder.inline(half.backward, arguments))
-        carried, of_xs = found.take(len(looped)), found.take(num_x_gradients)
-        sums = tuple(add(total, ct) for total, ct in zip(sums, found.take(len(summed)), strict=True))
+        carried, of_xs, sums = found.take(len(looped)), found.take(num_x_gradients), found.take(len(summed))
         return (*carried, *sums, *found.rest(), *of_xs)
 
     body = subgraph(types, backward, constraints, half.backward.name, node.location)
@@ -252,7 +273,10 @@ def _while_gradient(
     if not wrt:
         return reverse.keep(node)
     outside = range(num_carries, len(node.inputs))
-    half = reverse.halves(region, looped, wrt, free_inputs=outside, free_outputs=(), stable=outside)
+    summed = [i for i in wrt if i >= num_carries]
+    half = reverse.halves(
+        region, looped, wrt, free_inputs=outside, free_outputs=(), stable=outside, onto=summed, in_loop=True
+    )
     carries, _, invariants = loop.parts(node.inputs)
     own = [StackType(type) for type in half.saved if isinstance(type, TensorType)]
     stacks = [*own, *half.stacks]
@@ -287,11 +311,10 @@ def _while_gradient(
     made = _Arguments(reverse.replace(node, record, range(num_carries)))
     made.take(num_carries)
     (count,), ends = made.take(1), made.rest()
-    summed = [i for i in wrt if i >= num_carries]
     back_carries = [
         count,
         *(_or_zeros(cotangents[i], node.outputs[i]) for i in looped),
-        *(zeros(node.inputs[i].type) for i in summed),
+        *(_or_zeros(reverse.taken(node.inputs[i]), node.inputs[i]) for i in summed),
         *ends,
     ]
     kept = [node.inputs[i] for i in half.kept_inputs]
@@ -305,9 +328,8 @@ def _while_gradient(
         popped = [stack_pop(stack) for stack in given.take(len(own))]
         passing = given.take(len(half.stacks))
         held = [value for _, value in popped]
-        found = _Arguments(builder.inline(half.backward, (*given.rest(), *passing, *held, *carried)))
-        carried = found.take(len(looped))
-        sums = tuple(add(total, ct) for total, ct in zip(sums, found.take(len(summed)), strict=True))
+        found = _Arguments(builder.inline(half.backward, (*given.rest(), *passing, *held, *carried, *sums)))
+        carried, sums = found.take(len(looped)), found.take(len(summed))
         left = sub(left, full(shape=(), value=1, dtype=int64))
         return (left, *carried, *sums, *(stack for stack, _ in popped), *found.rest())
 

@@ -25,7 +25,7 @@ from jitgraph.passes.effect_order import in_order, order_of_effects
 from jitgraph.passes.fusion_forms import FusionEdge, FusionForm, Index, common_form, form_of, is_free, misread
 from jitgraph.passes.fusion_groups import FusionGroup, lone_group, node_of, outer_inputs
 from jitgraph.passes.group_order import GroupOrder
-from jitgraph.passes.partial_writes import PartialWrites
+from jitgraph.passes.partial_writes import PartialWrites, partial_writes
 from jitgraph.passes.rewriter import rewrite_regions
 from jitgraph.records import dataclass
 
@@ -71,10 +71,7 @@ def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
     whole = Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name)
-    writes = PartialWrites(whole, inside=in_loop)
-    if writes.writers and (in_time := writes.read_in_time()) is not whole:
-        writes = PartialWrites(in_time, inside=in_loop)
-    plan = _Grouping(writes, target)
+    plan = _Grouping(partial_writes(whole, inside=in_loop), target)
     plan.merge_along_values()
     plan.merge_side_by_side()
     result = plan.build()

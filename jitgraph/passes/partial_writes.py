@@ -10,7 +10,7 @@ This decides what can be fast. Whether memory is shared is decided, and proved, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.conversion import cast
+from jitgraph.passes.effect_order import order_of_effects
 from jitgraph.passes.fusion_forms import is_free
 
 _WRITES: Final = ("scatter", "dynamic_update_slice")
@@ -72,15 +73,52 @@ class PartialWrites:
             self._read[value] = known
         return known
 
-    def readers_first(self) -> dict[Node, tuple[Node, ...]]:
-        """For each write the nodes before it that read what it replaces."""
-        if not self.writers:
-            return {}
+    def _readers(self) -> dict[Value, list[Node]]:
+        """The nodes that read a value, through index maps or not, in order."""
         readers: dict[Value, list[Node]] = {}
         for node in self.graph.nodes:
             if not is_free(node):
                 for value in frozenset().union(*map(self._reads, node.inputs)):
                     readers.setdefault(value, []).append(node)
+        return readers
+
+    def with_readers_first(self) -> Graph:
+        """The graph with nodes that read what a write before them replaces, and do not need the write, before it.
+
+        Gradients have such: what a write reads of the cotangent is recorded behind what it sets to zero.
+        """
+        readers = self._readers()
+        late = [
+            (reader, node)
+            for node, operands in self.writers.items()
+            for value in dict.fromkeys(operands)
+            for reader in readers.get(value, ())
+            if self._position[reader] > self._position[node]
+        ]
+        if not late:
+            return self.graph
+        before: dict[Node, set[Node]] = {node: set() for node in self.graph.nodes}
+        for node in self.graph.nodes:
+            before[node].update(self.graph.producers[v] for v in node.inputs if v in self.graph.producers)
+        for node, firsts in (*order_of_effects(self.graph.nodes).items(), *self.readers_first().items()):
+            before[node].update(firsts)
+        moved = False
+        for reader, node in late:
+            if not _needs(reader, node, before):
+                before[node].add(reader)
+                moved = True
+        if not moved:
+            return self.graph
+        nodes: dict[Node, None] = {}
+        for node in self.graph.nodes:
+            _append(node, before, nodes, self._position)
+        return replace(self.graph, nodes=tuple(nodes))
+
+    def readers_first(self) -> dict[Node, tuple[Node, ...]]:
+        """For each write the nodes before it that read what it replaces."""
+        if not self.writers:
+            return {}
+        readers = self._readers()
         return {
             node: tuple(
                 reader
@@ -135,3 +173,39 @@ class PartialWrites:
             return False
         made = self._position[producer]
         return any(made < last.get(source, -1) < position for source in self._reads(value))
+
+
+def partial_writes(graph: Graph, *, inside: bool) -> PartialWrites:
+    """The partial writes of a graph, with its nodes in an order in which they can be stores into memory of operands."""
+    found = PartialWrites(graph, inside=inside)
+    for change in (PartialWrites.with_readers_first, PartialWrites.read_in_time):
+        if found.writers and (changed := change(found)) is not found.graph:
+            found = PartialWrites(changed, inside=inside)
+    return found
+
+
+def _needs(node: Node, other: Node, before: Mapping[Node, set[Node]]) -> bool:
+    """Whether ``other`` stands before ``node`` in every order."""
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if one is other:
+            return True
+        if one not in seen:
+            seen.add(one)
+            pending += before[one]
+    return False
+
+
+def _append(
+    node: Node, before: Mapping[Node, set[Node]], nodes: dict[Node, None], position: Mapping[Node, int]
+) -> None:
+    """Append a node behind all that stand before it."""
+    pending = [node]
+    while pending:
+        missing = [one for one in before[pending[-1]] if one not in nodes]
+        if missing and pending[-1] not in nodes:
+            pending += sorted(missing, key=position.__getitem__, reverse=True)
+        else:
+            nodes.setdefault(pending.pop())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from jitgraph.errors import GraphError, UnsupportedOp
@@ -18,6 +18,7 @@ from jitgraph.passes.activity import carries_gradient, spread
 from jitgraph.passes.control_gradients import cond_gradient, loop_gradient
 from jitgraph.passes.partition import Joint, ResidualStack
 from jitgraph.passes.recomputing import recomputed_gradient
+from jitgraph.passes.sparse_sums import added_in_place
 from jitgraph.passes.split import Split, split
 
 Cotangents = Sequence["Value | None"]
@@ -30,16 +31,28 @@ class Reverse:
     identity. ``residual_stacks`` are the stacks that this needed, ``originals`` the nodes as they were.
     """
 
-    def __init__(self, builder: GraphBuilder) -> None:
+    def __init__(self, builder: GraphBuilder, *, in_loop: bool = False) -> None:
+        """``in_loop``: what the builder records belongs to the body of a loop."""
         self.builder = builder
+        self.in_loop = in_loop
         self.active: set[Value] = set()
         self.residual_stacks: list[ResidualStack] = []
         self.originals: dict[Node, Node] = {}
         self._cotangents: dict[Value, Value] = {}
         self._forward: list[Node] = []  # in reverse order
 
-    def run(self, outputs: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[Value]) -> list[Value | None]:
-        """The cotangent of each of ``wrt`` for these cotangents of ``outputs``; None where none arrives."""
+    def run(
+        self,
+        outputs: Sequence[Value],
+        cotangents: Sequence[Value],
+        wrt: Sequence[Value],
+        known: Mapping[Value, Value] | None = None,
+    ) -> list[Value | None]:
+        """The cotangent of each of ``wrt`` for these cotangents of ``outputs``; None where none arrives.
+
+        What arrives is added to the cotangents of some of ``wrt`` that are ``known`` already.
+        """
+        self._cotangents.update(known or {})
         nodes = list(self.builder.nodes)
         self.active = {value for value in wrt if carries_gradient(value.type)}
         spread(nodes, self.active)
@@ -57,7 +70,17 @@ class Reverse:
             return
         fitted = self._fitted(value, cotangent)
         known = self._cotangents.get(value)
-        self._cotangents[value] = fitted if known is None else add(known, fitted)
+        if known is None:
+            self._cotangents[value] = fitted
+            return
+        summed = None
+        if self.in_loop and known.shape:
+            summed = added_in_place(known, fitted, self.builder.nodes)
+        self._cotangents[value] = add(known, fitted) if summed is None else summed
+
+    def taken(self, value: Value) -> Value | None:
+        """The cotangent of ``value`` that is known so far, for who gives it back with more added to it."""
+        return self._cotangents.pop(value, None)
 
     def _fitted(self, value: Value, cotangent: Value) -> Value:
         """The cotangent in the very type of its value: sizes equal by a constraint may be written differently."""
@@ -147,6 +170,8 @@ class Reverse:
         free_inputs: Collection[int],
         free_outputs: Collection[int],
         stable: Collection[int] = (),
+        onto: Sequence[int] = (),
+        in_loop: bool = False,
     ) -> Split:
         """Forward and backward of a region: cotangents of the outputs ``seeds`` to those of the inputs ``wrt``."""
         return halves(
@@ -157,7 +182,9 @@ class Reverse:
             free_inputs=free_inputs,
             free_outputs=free_outputs,
             stable=stable,
+            onto=onto,
             with_stacks=True,
+            in_loop=in_loop or self.in_loop,
         )
 
 
@@ -170,11 +197,14 @@ def halves(
     free_inputs: Collection[int],
     free_outputs: Collection[int],
     stable: Collection[int] = (),
+    onto: Sequence[int] = (),
     with_stacks: bool,
+    in_loop: bool = False,
 ) -> Split:
     """Differentiate ``graph`` and split it: cotangents of the outputs ``seeds`` to those of the inputs ``wrt``.
 
-    Sizes are assumed in ``parent``'s constraints; see ``split`` for the rest.
+    The backward part takes, behind the cotangents of outputs, those of the inputs ``onto`` to which it adds. Sizes are
+    assumed in ``parent``'s constraints; see ``split`` for the rest.
     """
     builder = GraphBuilder()
     builder.constraints = parent.constraints
@@ -182,12 +212,19 @@ def halves(
     inputs = tuple(builder.input(value.type, value.hint) for value in graph.inputs)
     outputs = builder.inline(graph, inputs)
     cotangents = tuple(Value(outputs[i].type) for i in seeds)
-    reverse = Reverse(builder)
-    found = reverse.run([outputs[i] for i in seeds], cotangents, [inputs[i] for i in wrt])
+    starts = {inputs[i]: Value(inputs[i].type) for i in onto}
+    reverse = Reverse(builder, in_loop=in_loop)
+    found = reverse.run([outputs[i] for i in seeds], cotangents, [inputs[i] for i in wrt], starts)
     with context.using(emitter=builder, constraints=builder.constraints):
         gradients = tuple(zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, found, strict=True))
     joint = Joint(
-        inputs, cotangents, tuple(builder.nodes), outputs, gradients, tuple(reverse.residual_stacks), reverse.originals
+        inputs,
+        (*cotangents, *starts.values()),
+        tuple(builder.nodes),
+        outputs,
+        gradients,
+        tuple(reverse.residual_stacks),
+        reverse.originals,
     )
     return split(
         joint,

@@ -181,48 +181,69 @@ def _put_picked(value: Any, plan: _Plan, filler: Any) -> Any:
     None for any other index.
     """
     picks = [index for _, index in plan.gathers]
-    if plan.flips or plan.kinds.count("tensor") != len(picks) or any(stride != 1 for stride in plan.strides):
-        return None
     shape = value.shape
+    along = _indexed_axes(shape, plan)
+    if along is not None:
+        table, flat, axis = _merged(value, plan, *along)
+        filler = _fitted(filler, (*table.shape[:axis], *flat.shape, *table.shape[axis + 1 :]))
+        return ops.reshape(ops.scatter(table, flat, filler, axis=axis), shape=shape)
+    if not _is_plain(plan) or any(index.shape for index in picks):
+        return None
+    starts, block = _block(shape, plan)
+    filler = _fitted(filler, _picked_shape(plan))
+    return ops.dynamic_update_slice(value, ops.reshape(filler, shape=block), *starts)
+
+
+def _block(shape: tuple[DimLike, ...], plan: _Plan) -> tuple[list[Any], tuple[DimLike, ...]]:
+    """Where the block begins that slices, ints and tensors of rank 0 index, and its extents."""
+    starts: list[Any] = []
+    block: list[DimLike] = []
+    picks = iter([index for _, index in plan.gathers])
+    for axis, (kind, start, stop) in enumerate(zip(plan.kinds, plan.starts, plan.stops, strict=True)):
+        picked = kind == "tensor"
+        starts.append(_in_range(next(picks), shape[axis], axis) if picked else _filled(start, ()))
+        block.append(1 if picked else stop - start)
+    return starts, tuple(block)
+
+
+def _picked_shape(plan: _Plan) -> tuple[DimLike, ...]:
+    """The shape of what tensors of rank 0 index."""
+    axes = {axis for axis, _ in plan.gathers}
+    return tuple(size for axis, size in enumerate(plan.shape) if axis not in axes)
+
+
+def _is_plain(plan: _Plan) -> bool:
+    """Whether all strides are 1, and each gather is along an axis of the tensor."""
+    strides = not plan.flips and all(stride == 1 for stride in plan.strides)
+    return strides and plan.kinds.count("tensor") == len(plan.gathers)
+
+
+def _indexed_axes(shape: tuple[DimLike, ...], plan: _Plan) -> tuple[int, int] | None:
+    """From where to before where neighbouring axes are indexed by tensors and ints; None where others are not whole."""
     bounds = zip(plan.kinds, plan.starts, plan.stops, shape, strict=True)
     whole = all((start, stop) == (0, size) for kind, start, stop, size in bounds if kind == "slice")
     indexed = [axis for axis, kind in enumerate(plan.kinds) if kind != "slice"]
-    first, behind = indexed[0], indexed[-1] + 1
-    if whole and behind - first == len(indexed) and len(plan.shape) == plan.kinds.count("slice") + len(picks):
-        return _put_along(value, plan, filler, first, behind)
-    if any(index.shape for index in picks):
+    new_axes = len(plan.shape) - plan.kinds.count("slice") - len(plan.gathers)
+    if not whole or new_axes or not _is_plain(plan) or indexed[-1] - indexed[0] + 1 != len(indexed):
         return None
-    starts, block = [], []
-    rest = iter(picks)
-    for axis, (kind, start, stop) in enumerate(zip(plan.kinds, plan.starts, plan.stops, strict=True)):
-        picked = kind == "tensor"
-        starts.append(_in_range(next(rest), shape[axis], axis) if picked else _filled(start, ()))
-        block.append(1 if picked else stop - start)
-    axes = {axis for axis, _ in plan.gathers}
-    filler = _fitted(filler, tuple(size for axis, size in enumerate(plan.shape) if axis not in axes))
-    return ops.dynamic_update_slice(value, ops.reshape(filler, shape=tuple(block)), *starts)
+    return indexed[0], indexed[-1] + 1
 
 
-def _put_along(value: Any, plan: _Plan, filler: Any, first: int, behind: int) -> Any:
-    """A write where the axes from ``first`` to before ``behind`` are indexed by tensors and ints, all others whole."""
-    shape = value.shape
-    picks = iter([index for _, index in plan.gathers])
-    indices = [
-        next(picks) if kind == "tensor" else _filled(start, ())
-        for kind, start in zip(plan.kinds[first:behind], plan.starts[first:behind], strict=True)
-    ]
+def _merged(value: Any, plan: _Plan, first: int, behind: int) -> tuple[Any, Any, int]:
+    """The tensor with the axes from ``first`` to before ``behind`` as one, the indices along that, and its number."""
+    shape, picks = value.shape, iter([index for _, index in plan.gathers])
+    axes = range(first, behind)
+    indices = [next(picks) if plan.kinds[axis] == "tensor" else _filled(plan.starts[axis], ()) for axis in axes]
     if len(indices) == 1:
-        flat, table = indices[0], value
-    else:
-        places = lifting.broadcast_shapes(*(index.shape for index in indices))
-        flat = None
-        for axis, (kind, index) in enumerate(zip(plan.kinds[first:behind], indices, strict=True), first):
-            number = lifting.broadcast_to(_in_range(index, shape[axis], axis) if kind == "tensor" else index, places)
-            flat = number if flat is None else ops.add(ops.mul(flat, _filled(shape[axis], places)), number)
-        merged = dims.product(shape[first:behind])
-        table = ops.reshape(value, shape=(*shape[:first], merged, *shape[behind:]))
-    filler = _fitted(filler, (*shape[:first], *flat.shape, *shape[behind:]))
-    return ops.reshape(ops.scatter(table, flat, filler, axis=first), shape=shape)
+        return value, indices[0], first
+    places = lifting.broadcast_shapes(*(index.shape for index in indices))
+    flat: Any = None
+    for axis, index in zip(axes, indices, strict=True):
+        number = _in_range(index, shape[axis], axis) if plan.kinds[axis] == "tensor" else index
+        number = lifting.broadcast_to(number, places)
+        flat = number if flat is None else ops.add(ops.mul(flat, _filled(shape[axis], places)), number)
+    merged = dims.product(shape[first:behind])
+    return ops.reshape(value, shape=(*shape[:first], merged, *shape[behind:])), flat, first
 
 
 def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
@@ -383,6 +404,13 @@ def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
 
 
 def _apply(value: Any, plan: _Plan) -> Any:
+    if plan.gathers and _is_plain(plan) and not any(index.shape for _, index in plan.gathers):
+        along = _indexed_axes(value.shape, plan)
+        if along is None:
+            places, block = _block(value.shape, plan)
+            return ops.reshape(ops.dynamic_slice(value, *places, sizes=block), shape=_picked_shape(plan))
+        table, flat, axis = _merged(value, plan, *along)
+        return ops.gather(table, flat, axis=axis)
     starts, stops, strides = tuple(plan.starts), tuple(plan.stops), tuple(plan.strides)
     if (starts, stops, strides) != ((0,) * len(starts), value.shape, (1,) * len(starts)):
         value = ops.slice(value, starts=starts, stops=stops, strides=strides)

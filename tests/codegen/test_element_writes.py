@@ -274,6 +274,79 @@ def test_the_verifier_refuses_merges_that_change_results() -> None:
     assert told["refused"] > 40 and told["accepted"] > 20, told
 
 
+def running_products(x: Any, out: Any) -> Any:
+    out = out * 1.0
+    for i in range(1, x.shape[0]):
+        out[i] = out[i - 1] * x[i] + out[i] * x[i - 1]
+    return out
+
+
+def rows_of_products(x: Any, out: Any) -> Any:
+    table = jg.zeros((x.shape[0], 3), dtype=jg.float64)
+    for i in range(1, x.shape[0]):
+        table[i] = table[i - 1] * x[i] + out[i]
+        table[i, 1] = x[i] * table[i, 0]
+        table[i, 1:3] = table[i, 0:2] * 0.5
+    return table
+
+
+def products_in_branches(x: Any, out: Any) -> Any:
+    out = out * 1.0
+    i = 0
+    while i < x.shape[0] and out[i] < 50:
+        if x[i] > 0:
+            out[i] = x[i] * out[i - 1]
+        i += 1
+    return out
+
+
+def products_in_two_loops(x: Any, out: Any) -> Any:
+    out = out * 1.0
+    for i in range(x.shape[0]):
+        for j in range(3):
+            out[i] = out[i] * x[j] + x[i] * 0.5
+    return out
+
+
+GRADIENTS = [running_products, rows_of_products, products_in_branches, products_in_two_loops]
+
+
+def floats(n: int) -> list[jg.Tensor]:
+    rng = np.random.default_rng(n)
+    return [jg.asarray(rng.uniform(-1.0, 1.0, n)), jg.asarray(rng.uniform(0.5, 1.5, n))]
+
+
+def gradient(program: Callable[..., Any], prepared: Callable[..., Any]) -> Any:
+    inner = prepared(program)
+    return lambda x, out: jg.grad(lambda x, out: (inner(x, out) * 0.5).sum(), argnums=(0, 1))(x, out)
+
+
+@needs_native
+@pytest.mark.parametrize("program", GRADIENTS, ids=lambda program: program.__name__)
+def test_gradients_of_writes(program: Callable[..., Any]) -> None:
+    """As of the plain loop, with as many bytes a turn in longer arrays, residuals included."""
+    traced = jg.trace(gradient(program, jg.script))
+    for x, y in zip(traced(*floats(7)), gradient(program, lambda plain: plain)(*floats(7)), strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-12)
+    small, large = (moved_bytes(traced.lower(*floats(n)).stages.schedule, turns=n) for n in (300, 600))
+    assert large < 2.2 * small, f"{small} bytes for 300 elements, {large} for 600"
+
+
+@needs_native
+@pytest.mark.parametrize("program", [neighbours, swapped, rows, nested], ids=lambda program: program.__name__)
+def test_writes_of_many_samples(program: Callable[..., Any]) -> None:
+    def samples(n: int) -> list[jg.Tensor]:
+        return [jg.asarray(np.stack([arrays(n)[which] + k for k in range(3)])) for which in (0, 1)]
+
+    mapped = jg.trace(jg.vmap(jg.script(program)))
+    alone = [np.asarray(program(*(one[k] * 1 for one in samples(6)))) for k in range(3)]
+    np.testing.assert_array_equal(np.asarray(mapped(*samples(6))), np.stack(alone))
+    if program is nested:
+        return  # what the samples' branches give is chosen for each sample, which reads all of it
+    small, large = (moved_bytes(mapped.lower(*samples(n)).stages.schedule, turns=n) for n in (300, 600))
+    assert large < 2.2 * small, f"{small} bytes for 300 elements, {large} for 600"
+
+
 @needs_native
 @pytest.mark.parametrize("index", [6, -7])
 def test_an_index_out_of_range_is_an_error_at_the_line(index: int) -> None:

@@ -1,9 +1,9 @@
-"""Errors of jg.linalg against 50 digits (needs mpmath), in process by LAPACK and by the code that files and GPUs have.
+"""Errors of jg.linalg against 50 digits (needs mpmath), in process by LAPACK and by the code that files have.
 
-Random matrices of normal numbers; for cholesky their products with themselves, and a tenth of the identity. Each error
-is the greatest over the matrices of the norm of the difference by that of the result, in units of eps times the
-condition number, for matrix_exp of eps. Run as ``python bench/accuracy_linalg.py``; docs/accuracy.md holds what it
-printed.
+Random matrices of normal numbers; for cholesky and eigvalsh their products with themselves, and a tenth of the
+identity. Each error is the greatest over the matrices of the norm of the difference by that of the result, in units of
+eps times the condition number, for matrix_exp, eigenvalues and singular values of eps. Run as
+``python bench/accuracy_linalg.py``; docs/accuracy.md holds what it printed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ def exact(name: str, x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Any:
         return mp.lu_solve(a, mp.matrix(b.tolist()))
     if name == "cholesky":
         return mp.cholesky(a)
+    if name == "eigvalsh":
+        return mp.eigsy(a, eigvals_only=True)
+    if name == "svdvals":
+        return mp.svd_r(a, compute_uv=False)
     return mp.expm(a)
 
 
@@ -47,8 +51,11 @@ CALLS: dict[str, Callable[..., Any]] = {
     "inv": lambda x, b: L.inv(x),
     "solve": lambda x, b: L.solve(x, b[..., None])[..., 0],
     "cholesky": lambda x, b: L.cholesky(x),
+    "eigvalsh": lambda x, b: L.eigvalsh(x),
+    "svdvals": lambda x, b: L.svdvals(x),
     "matrix_exp": lambda x, b: L.matrix_exp(x),
 }
+OF_EPS = ("matrix_exp", "eigvalsh", "svdvals")
 
 
 def main() -> None:
@@ -62,18 +69,18 @@ def main() -> None:
             cells = []
             for dtype in ("float32", "float64"):
                 x = rng.normal(size=(count, size, size))
-                x = (x @ x.swapaxes(-1, -2) + 0.1 * np.eye(size) if name == "cholesky" else x).astype(dtype)
+                if name in ("cholesky", "eigvalsh"):
+                    x = x @ x.swapaxes(-1, -2) + 0.1 * np.eye(size)
+                x = x.astype(dtype)
                 b = rng.normal(size=(count, size)).astype(dtype)
                 wanted = [exact(name, *pair) for pair in zip(x, b, strict=True)]
-                unit = np.finfo(dtype).eps * (1 if name == "matrix_exp" else np.linalg.cond(x.astype("float64")))
+                unit = np.finfo(dtype).eps * (1 if name in OF_EPS else np.linalg.cond(x.astype("float64")))
                 results = [call(jg.asarray(x), jg.asarray(b)).numpy()]
-                if size <= 4 and name != "matrix_exp":
-                    graph = jg.trace(call).lower(jg.asarray(x), jg.asarray(b)).graph
-                    results.append(compiler.compile(graph, Target.host().without_python()).run([x, b])[0])
+                graph = jg.trace(call).lower(jg.asarray(x), jg.asarray(b)).graph
+                results.append(compiler.compile(graph, Target.host().without_python()).run([x, b])[0])
                 for found in results:
                     errors = np.array([error(y, z) for y, z in zip(found, wanted, strict=True)])
                     cells.append(f"{np.max(errors / unit):.2f}")
-                cells += ["none"] * (2 - len(results))
             print(f"| {name} | {size} | {' | '.join(cells)} |", flush=True)
 
 

@@ -15,8 +15,8 @@ need `pip install -e '.[examples]'`; `--quick` shortens them, as the tests do. `
 and writes this page; what stands here is what they print.
 """
 ORDER = (
-    *("cnn", "vae", "gpt", "language_model", "sentence_encoder", "diffusion", "neural_ode", "pinn", "kalman", "dqn"),
-    "digits",
+    *("cnn", "vae", "gpt", "language_model", "sentence_encoder", "diffusion", "neural_ode", "pinn", "kalman"),
+    *("gaussian_process", "dqn", "digits"),
 )
 
 

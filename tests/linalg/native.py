@@ -38,12 +38,13 @@ def hard(kind, rows, columns, dtype):
 
 
 @cache
-def native(function, *types, names=()):
+def native(function, *types, names=(), level=None):
     """Code for a function that calls no Python, as a file holds it; ``names`` are those of sizes by operand."""
     specs = [jg.TensorSpec(shape, dtype) for shape, dtype in types]
     dynamic = {name: dict(sizes) for name, sizes in names}
     made = compiler.compile(
-        jg.trace(function, dynamic_shapes=dynamic or None).lower(*specs).graph, Target.host().without_python()
+        jg.trace(function, dynamic_shapes=dynamic or None).lower(*specs).graph,
+        (Target.named(level) if level else Target.host()).without_python(),
     )
     assert not made.stages.schedule.calls
     return made

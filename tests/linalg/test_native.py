@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.runtime import loader
 from tests.linalg.native import (
     DTYPES,
@@ -19,6 +21,7 @@ from tests.linalg.native import (
     hard,
     is_orthonormal,
     named,
+    native,
     orthogonal,
     run,
     wide,
@@ -119,6 +122,27 @@ def test_batches_and_named_sizes_have_the_bits_of_their_matrices():
         for i in np.ndindex(2, 3) if size == 19 else [(1, 1)]:
             for all_of_them, one in zip(whole, run(every, positive[i], x[i]), strict=True):
                 assert np.array_equal(all_of_them[i], one)
+
+
+def all_kernels(x0, x1):
+    factors_of = L.cholesky(x0), *L.lu(x1), *L.qr(x1), *L.eigh(x0), *L.svd(x1)
+    return *factors_of, L.solve(x0, x1.mT), L.slogdet(x0).logabsdet, L.lu_solve(*L.lu_factor(x0), x1.mT)
+
+
+def test_levels_and_the_slow_executor_give_the_same_bits():
+    """The executor poisons memory that nothing was written to, and refuses an index outside of its buffer."""
+    x = hard("normal", 9, 5, "float32")
+    positive = x.T @ x + np.eye(5, dtype="float32")
+    types = ((5, 5), "float32"), ((9, 5), "float32")
+    names = ("x0", ((0, "n"), (1, "n"))), ("x1", ((0, "m"), (1, "n")))
+    made = native(all_kernels, *types, names=names)
+    verify_schedule(made.stages.schedule)
+    found = made.run([positive, x])
+    for other in (
+        native(all_kernels, *types, names=names, level="x86-64-v3").run([positive, x]),
+        execute_schedule(made.stages.schedule, [positive, x]),
+    ):
+        assert all(map(np.array_equal, found, other))
 
 
 REFUSED = {

@@ -227,7 +227,6 @@ OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/
     "passes.fold": 2,
     "passes.rewriter": 1,
     "tracing.record.recorder": 1,
-    "tensor.weak_ints": 4,
 }
 OP_NAMES = re.compile(r"(\w+\.)*op\.name|op_name")
 

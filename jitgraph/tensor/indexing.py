@@ -94,14 +94,26 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
 def get(value: Any, index: Any) -> Any:
     """``value[index]`` as NumPy has it, where the value lies; IndexError where an integer is out of range."""
     with placement.beside(value):
-        if context.current().trace is not None and _depends_on_values(index):
-            return imports.module("jitgraph.tensor.traced_indexing").get(value, index)
+        if context.current().trace is not None:
+            index = _of_tensors(index)
+            if _depends_on_values(index):
+                return imports.module("jitgraph.tensor.traced_indexing").get(value, index)
         return picked(value, index)
 
 
 def picked(value: Any, index: Any) -> Any:
     """The same for an index whose result has a size that is known."""
     return _apply(value, _plan(value.shape, index))
+
+
+def _of_tensors(index: Any) -> Any:
+    """An index with tensors in place of numbers that the graph computes."""
+    if isinstance(index, tuple):
+        return tuple(map(_of_tensors, index))
+    if isinstance(index, slice):
+        bounds = index.start, index.stop, index.step
+        return slice(*map(_of_tensors, bounds)) if any(map(scalars.is_computed, bounds)) else index
+    return index.as_tensor() if scalars.is_computed(index) else index
 
 
 def _depends_on_values(index: Any) -> bool:
@@ -130,8 +142,10 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
 
 
 def _put(value: Any, index: Any, new: TensorLike) -> Any:
-    if context.current().trace is not None and _depends_on_values(index):
-        return imports.module("jitgraph.tensor.traced_indexing").put(value, index, new)
+    if context.current().trace is not None:
+        index = _of_tensors(index)
+        if _depends_on_values(index):
+            return imports.module("jitgraph.tensor.traced_indexing").put(value, index, new)
     filler = lifting.cast(lifting.value_of(new, value.dtype), value.dtype)
     from jitgraph.tensor import direct_indexing  # here, as not every program writes elements
 

@@ -21,7 +21,6 @@ from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
-from jitgraph.tensor import weak_ints
 from jitgraph.tensor.scalars import (
     SCALARS,
     Scalar,
@@ -216,10 +215,6 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     if dtype is None and _alike(values):
         return values
     target = dtype or _promoted(xs, values)
-    if any(map(_stands_for_int, xs)) and not all(map(is_weak, xs)):
-        for x, value in zip(xs, values, strict=True):
-            if _stands_for_int(x):
-                weak_ints.require_held(value, target)
     shapes = [value.shape for value in values if value is not None]
     shape = shapes[0] if shapes else ()
     for other in shapes:
@@ -250,11 +245,6 @@ def alike(*xs: Any) -> list[Any] | None:
             return None
         values.append(value)
     return values
-
-
-def _stands_for_int(x: Any) -> bool:
-    """Whether x is a tensor that stands for a Python int."""
-    return isinstance(x, ValueHandle) and x._weak and x.dtype == dtypes.int64
 
 
 def _alike(values: Sequence[Any]) -> bool:

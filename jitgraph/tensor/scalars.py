@@ -36,6 +36,11 @@ def is_named_size(x: object) -> bool:
     return is_varying(x) and x.is_size  # type: ignore[attr-defined]
 
 
+def is_computed(x: object) -> bool:
+    """Whether ``x`` is a Python number that the graph being recorded computes."""
+    return getattr(type(x), "is_computed", False)
+
+
 def python_int(number: Any) -> Any:
     """A count or a number of places as sizes and attributes take it: NumPy's integers become Python's."""
     return int(number) if isinstance(number, np.integer) else number

@@ -21,7 +21,7 @@ from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, absent, advice
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
+from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
@@ -337,7 +337,6 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     result = wrap(lifting.form_of(op, values[0])(*values))
     if weak:
         result._weak = True
-        weak_ints.require_no_overflow(op, xs, values, result.value)
     return result
 
 

@@ -31,6 +31,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
         AssertionError,
         FloatingPointError,
         IndexError,
+        KeyError,
         np.linalg.LinAlgError,
         OverflowError,
         RuntimeError,

@@ -27,6 +27,7 @@ from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
+from jitgraph.tracing.symbolic.passing import refuse_staged
 
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 
@@ -188,6 +189,8 @@ class Capture(Functions):
             return self._staged(arguments[0])
         if self.numbers is not None:
             self.numbers.passed_to(function, arguments)
+            if self.numbers.trace.has_staged:
+                refuse_staged(function, arguments)
         return self.call_of(function, arguments, names)
 
     def _staged(self, function: Any) -> Finish:

@@ -25,6 +25,7 @@ from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import Place, Step, item_step
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.storage import MISSING, class_entry, held
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
@@ -155,7 +156,7 @@ class State:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
         if type(value) in (int, float, str, bytes, bool, type(None)):
             return
-        if type(value) is not SymbolicNumber and not is_a(value, Tensor):
+        if type(value) not in (SymbolicNumber, StagedNumber) and not is_a(value, Tensor):
             foreign.refuse(value, text, self.line)
         if is_a(value, np.ndarray) and self.log.entry(value) is None:
             foreign.require_plain(value, text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Formatter(string.Formatter):
     def convert_field(self, value: Any, conversion: str | None) -> Any:
         """The text of a value by ``!r``, ``!s`` or ``!a``."""
         trace = context.current().trace
-        if conversion and trace is not None and isinstance(value, Tensor | SymbolicNumber):
+        if conversion and trace is not None and isinstance(value, Tensor | SymbolicNumber | StagedNumber):
             return _Converted(value, trace.text)
         return super().convert_field(value, conversion)
 

@@ -25,6 +25,7 @@ from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, imports
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early
+from jitgraph.tracing.staged.number import StagedNumber
 
 _MARK: Final = re.compile("\ue000([0-9]+)\ue001")
 _silent: ContextVar[bool] = ContextVar("jitgraph_silent", default=False)
@@ -59,6 +60,8 @@ class PrintText:
         return f"\ue000{len(self._fields) - 1}\ue001"
 
     def _operand(self, value: Any) -> tuple[Any, str]:
+        if type(value) is StagedNumber:
+            return value.value, "number"
         if not isinstance(value, Tensor):
             dtype = dtypes.float64 if isinstance(value, float) else dtypes.int64
             return value.value_in(dtype), "number"

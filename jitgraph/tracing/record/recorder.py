@@ -79,6 +79,7 @@ class Recorder:
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
+        self.has_staged = False  # of a whole trace: whether there are Python numbers that the graph computes
         self.text: PrintText | None = None  # of the print that is being recorded
         self.streams: tuple[Any, Any] = (sys.stdout, sys.stderr) if parent is None else parent.streams
         self._order: Tensor | None = None

@@ -23,6 +23,7 @@ from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Source
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tree import TreeDef
 
@@ -142,7 +143,7 @@ class Results:
                 return self.plain(leaf.refuse(what))
             self._trace.numbers.use(leaf.text)
             return Leaf("number", leaf.text)
-        leaf = resolved(leaf)
+        leaf = leaf.handle if type(leaf) is StagedNumber else resolved(leaf)
         if isinstance(leaf, Tensor):
             return self._of_handle(leaf)
         return self._of_object(leaf, what, location, stays=stays)
@@ -247,6 +248,8 @@ class Results:
 
     def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
         """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""
+        if type(value) is StagedNumber:
+            return True
         if isinstance(value, Tensor):
             return self._trace.is_argument(value) or isinstance(value._value, TracedValue)
         if depth == 0 or (self._capture is not None and self._capture.is_steady(value)):

@@ -8,16 +8,17 @@ means what it means in Python. On tensors:
   second operand is cheap and has no effect; ``while`` becomes a ``while`` op; ``for`` over a range with a tensor or
   symbolic bound, over a Python range of more than 8 steps and over the rows of a tensor becomes ``scan``, or ``while``
   where it may be left early. ``enumerate``, ``zip`` and ``reversed`` of these do, too.
-- In a staged ``for`` over a range the variable is a 0-d int64 tensor that stands for a Python int. Where the body
+- In a staged ``for`` over a range the variable is a staged int. Where the body
   cannot be recorded so (it needs a Python int, changes a shape), the loop is unrolled if its length is known and at
   most 1024; else the error is raised. A loop after whose first turn variables have another type starts behind it.
 - A list that the script makes, and to which each turn of a staged ``for`` appends as much, grows by rows of tensors
   that the loop stacks (``lists.py``): ``jg.stack`` of it, ``out[-1]``, ``len``, ``sum`` and loops over it record as
   much for thousands of turns as for ten. Comprehensions of lists are such loops. How often a list is appended to
   cannot depend on the values of tensors.
-- A Python number that a staged statement changes becomes a 0-d tensor of int64, double or bool. It stays weak: it takes
-  the dtype of the first tensor with which it meets, in the body or on the other side of an ``if``. Returned, it is a
-  Python number again. Where int64, or the dtype that it meets, does not hold an int, the graph raises OverflowError.
+- A Python number that a staged statement changes becomes a staged number (``tracing/staged``): an int64, double or bool
+  of the graph with all operations of Python's int, float or bool, exact or checked when the graph runs. Beside a tensor
+  it takes that one's dtype, in the body or on the other side of an ``if``. Returned, it is a Python number again. What
+  needs the number itself (a hash, a text, a library) is refused; a loop of known length is then unrolled.
 - A variable that is defined on one side or in a body that may not run cannot be read afterwards; types that differ are
   errors where the variable is read later. The variable of a ``for`` whose steps are not known, and one that ``:=``
   binds in a later operand, may be read: where it has no value, the graph raises UnboundLocalError.

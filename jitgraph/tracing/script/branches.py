@@ -26,6 +26,7 @@ from jitgraph.tracing.script.variables import (
     Name,
     describe,
     handle,
+    is_staged,
     joined,
     kind_of,
     operand,
@@ -33,6 +34,7 @@ from jitgraph.tracing.script.variables import (
     title,
     zero,
 )
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tree import TreeDef
 
 Results: TypeAlias = "dict[Any, Any]"  # by name or entry
@@ -51,7 +53,9 @@ class Merge(NamedTuple):
 
 
 def truth(test: Any) -> Tensor:
-    """A tensor of one element as a 0-d bool."""
+    """A tensor of one element, or a staged number, as a 0-d bool."""
+    if type(test) is StagedNumber:
+        return wrap(test.truth())
     if test.ndim and test.size != 1:
         raise ShapeError(f"the truth of a tensor of shape {tuple(test.shape)} is not known", hint="jg.any or jg.all")
     one: Tensor = test.reshape(()) if test.ndim else test
@@ -95,7 +99,7 @@ def _holds(value: Any, owners: Set[int]) -> bool:
 
 
 def choose(
-    test: Tensor,
+    test: Any,
     sides: Sequence[Callable[[], Results]],
     live: Sequence[str],
     words: Sequence[str],
@@ -282,7 +286,7 @@ def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
         return None
     leaves: list[tuple[Kind | None, Any]] = []
     for x, y in zip(left, right, strict=True):
-        if not isinstance(x, Tensor) and same(x, y):
+        if not is_staged(x) and same(x, y):
             leaves.append((None, x))
             continue
         kinds = homes[0].record(kind_of, x), homes[1].record(kind_of, y)
@@ -323,7 +327,7 @@ def drop(name: str, why: str) -> None:
         recorder.dropped[name] = why
 
 
-def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:
+def lazily(test: Any, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:
     """``test and side()``, or ``test or side()``: one op where the side is cheap and has no effect, else a ``cond``.
 
     ``cells`` are the variables that the side binds.
@@ -336,17 +340,17 @@ def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: 
         except DeadEnd:
             value, changes = None, {}
         if not changes and _is_cheap(region, value):
-            inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
+            is_number = type(test) is StagedNumber and lifting.is_weak(value)
+            inlined = _inlined(trace, region, value) if is_staged(value) else value
             other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
             op = ops.logical_and if conjunction else ops.logical_or
-            both = wrap(op(truth(test).value, other))
-            both._weak = test._weak and lifting.is_weak(value)
-            return both
+            both = op(truth(test).value, other)
+            return StagedNumber(both) if is_number else wrap(both)
     sides = (side, lambda: test) if conjunction else (lambda: test, side)
     return choose_value(test, sides, cells, f"the value of {'and' if conjunction else 'or'}")
 
 
-def choose_value(test: Tensor, sides: Sequence[Callable[[], Any]], cells: Cells, name: str) -> Any:
+def choose_value(test: Any, sides: Sequence[Callable[[], Any]], cells: Cells, name: str) -> Any:
     """The value, called ``name``, of the first side where ``test`` holds, else of the second.
 
     ``cells`` are variables that a side may bind.
@@ -388,9 +392,9 @@ def cannot_fail(node: Node) -> bool:
     return all(cannot_fail(inner) for region in node.regions for inner in region.nodes)
 
 
-def _inlined(trace: Recorder, region: Region, result: Tensor) -> Tensor:
+def _inlined(trace: Recorder, region: Region, result: Tensor | StagedNumber) -> Tensor:
     """The ops that ``region`` recorded, recorded here."""
-    last = region.own(region.read(result)).ir
+    last = region.record(lambda: region.own(result.value).ir)
     known = {captured.inner: captured.outer for captured in region.captured.values()}
     for node in region.builder.nodes:
         made = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import math
 import operator
 import os
 import sys
@@ -19,14 +20,17 @@ from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
-from jitgraph.tracing.script import folds, lists, numbers, sums
+from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
+from jitgraph.tracing.staged import math_functions
+from jitgraph.tracing.staged.number import StagedNumber
 
 _MODULES: Final = os.path.join(PACKAGE, "nn") + os.sep
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
 _SETTERS: Final = (setattr, delattr)
+_SEARCHES: Final[dict[str, Any]] = {"get": lookups.get, "index": lookups.index, "count": lookups.count}
 _BUILTINS: Final[dict[Any, Any]] = {
     range: make_range,
     enumerate: make_enumerate,
@@ -35,6 +39,17 @@ _BUILTINS: Final[dict[Any, Any]] = {
     float: numbers.to_float,
     int: numbers.to_int,
     bool: numbers.to_bool,
+    type: numbers.type_of,
+}
+_FOLDS: Final = {
+    id(min): folds.least,
+    id(max): folds.greatest,
+    id(any): folds.some,
+    id(all): folds.every,
+    id(sorted): numbers.in_order,
+    id(pow): numbers.power,
+    id(hasattr): numbers.has_attribute,
+    id(getattr): numbers.attribute,
 }
 _OF_LISTS: Final = {
     id(stack): lists.stacked,
@@ -42,7 +57,6 @@ _OF_LISTS: Final = {
     id(len): lists.length,
     id(sum): sums.total,
 }
-_FOLDS: Final = {id(min): folds.least, id(max): folds.greatest, id(any): folds.some, id(all): folds.every}
 
 
 def is_users_function(function: Any) -> bool:
@@ -63,7 +77,7 @@ def callee(function: Any) -> Any:
     if isinstance(function, FunctionType):
         return _function(function)
     if isinstance(function, MethodType):
-        return function if lists.is_growing(function.__self__) else _method(function)
+        return _of_growing_list(function) if lists.is_growing(function.__self__) else _method(function)
     if isinstance(function, BuiltinMethodType):
         return _builtin(function)
     if isinstance(function, type):
@@ -130,6 +144,10 @@ def _builtin(function: Any) -> Any:
     if (fold := _FOLDS.get(id(function))) is not None:
         return fold
     owner = function.__self__
+    if owner is math:
+        return functools.partial(math_functions.call, function)
+    if function.__name__ in _SEARCHES and lookups.is_searchable(owner):
+        return functools.partial(_search, function)
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
         journal = innermost_journal()
         if journal is not None:
@@ -138,6 +156,21 @@ def _builtin(function: Any) -> Any:
     if function.__name__ in ("copy", "sorted") and innermost_journal() is not None:
         return lambda *args, **kwargs: made_here(function(*args, **kwargs))
     return _with_rewritten_arguments(function)
+
+
+def _of_growing_list(method: MethodType) -> Any:
+    return functools.partial(_search, method) if method.__name__ in _SEARCHES else method
+
+
+def _search(function: Any, *args: Any) -> Any:
+    """``get``, ``index`` or ``count`` of a builtin container."""
+    owner, name = function.__self__, function.__name__
+    staged = type(args[0]) is StagedNumber if args else False
+    if name == "get" and staged:
+        return lookups.get(owner, *args)
+    if name != "get" and len(args) == 1 and (staged or lookups.holds_staged(owner)):
+        return _SEARCHES[name](owner, args[0])
+    return function(*args)
 
 
 def _set(setter: Any, target: Any, name: str, *value: Any) -> None:

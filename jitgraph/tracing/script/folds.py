@@ -11,7 +11,8 @@ from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.script.branches import cannot_fail, choose_value, truth
-from jitgraph.tracing.script.variables import Cells
+from jitgraph.tracing.script.variables import Cells, is_staged
+from jitgraph.tracing.staged.number import StagedNumber
 
 
 def least(*values: Any, **options: Any) -> Any:
@@ -33,7 +34,7 @@ def _extreme(
     if len(values) == 1:
         values = (list(values[0]),)
     items = values[0] if len(values) == 1 else values
-    if options or not any(isinstance(item, Tensor) for item in items):
+    if options or not any(map(is_staged, items)):
         return function(*values, **options)
     best = items[0]
     for item in items[1:]:
@@ -42,7 +43,7 @@ def _extreme(
 
 
 def _chosen(test: Any, item: Any, best: Any, name: str) -> Any:
-    if not isinstance(test, Tensor):
+    if not is_staged(test):
         return item if test else best
     return choose_value(test, (lambda: item, lambda: best), Cells({}), f"the value of {name}()")
 
@@ -70,7 +71,7 @@ def _fold(iterable: Iterable[Any], *, conjunction: bool) -> Any:
                 "cannot be captured",
                 hint=f"{name}([...]) of a list, which is computed whole, or a for loop with a break",
             )
-        if not isinstance(element, Tensor):
+        if not is_staged(element):
             if bool(element) is not conjunction:
                 return not conjunction
             continue
@@ -81,6 +82,4 @@ def _fold(iterable: Iterable[Any], *, conjunction: bool) -> Any:
         found, settled = test, len(nodes)
     if found is None:
         return conjunction
-    made = wrap(found.value)
-    made._weak = True
-    return made
+    return StagedNumber(found.value)

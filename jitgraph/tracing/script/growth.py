@@ -14,6 +14,7 @@ from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.control.journal import Tail
 from jitgraph.tracing.script.branches import set_entry
 from jitgraph.tracing.script.lists import ElementRows, joined_rows, single_rows
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tree import TreeDef
 
 
@@ -66,7 +67,7 @@ class Growth:
     def tensors(self) -> list[Tensor]:
         """What the loop has to stack."""
         return [
-            leaf
+            leaf.as_tensor() if type(leaf) is StagedNumber else leaf
             for columns in self._columns.values()
             for column in columns
             for leaf, weak in zip(column.leaves, column.weak, strict=True)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from jitgraph import dtypes, ops, tree
-from jitgraph.errors import ScriptError, ShapeError, trying
+from jitgraph.errors import ScriptError, ShapeError
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor, elementwise, lifting, scalars, weak_ints, wrap
-from jitgraph.tracing.record.recorder import ConcretisationError
+from jitgraph.tensor import Tensor, lifting, scalars, weak_ints
 from jitgraph.tracing.script.lists import STEPS, is_growing
+from jitgraph.tracing.script.variables import is_staged
+from jitgraph.tracing.staged.checks import require
+from jitgraph.tracing.staged.number import StagedNumber, int_of
 
 _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
 
@@ -28,16 +30,12 @@ class Steps:
 
     def __iter__(self) -> Iterator[Any]:
         """The items one by one, where the length is or becomes known to Python."""
-        try:
-            with trying():
-                count = int(self.length)
-        except ConcretisationError as error:
+        if is_staged(self.length):
             raise ScriptError(
                 "a range whose length depends on a tensor is used outside of a for statement",
-                location=error.location,
                 hint="write a for statement, or jg.arange over a known size",
-            ) from None
-        return map(self.each, range(count))
+            )
+        return map(self.each, range(int(self.length)))
 
     def __reversed__(self) -> Iterator[Any]:
         return reversed_steps(self)  # type: ignore[return-value]
@@ -101,30 +99,39 @@ def _elements_of(values: Any, threshold: int) -> Steps | None:
 
 def make_range(*args: Any) -> Any:
     """``range``; of tensors and symbolic sizes, its steps."""
-    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor) or scalars.is_named_size(a) for a in args):
+    if not 1 <= len(args) <= 3 or not any(is_staged(a) or scalars.is_named_size(a) for a in args):
         return range(*args)
     for bound in args:
+        if type(bound) is StagedNumber and bound.kind is float:
+            raise TypeError("'float' object cannot be interpreted as an integer")
         if isinstance(bound, Tensor) and (bound.ndim or not dtypes.is_integer(bound.dtype)):
             raise ShapeError(f"range takes 0-d integer tensors, not {bound._static.type}", hint="x.astype(jg.int64)")
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     start, stop, step = map(_weak, (start, stop, args[2] if len(args) == 3 else 1))
-    if isinstance(step, Tensor):
-        ops.check((step != 0).value, kind="ValueError", message=_STEP_OF_ZERO)
+    if type(step) is StagedNumber:
+        require(step.truth(), "ValueError", _STEP_OF_ZERO)
     elif step == 0:
         raise ValueError(_STEP_OF_ZERO)
-    length = stop - start if isinstance(step, int) and step == 1 else -((start - stop) // step)
+    length = stop - start if type(step) is int and step == 1 else _count(start, stop, step)
     if scalars.is_named_size(length) and (start != 0 or step != 1) and not length >= 0:
         length = 0
     return Steps(length, None, lambda i, _: _item(start, i, step, length))
 
 
+def _count(start: Any, stop: Any, step: Any) -> Any:
+    """How many items a range has, or a number that is not positive where it has none."""
+    if type(step) is not StagedNumber:
+        return -((start - stop) // step)
+    divisor = ops.select(step.truth(), step.value, lifting.constant(1, dtypes.int64))  # a check has refused 0
+    return -((start - stop) // StagedNumber(divisor))
+
+
 def _item(start: Any, i: Any, step: Any, length: Any) -> Any:
     """``start + i * step``, which does not leave int64 where the bounds of the range do not."""
-    if not any(isinstance(part, Tensor) for part in (start, i, step)):
+    if not any(map(is_staged, (start, i, step))):
         return start + i * step
-    values = [lifting.value_of(part, dtypes.int64) for part in (start, i, step)]
-    made = wrap(ops.add(values[0], ops.mul(values[1], values[2])))
-    made._weak = True
+    values = [int_of(part).value for part in (start, i, step)]
+    made = StagedNumber(ops.add(values[0], ops.mul(values[1], values[2])))
     if all(type(part) is int for part in (start, step, length)):
         ends = start, start + (length - 1) * step
         weak_ints.note_ends(made.value, min(ends), max(ends))
@@ -132,12 +139,12 @@ def _item(start: Any, i: Any, step: Any, length: Any) -> Any:
 
 
 def _weak(bound: Any) -> Any:
-    """A bound as what stands for a Python int."""
+    """A bound as a Python int."""
+    if type(bound) is StagedNumber:
+        return StagedNumber(bound.as_int().value)
     if not isinstance(bound, Tensor):
         return bound
-    made = wrap(lifting.cast(bound.value, dtypes.int64))
-    made._weak = True
-    return made
+    return StagedNumber(lifting.cast(bound.value, dtypes.int64))
 
 
 def make_enumerate(iterable: Any, start: Any = 0) -> Any:
@@ -163,23 +170,23 @@ def make_zip(*iterables: Any, strict: bool = False) -> Any:
         length = _shorter(length, steps.length)
     lists = any(steps.element is not None for steps in parts)
     element = (lambda i: tuple(steps.each(i) for steps in parts)) if lists else None
-    if isinstance(length, Tensor):
+    if is_staged(length):
         return Steps(length, None, lambda i, _: tuple(steps.at(i) for steps in parts), element)
     rows = tuple(tree.map_leaves(lambda t: t[:length], steps.rows) for steps in parts)
     return Steps(length, rows, lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True)), element)
 
 
 def _shorter(a: Any, b: Any) -> Any:
-    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+    if not is_staged(a) and not is_staged(b):
         return b if b < a else a
-    return elementwise(ops.minimum, a, b)
+    return StagedNumber(ops.minimum(int_of(a).value, int_of(b).value))
 
 
 def _require_same_length(first: Any, other: Any, number: int) -> None:
     message = f"zip() argument {number} is of another length than argument 1"
     same = first == other
-    if isinstance(same, Tensor):
-        ops.check(same.value, kind="ValueError", message=message)
+    if type(same) is StagedNumber:
+        require(same.value, "ValueError", message)
     elif not same:
         raise ValueError(message)
 
@@ -194,7 +201,7 @@ def reversed_steps(steps: Steps) -> Steps:
     """The same items from the last to the first."""
     last = steps.length - 1
     element = None if steps.element is None else lambda i: steps.each(last - i)
-    if isinstance(last, Tensor):
+    if is_staged(last):
         return Steps(steps.length, None, lambda i, _: steps.at(last - i), element)
     rows = tree.map_leaves(lambda t: t[::-1], steps.rows)
     return Steps(steps.length, rows, lambda i, row: steps.item(last - i, row), element)

@@ -26,7 +26,8 @@ from jitgraph.tracing.control.journal import Journal
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
-from jitgraph.tracing.script.variables import Kind, handle, kind_of
+from jitgraph.tracing.script.variables import Kind, handle, is_staged, kind_of
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tree import TreeDef
 
 _STORED: Final = object()
@@ -236,8 +237,8 @@ class GrowingList(list[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         if type(index) is not int:
-            if isinstance(index, Tensor):
-                return self._gathered(index)
+            if is_staged(index):
+                return self._gathered(index.as_tensor() if type(index) is StagedNumber else index)
             return self._read()[index]
         if (known := self._note(index)) is not _STORED:
             return known
@@ -508,12 +509,12 @@ def single_rows(part: Any) -> tuple[TreeDef, list[Any], list[bool | None]]:
     """The structure of an element, its leaves, and what ``ElementRows.weak`` says of each."""
     leaves, structure = tree.flatten(part)
     trace = context.current().trace
-    return structure, leaves, [leaf._weak if _is_of(leaf, trace) else None for leaf in leaves]
+    return structure, leaves, [type(leaf) is StagedNumber if _is_of(leaf, trace) else None for leaf in leaves]
 
 
 def _is_of(leaf: Any, trace: Recorder) -> bool:
     """Whether a leaf is a tensor that the body made: one from outside is the same tensor in each element."""
-    return isinstance(leaf, Tensor) and isinstance(leaf._value, TracedValue) and leaf._value.trace is trace
+    return is_staged(leaf) and isinstance(leaf._value, TracedValue) and leaf._value.trace is trace
 
 
 def joined_rows(parts: Sequence[Any]) -> ElementRows | None:

@@ -43,6 +43,7 @@ from jitgraph.tracing.script.variables import (
     Site,
     describe,
     handle,
+    is_staged,
     joined,
     kind_of,
     operand,
@@ -51,6 +52,7 @@ from jitgraph.tracing.script.variables import (
     unbound_name,
     zero,
 )
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tree import TreeDef
 
 _ZERO = object()  # for a leaf that has no value before the loop
@@ -196,7 +198,7 @@ class _Carry:
             if isinstance(name, LastElements):
                 name.owner.split_last(name.key)
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
-            found = [leaf.value.ir for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
+            found = [leaf.value.ir for leaf in tree.flatten(value)[0] if is_staged(leaf)]
             self._entered[name] = value, found
 
     def leave(self) -> list[Tensor]:
@@ -241,7 +243,7 @@ class _Carry:
         entered = [
             (leaf, value)
             for value, values in self._entered.values()
-            for leaf, value in zip((x for x in tree.flatten(value)[0] if isinstance(x, Tensor)), values, strict=True)
+            for leaf, value in zip(filter(is_staged, tree.flatten(value)[0]), values, strict=True)
         ]
         shared = {id(leaf) for leaf, _ in entered}
         shared |= {id(leaf) for last in self._left.values() for leaf in tree.flatten(last)[0]}
@@ -258,9 +260,9 @@ class _Carry:
         """ScriptError where a turn appends what Python knows, or an object of its own: unrolled, it does so."""
         trace = context.current().trace
         leaves = [leaf for part in parts if type(part) is not ElementRows for leaf in tree.flatten(part)[0]]
-        staged = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        staged = list(filter(is_staged, leaves))
         own = (leaf for leaf in leaves if not isinstance(leaf, (Tensor, *_SIMPLE)))
-        numbers = (leaf for leaf in staged if leaf._weak and _counts(trace, trace.own(leaf.value).ir))
+        numbers = (leaf for leaf in staged if type(leaf) is StagedNumber and _counts(trace, trace.own(leaf.value).ir))
         if any(True for _ in own) or any(True for _ in numbers) or not (staged or len(leaves) < len(parts)):
             raise ScriptError(
                 "a loop appends to a list what each turn makes of Python values alone",
@@ -401,7 +403,7 @@ def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], Non
                 carry.enter(state[1:])
                 body()
                 test = again()
-                going = truth(test) if isinstance(test, Tensor) else wrap(lifting.value_of(bool(test)))
+                going = truth(test) if is_staged(test) else wrap(lifting.value_of(bool(test)))
                 return [going, *carry.leave()]
 
             found: list[Tensor] = in_body(context.current().trace, once)
@@ -419,8 +421,9 @@ def _record_while(run: Callable[[list[Tensor]], list[Tensor]], start: list[Tenso
 
 def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], None], stopped: Callable[[], Any]) -> None:
     """A loop over ``steps``; ``stopped`` says after each run of the body whether a flag ends it."""
-    loop = StagedLoop(site, cells, isinstance(steps.length, int) and steps.length > 0)
-    if site.stop or isinstance(steps.length, Tensor):
+    known = not is_staged(steps.length) and isinstance(steps.length, int)
+    loop = StagedLoop(site, cells, known and steps.length > 0)
+    if site.stop or is_staged(steps.length):
 
         def make(carry: _Carry) -> Any:
             def run(state: list[Tensor]) -> list[Tensor]:
@@ -433,8 +436,8 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                     steps.require_unwritten(given)
                     flag = stopped()
                     following = _following(number)
-                    going = handle(following.value, _COUNTER) < steps.length
-                    if isinstance(flag, Tensor):
+                    going = _is_below(following, steps.length)
+                    if is_staged(flag):
                         going = _both(going, flag)
                     elif flag:
                         going = wrap(lifting.value_of(False))
@@ -444,7 +447,7 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                 return found
 
             start = wrap(lifting.value_of(0))
-            going = handle(start.value, _COUNTER) < steps.length
+            going = _is_below(start, steps.length)
             return _record_while(run, [going, start, *carry.initial()])[2:]
 
     else:
@@ -473,14 +476,19 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
     loop.record(make)
 
 
-def _number(counter: Tensor, length: Any) -> Tensor:
+def _is_below(counter: Tensor, length: Any) -> Tensor:
+    """Whether there is a step of this number."""
+    return truth(handle(counter.value, _COUNTER) < length)
+
+
+def _number(counter: Tensor, length: Any) -> StagedNumber:
     """The number of a step, which stands for a Python int."""
-    made = handle(counter.value, _COUNTER)
+    made = StagedNumber(counter.value)
     weak_ints.note_ends(made.value, 0, length - 1 if type(length) is int else dtypes.LIMITS[dtypes.int64][1] - 1)
     return made
 
 
-def _following(number: Tensor) -> Tensor:
+def _following(number: StagedNumber) -> Tensor:
     return wrap(ops.add(number.value, lifting.value_of(1)))
 
 

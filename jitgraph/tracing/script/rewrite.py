@@ -19,6 +19,7 @@ from jitgraph.tracing.script.exits import without_exits
 from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
 
 _ITEM: Final = "jg_item_"
+_DEEPEST: Final = 3  # indices that follow each other
 _COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
@@ -250,11 +251,37 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
-            return node
+            return self.single(node, node.ops[0], node.comparators[0])
         words: Any = tuple(_COMPARISONS[type(op)] for op in node.ops)
         relations = ast.Constant(value=words)
         rest = [self.thunk(value) for value in node.comparators]
         return self.call("compare", relations, node.left, *rest, at=node)
+
+    def single(self, node: ast.Compare, op: ast.cmpop, other: ast.expr) -> ast.expr:
+        """A comparison of two: ``in`` may search for a number, and ``is`` compare it with a bool."""
+        match op, other:
+            case (ast.In() | ast.NotIn(), _) if (
+                not isinstance(node.left, ast.Constant) or node.left.value.__class__ is not str
+            ):
+                found = self.call("contains", node.left, other, at=node)
+                return found if isinstance(op, ast.In) else self.call("not_", found, at=node)
+            case (ast.Is() | ast.IsNot(), ast.Constant(value=bool())):
+                found = self.call("is_bool", node.left, other, at=node)
+                return found if isinstance(op, ast.Is) else self.call("not_", found, at=node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        """``x[i]``, and ``x[i][j]`` at once, where an index may be a number that the graph computes."""
+        if not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)
+        keys, owner = [node.slice], node.value
+        while isinstance(owner, ast.Subscript) and len(keys) < _DEEPEST and all(map(_is_simple, (owner.slice, *keys))):
+            keys, owner = [owner.slice, *keys], owner.value
+        if all(map(_is_known, keys)):
+            return self.generic_visit(node)
+        found = self.call("item", self.expression(owner), *map(self.expression, keys), at=node)
+        found.jg_pure = True  # type: ignore[attr-defined]
+        return found
 
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.first is not None:
@@ -308,10 +335,29 @@ class _Rewriter(ast.NodeTransformer):
         return self.call("sure", node, ast.Constant(value=node.id), at=node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
+        if len(node.targets) == 1 and (keys := _written_by_keys(node.targets[0])) is not None:
+            return self.store(node, node.targets[0], keys, self.expression(node.value))
         self.generic_visit(node)
         return [*self.changes(node.targets, node), node]
 
+    def store(self, node: ast.stmt, target: Any, keys: list[ast.expr], value: ast.expr) -> list[ast.stmt]:
+        """``x[i] = v`` or ``x[i][j] = v``, of which an index may be a number that the graph computes."""
+        kept = self.temporary("value", value, node)
+        owner = self.expression(target.value if len(keys) == 1 else target.value.value)
+        name = ast.copy_location(ast.Name(id=kept.targets[0].id, ctx=ast.Load()), node)
+        stored = self.call("store", owner, name, *map(self.expression, keys), at=node)
+        return [kept, _statement(stored, node)]
+
+    def temporary(self, word: str, value: ast.expr, at: ast.stmt) -> Any:
+        """An assignment of a value to a name of its own."""
+        self.count += 1
+        target = ast.Name(id=f"jg_{word}_{self.count}_", ctx=ast.Store())
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign(targets=[target], value=value), at))
+
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        keys = _written_by_keys(node.target)
+        if keys is not None and all(map(_is_simple, keys)):
+            return self.augmented(node, keys)
         self.generic_visit(node)
         if isinstance(node.target, ast.Name) and node.target.id not in self.declared:
             changed = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node)
@@ -321,6 +367,21 @@ class _Rewriter(ast.NodeTransformer):
                 return [ast.fix_missing_locations(known), node]
             return [_statement(self.call("changing", changed, at=node), node), node]
         return [*self.changes([node.target], node), node]
+
+    def augmented(self, node: ast.AugAssign, keys: list[ast.expr]) -> list[ast.stmt]:
+        """``x[i] += v``: by itself, or where an index is a number that the graph computes by a read and a write."""
+        value = self.temporary("value", self.expression(node.value), node)
+        name = ast.copy_location(ast.Name(id=value.targets[0].id, ctx=ast.Load()), node)
+        load: Any = copied(node.target)
+        load.ctx = ast.Load()
+        both = ast.copy_location(ast.BinOp(left=load, op=node.op, right=copied(name)), node)
+        staged = ast.copy_location(ast.Assign(targets=[copied(node.target)], value=both), node)
+        plain = ast.copy_location(ast.AugAssign(target=copied(node.target), op=node.op, value=copied(name)), node)
+        self.generic_visit(plain)
+        test = self.call("by_number", *(self.expression(copied(key)) for key in keys), at=node)
+        other = [*self.changes([plain.target], node), plain]
+        chosen = ast.If(test=test, body=self.visit_Assign(staged), orelse=other)
+        return [value, ast.fix_missing_locations(ast.copy_location(chosen, node))]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
@@ -356,7 +417,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def owner(self, target: ast.Attribute | ast.Subscript, made: list[ast.stmt]) -> ast.expr:
         """The object that an assignment changes, evaluated once."""
-        if any(isinstance(inner, ast.Call | ast.NamedExpr) for inner in ast.walk(target.value)):
+        if any(_is_active(inner) for inner in ast.walk(target.value)):
             self.count += 1
             name = f"jg_owner_{self.count}_"
             bind = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=target.value)
@@ -412,6 +473,44 @@ def _loop_of(node: ast.ListComp, name: str) -> ast.FunctionDef:
             ast.copy_location(part, node)
     loop: ast.FunctionDef = ast.fix_missing_locations(made)
     return loop
+
+
+def _is_known(key: ast.expr) -> bool:
+    """Whether an index holds no number that a graph could compute: it is written out."""
+    match key:
+        case ast.Constant():
+            return True
+        case ast.UnaryOp(operand=operand):
+            return _is_known(operand)
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            return all(part is None or _is_known(part) for part in (lower, upper, step))
+        case ast.Tuple(elts=elements):
+            return all(map(_is_known, elements))
+    return False
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Whether an expression may be evaluated twice, or later: it calls and binds nothing."""
+    return not any(isinstance(inner, ast.Call | ast.NamedExpr | ast.Await) for inner in ast.walk(node))
+
+
+def _is_active(node: ast.AST) -> bool:
+    """Whether a rewritten expression may do something when it is evaluated."""
+    return isinstance(node, ast.NamedExpr) or (isinstance(node, ast.Call) and not hasattr(node, "jg_pure"))
+
+
+def _written_by_keys(target: ast.expr) -> list[ast.expr] | None:
+    """The indices of ``x[i]`` or ``x[i][j]`` as a target that may be staged; None for any other."""
+    match target:
+        case ast.Subscript(value=ast.Name() | ast.Attribute() as owner, slice=key) if _is_simple(owner):
+            keys = [key]
+        case ast.Subscript(
+            value=ast.Subscript(value=ast.Name() | ast.Attribute() as owner, slice=first), slice=key
+        ) if _is_simple(owner) and _is_simple(first) and _is_simple(key):
+            keys = [first, key]
+        case _:
+            return None
+    return None if all(map(_is_known, keys)) or any(isinstance(key, ast.Slice) for key in keys) else keys
 
 
 def _on_first_line(made: Any, at: Any) -> Any:

@@ -12,15 +12,17 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError, TraceError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
+from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.branches import DeadEnd, choose, choose_value, innermost_journal, lazily, made_here, truth
 from jitgraph.tracing.script.callees import callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
 from jitgraph.tracing.script.loops import LONGEST, RetypedError, record_for, record_while
 from jitgraph.tracing.script.unsure import sure
-from jitgraph.tracing.script.variables import Cells, Site
+from jitgraph.tracing.script.variables import Cells, Site, is_staged
+from jitgraph.tracing.staged.number import StagedNumber, is_number
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 __all__ = [
@@ -29,18 +31,23 @@ __all__ = [
     "any_",
     "assert_",
     "binding",
+    "by_number",
     "callee",
     "changing",
     "choose_",
     "compare",
+    "contains",
     "for_",
     "growing",
     "if_",
+    "is_bool",
+    "item",
     "listed",
     "made",
     "not_",
     "or_",
     "raising",
+    "store",
     "sure",
     "unstaged",
     "while_",
@@ -51,13 +58,13 @@ _RELATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **COMPARISONS,
     "is": operator.is_,
     "is not": operator.is_not,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
+    "in": lambda a, b: contains(a, b),
+    "not in": lambda a, b: not_(contains(a, b)),
 }
 
 
 def _staged(test: Any) -> bool:
-    return isinstance(test, Tensor) and context.current().trace is not None
+    return type(test) is StagedNumber or (isinstance(test, Tensor) and context.current().trace is not None)
 
 
 # --- statements -----------------------------------------------------------------------------------------------------
@@ -124,9 +131,10 @@ def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
     if steps is None:
         _unrolled(iterable, body, site, cells)
         return
-    if isinstance(steps.length, int) and steps.length == 0:
+    known = not is_staged(steps.length) and isinstance(steps.length, int)
+    if known and steps.length == 0:
         return
-    if isinstance(steps.length, Tensor) or not isinstance(steps.length, int):
+    if not known:
         site.require_stageable("a for loop")
         record_for(site, cells, steps, body, lambda: _stopped(cells, site))
         return
@@ -312,9 +320,7 @@ def not_(value: Any) -> Any:
     """``not value``, which is a Python bool, or stands for one."""
     if not _staged(value):
         return not value
-    made = wrap(ops.logical_not(truth(value).value))
-    made._weak = True
-    return made
+    return StagedNumber(ops.logical_not(truth(value).value))
 
 
 def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -> Any:
@@ -346,6 +352,34 @@ def _is_short(rows: Tensor) -> bool:
     return isinstance(extent, int) and extent <= UNROLLED
 
 
+def contains(item: Any, container: Any) -> Any:
+    """``item in container``."""
+    if type(item) is StagedNumber and lookups.is_searchable(container):
+        return lookups.contains(item, container)
+    if is_number(item) and lookups.holds_staged(container):
+        return lookups.contains(item, container)
+    return item in container
+
+
+def is_bool(value: Any, other: bool) -> Any:
+    """``value is other``, a bool that is written out."""
+    if type(value) is not StagedNumber:
+        return value is other
+    if value.kind is not bool:
+        return False
+    return value if other else not_(value)
+
+
+def item(owner: Any, *keys: Any) -> Any:
+    """``owner[key]``, or ``owner[key][other]...``."""
+    value = owner
+    for number, key in enumerate(keys):
+        if type(key) is StagedNumber and lookups.is_indexable(value):
+            return lookups.element(value, keys[number:])
+        value = value[key]
+    return value
+
+
 # --- Python objects -------------------------------------------------------------------------------------------------
 
 
@@ -361,6 +395,34 @@ def changing(target: Any, attribute: str | None = None) -> None:
     journal = innermost_journal()
     if journal is not None:
         journal.change(target, attribute)
+
+
+def by_number(*keys: Any) -> bool:
+    """Whether one of these indices is a number that the graph computes."""
+    return any(type(key) is StagedNumber for key in keys)
+
+
+def store(owner: Any, value: Any, *keys: Any) -> None:
+    """``owner[key] = value``, or ``owner[key][other] = value``."""
+    first, last = keys[0], keys[-1]
+    if len(keys) > 1 and type(first) is StagedNumber and lookups.has_rows(owner):
+        place = lookups.place_in_sequence(owner, first)
+        for number, row in enumerate(owner):
+            changing(row)
+            for entry, new in lookups.write(row, last, value, lookups.is_at(place, number)):
+                row[entry] = new
+        return
+    target: Any = owner if len(keys) == 1 else owner[first] if by_number(last) else None
+    if type(last) is StagedNumber and lookups.is_writable(target):
+        changing(target)
+        for entry, new in lookups.write(target, last, value):
+            target[entry] = new
+    elif len(keys) > 1:
+        changing(owner[first])
+        owner[first][last] = value  # of a tensor's row an error, as that has no name
+    else:
+        changing(owner)
+        owner[first] = value
 
 
 def unstaged(what: str) -> None:

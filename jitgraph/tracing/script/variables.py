@@ -22,6 +22,7 @@ from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.staged.number import StagedNumber
 
 Name: TypeAlias = "str | JournalEntry"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
@@ -104,11 +105,18 @@ class Kind(NamedTuple):
         return f"a Python {words}"
 
 
+def is_staged(value: Any) -> bool:
+    """Whether a value is known only when a graph runs, or eagerly is a tensor."""
+    return type(value) is StagedNumber or isinstance(value, Tensor)
+
+
 def kind_of(leaf: Any) -> Kind | None:
     """The kind of a leaf, or None where it is no tensor and no number."""
+    if type(leaf) is StagedNumber:
+        return Kind(leaf.dtype, (), True)
     if isinstance(leaf, Tensor):
-        type = leaf._static.type
-        return Kind(type.dtype, type.shape, leaf._weak)
+        found = leaf._static.type
+        return Kind(found.dtype, found.shape, leaf._weak)
     if isinstance(leaf, np.bool_ | np.number):
         return Kind(dtypes.canonical(leaf.dtype), (), False)
     if isinstance(leaf, bool):
@@ -138,7 +146,9 @@ def joined(a: Kind, b: Kind) -> Kind | None:
 
 def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:
     """The value of a leaf in this recorder, cast to its kind's dtype."""
-    if scalars.is_named_size(leaf):
+    if type(leaf) is StagedNumber:
+        value = trace.own(leaf.value)
+    elif scalars.is_named_size(leaf):
         value = trace.size_value(leaf)
     elif scalars.is_scalar(leaf):
         return trace.own(lifting.value_of(leaf, kind.dtype))
@@ -147,25 +157,25 @@ def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:
     return trace.own(lifting.cast(value, kind.dtype))
 
 
-def zero(kind: Kind) -> Tensor:
+def zero(kind: Kind) -> Any:
     """A value for a variable that has none yet and is not read before it gets one."""
-    made = wrap(lifting.constant(0, kind.dtype, kind.shape))
-    made._weak = kind.weak
-    return made
+    return handle(lifting.constant(0, kind.dtype, kind.shape), kind)
 
 
-def handle(value: Any, kind: Kind) -> Tensor:
-    """A new handle on a traced value, weak where its kind is."""
-    made = wrap(value)
-    made._weak = kind.weak
-    return made
+def handle(value: Any, kind: Kind) -> Any:
+    """A traced value as the body has it: a number where its kind is weak, else a new tensor."""
+    return StagedNumber(value) if kind.weak else wrap(value)
 
 
 def same(a: Any, b: Any) -> bool:
     """Whether two Python values need no op to choose between them."""
     if a is b:
         return True
-    if type(a) is not type(b) or not isinstance(a, bool | int | float | complex | str | bytes | tuple | slice | range):
+    if (
+        is_staged(a)
+        or type(a) is not type(b)
+        or not isinstance(a, bool | int | float | complex | str | bytes | tuple | slice | range)
+    ):
         return False
     return bool(a == b) and (not isinstance(a, float) or bool(np.signbit(a) == np.signbit(b)))
 

@@ -176,7 +176,7 @@ class SymbolicNumber:
             if type(other) is float:
                 return self._compare_float(symbol, other)
         if type(other) not in _PLAIN and type(other) is not SymbolicNumber:
-            return NotImplemented if isinstance(other, Tensor) else function(self.hold("a comparison of {}"), other)
+            return NotImplemented if _is_of_graph(other) else function(self.hold("a comparison of {}"), other)
         text = f"{self.text} {symbol} {_text(other)}"
         theirs = other.plain if type(other) is SymbolicNumber else other
         if self.plain is None or theirs is None:
@@ -360,7 +360,7 @@ class SymbolicNumber:
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if modulus is not None:
             return pow(self.hold("pow({}, ...)"), other, modulus)
-        return NotImplemented if isinstance(other, Tensor) else self._apply("{} ** {}", operator.pow, self, other)
+        return NotImplemented if _is_of_graph(other) else self._apply("{} ** {}", operator.pow, self, other)
 
     def __neg__(self) -> Any:
         return self._apply("-{}", operator.neg, self)
@@ -393,10 +393,10 @@ class SymbolicNumber:
 
 def _binary(form: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     def forward(self: SymbolicNumber, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Tensor) else self._apply(form, function, self, other)
+        return NotImplemented if _is_of_graph(other) else self._apply(form, function, self, other)
 
     def backward(self: SymbolicNumber, other: Any) -> Any:
-        return NotImplemented if isinstance(other, Tensor) else self._apply(form, function, other, self)
+        return NotImplemented if _is_of_graph(other) else self._apply(form, function, other, self)
 
     return forward, backward
 
@@ -411,6 +411,11 @@ for _symbol, _name in BINARY.items():
 def _held(operands: Sequence[Any]) -> list[Any]:
     """The operands with plain numbers, to which they are held."""
     return [x.hold("an operation on {}") if type(x) is SymbolicNumber else x for x in operands]
+
+
+def _is_of_graph(x: Any) -> bool:
+    """Whether an operand is computed by the graph: it knows how to take a number beside it."""
+    return isinstance(x, Tensor) or scalars.is_computed(x)
 
 
 def _is_size(x: Any) -> bool:

@@ -25,6 +25,8 @@ def to_dim(x: Any) -> DimLike:
 
 def without_numbers(value: Any) -> Any:
     """An attribute of an op with plain numbers, to which they are held."""
+    if scalars.is_computed(value):
+        value.__index__()  # raises
     if type(value) is SymbolicNumber:
         return value.hold("{} as a parameter of an operation")
     if type(value) is tuple and any(type(x) in (SymbolicNumber, tuple) for x in value):

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_users_class
 from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS
+from jitgraph.tracing.staged.checks import refuse
+from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _DEPTH: Final = 4  # of containers inside containers that are searched
@@ -46,8 +48,22 @@ _OWNERS: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, rang
 
 def numbers_in(value: Any, depth: int = _DEPTH) -> list[SymbolicNumber]:
     """The numbers that vary in a value: itself, or what builtin containers hold."""
-    if type(value) is SymbolicNumber:
-        return [value] if value.is_live else []
+    return [number for number in _instances_in(value, SymbolicNumber, depth) if number.is_live]
+
+
+def refuse_staged(function: Any, arguments: Any) -> None:
+    """ScriptError where a callable that is not followed is given a number that the graph computes, and may look at
+    more of it than its methods."""
+    if function is type or getattr(function, "__self__", None) is math:  # a script has its own
+        return
+    found = _instances_in(arguments, StagedNumber, _DEPTH)
+    if found and not takes_numbers(function, found):
+        refuse(f"{title(function)}()")
+
+
+def _instances_in(value: Any, kind: type, depth: int) -> list[Any]:
+    if type(value) is kind:
+        return [value]
     if depth == 0 or not issubclass(type(value), _CONTAINERS):
         return []
     items: Iterable[Any] = value
@@ -57,10 +73,10 @@ def numbers_in(value: Any, depth: int = _DEPTH) -> list[SymbolicNumber]:
         items = (value.start, value.stop, value.step)
     elif isinstance(value, list):
         items = [*list.__iter__(value)]
-    return [number for item in items for number in numbers_in(item, depth - 1)]
+    return [number for item in items for number in _instances_in(item, kind, depth - 1)]
 
 
-def takes_numbers(function: Any, numbers: Sequence[SymbolicNumber]) -> bool:
+def takes_numbers(function: Any, numbers: Sequence[Any]) -> bool:
     """Whether ``function`` gives for the numbers what it gives for plain ones, by asking their methods alone."""
     if function is sum:  # from 3.12 on it adds floats with a correction
         return sys.version_info < (3, 12) or all(number.kind is int for number in numbers)

@@ -1,0 +1,347 @@
+"""Containers of Python asked by a number that a graph computes: ``x in c``, ``c[i]``, ``c[i] = v``, ``d.get(i)``.
+
+What a container holds is known while the function is recorded, so that a lookup is a choice among its elements. A key
+is compared as Python compares equal keys: 1, 1.0 and True are one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, KeysView, Sequence, ValuesView
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import ScriptError
+from jitgraph.ir.constant import Constant
+from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
+from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.script.branches import choose_value
+from jitgraph.tracing.script.lists import GrowingList, is_growing
+from jitgraph.tracing.script.variables import Cells, is_staged, same
+from jitgraph.tracing.staged import integers
+from jitgraph.tracing.staged.checks import require
+from jitgraph.tracing.staged.number import StagedNumber, is_number, of_bool, of_int, table_kind
+
+_SEQUENCES: Final = (list, GrowingList, tuple, deque)
+_DICTS: Final = (dict, OrderedDict, defaultdict, Counter)
+_VIEWS: Final = (KeysView, ValuesView)
+_LARGEST_WRITTEN: Final = 256  # elements of a container that is written at a place that the graph computes
+_LARGEST_CHOICE: Final = 64  # elements between which a branch for each chooses
+_WAY: Final = "a tensor can be indexed by it (x[i], x[i] = v); a loop over a Python range of at most 1024 is unrolled"
+
+
+def is_searchable(container: Any) -> bool:
+    """Whether the elements of a container are compared one by one, or by their hashes, by a builtin method."""
+    kind = type(container)
+    return (
+        kind in _SEQUENCES or kind in _DICTS or kind in (set, frozenset, range, bytes) or isinstance(container, _VIEWS)
+    )
+
+
+def is_indexable(container: Any) -> bool:
+    """Whether ``container[i]`` is that of a builtin container."""
+    return type(container) in (*_SEQUENCES, *_DICTS, range, bytes, str)
+
+
+def holds_staged(container: Any) -> bool:
+    """Whether a list, tuple or deque has a staged number among its elements."""
+    return type(container) in _SEQUENCES and any(type(x) is StagedNumber for x in container)
+
+
+# --- membership -----------------------------------------------------------------------------------------------------
+
+
+def contains(item: Any, container: Any) -> Any:
+    """``item in container``, where one of them is staged."""
+    if type(item) is StagedNumber and type(container) is range:
+        return _in_range(item, container)
+    found, _ = _position(item, list(container))
+    return found
+
+
+def _in_range(number: StagedNumber, steps: range) -> Any:
+    if not steps:
+        return False
+    item: Any = number
+    least, greatest = min(steps[0], steps[-1]), max(steps[0], steps[-1])
+    inside = ops.logical_and((item >= least).value, (item <= greatest).value)
+    rest: Any = None
+    if item.kind is float:
+        inside = ops.logical_and(inside, item.is_integer().value)
+        rest = (item - steps.start) % float(abs(steps.step)) if abs(steps.step) > 1 else None
+    else:
+        offset = integers.Int(ops.sub(item.as_int().value, _int(steps.start)), LEAST, GREATEST)
+        rest = of_int(integers.mod(offset, integers.of_constant(abs(steps.step))))
+    return of_bool(inside if rest is None else ops.logical_and(inside, (rest == 0).value))
+
+
+def _position(item: Any, candidates: Sequence[Any]) -> tuple[Any, Any]:
+    """Whether a candidate equals ``item``, a bool or a staged one, and the number of the first that does (int64)."""
+    if type(item) is StagedNumber and not any(map(is_staged, candidates)):
+        return _position_in_table(item, candidates)
+    found: Any = False
+    place = _int(0)
+    for number, candidate in reversed(list(enumerate(candidates))):
+        equal = item == candidate
+        if not is_staged(equal):
+            if equal:
+                found, place = True, _int(number)
+            continue
+        if equal.value.shape:
+            raise ScriptError("a search among tensors that have axes", hint="jg.any(x == y) says which equal one")
+        place = ops.select(equal.value, _int(number), place)
+        found = (
+            equal if found is False else found if found is True else of_bool(ops.logical_or(equal.value, found.value))
+        )
+    return found, place
+
+
+def _position_in_table(item: StagedNumber, candidates: Sequence[Any]) -> tuple[Any, Any]:
+    """The same for numbers that are known: one comparison with a table of those that may be equal."""
+    dtype = dtypes.float64 if item.kind is float else dtypes.int64
+    known = [(number, _as_key(x, item.kind)) for number, x in enumerate(candidates)]
+    numbers = [number for number, x in known if x is not None]
+    if not numbers:
+        return False, _int(0)
+    table = np.array([x for _, x in known if x is not None], dtype)
+    key = item.value if item.kind is not bool else item.as_int().value
+    equal = ops.eq(lifting.broadcast_to(key, table.shape), _table(table))
+    first = wrap(equal).argmax().value
+    places = _table(np.array(numbers, np.int64))
+    return of_bool(wrap(equal).any().value), wrap(places)[wrap(first)].value
+
+
+def _as_key(x: Any, kind: type) -> Any:
+    """A number as one of a kind that equals it; None where none does."""
+    if not is_number(x):
+        return None
+    if kind is float:
+        return float(x) if isinstance(x, float) or (abs(x) < 1 << 1023 and float(x) == x) else None
+    if isinstance(x, float):
+        x = int(x) if x.is_integer() else None
+    return int(x) if x is not None and LEAST <= x <= GREATEST else None
+
+
+# --- elements -------------------------------------------------------------------------------------------------------
+
+
+def element(container: Any, keys: Sequence[Any]) -> Any:
+    """``container[key]``, or ``container[key][other]``, where the first key is staged."""
+    key, *rest = keys
+    if is_growing(container) and container.has_rows:
+        return _at(container[key], rest)
+    if type(container) in _DICTS:
+        place = _place_of_key(container, key)
+        values = list(container.values())
+    else:
+        place = place_in_sequence(container, key)
+        values = list(container)
+    return pick([_at(value, rest) for value in values], place)
+
+
+def _at(value: Any, keys: Sequence[Any]) -> Any:
+    """``value[key][other]...``."""
+    for number, key in enumerate(keys):
+        if type(key) is StagedNumber and is_indexable(value):
+            return element(value, keys[number:])
+        value = value[key]
+    return value
+
+
+def place_in_sequence(container: Any, key: StagedNumber) -> Any:
+    """Which element an index means; IndexError where there is none."""
+    name = container.__class__.__name__
+    if key.kind is float:
+        raise TypeError(f"{name} indices must be integers or slices, not float")
+    length, found = len(container), key.as_int()
+    if length == 0:
+        raise IndexError(f"{name} index out of range")
+    inside = between(found.value, -length, length - 1)
+    if found.least < -length or found.greatest >= length:
+        require(inside, "IndexError", f"{name} index out of range")
+    if found.least >= 0:
+        return ops.minimum(found.value, _int(length - 1))
+    counted = ops.select(ops.lt(found.value, _int(0)), ops.add(found.value, _int(length)), found.value)
+    return ops.maximum(ops.minimum(counted, _int(length - 1)), _int(0))
+
+
+def _place_of_key(container: Any, key: StagedNumber) -> Any:
+    """Which entry a key means; KeyError where there is none."""
+    found, place = _position(key, list(container))
+    if not _has_all(container, key):
+        if hasattr(type(container), "__missing__"):
+            raise ScriptError(
+                f"a {type(container).__name__} is asked by a number that is known only when the graph runs, for a key "
+                "that it may not have",
+                hint="d.get(key, default), or " + _WAY,
+            )
+        require(found.value if is_staged(found) else lifting.constant(found, dtypes.bool_), "KeyError", "no such key")
+    return place
+
+
+def _has_all(container: Any, key: StagedNumber) -> bool:
+    """Whether a dict has all keys that ``key`` may be, as far as its ends tell."""
+    if key.kind is float:
+        return False
+    least, greatest = (0, 1) if key.kind is bool else weak_ints.ends_of(key.value) or (0, 1 << 62)
+    return greatest - least < max(len(container), 1) and all(
+        number in container for number in range(least, greatest + 1)
+    )
+
+
+def get(container: Any, key: StagedNumber, default: Any = None) -> Any:
+    """``dict.get``."""
+    found, place = _position(key, list(container))
+    if not is_staged(found):
+        return pick(list(container.values()), place) if found else default
+    if len(container) and _has_all(container, key):
+        return pick(list(container.values()), place)
+    return pick([*container.values(), default], ops.select(found.value, place, _int(len(container))))
+
+
+def pick(values: Sequence[Any], place: Any) -> Any:
+    """The value at a place (int64) that lies among them."""
+    first = values[0]
+    if all(value is first or same(value, first) for value in values):
+        return first
+    if all(map(is_number, values)):
+        if table_kind(values) is None:
+            raise ScriptError(
+                "an element is an int or a float (or a bool), as a number says that is known only when the graph runs",
+                hint="make all of them floats, or all of them ints",
+            )
+        return _pick_number(values, place)
+    if all(isinstance(value, Tensor) for value in values):
+        types = {(value.dtype, tuple(value.shape)) for value in values}
+        if len(types) == 1:
+            return stack(list(values))[wrap(place)]
+    for value in values:
+        if isinstance(value, CONTAINERS) or (hasattr(value, "__dict__") and not callable(value)):
+            raise ScriptError(
+                f"an element that is a {type(value).__name__} is chosen by a number that is known only when the graph "
+                "runs: what is then changed in it would be changed in a copy",
+                hint="index on at once (rows[i][j]), or " + _WAY,
+            )
+    if len(values) > _LARGEST_CHOICE:
+        raise ScriptError(
+            f"one of {len(values)} values is chosen by a number that is known only when the graph runs",
+            hint=_WAY,
+        )
+    return _pick_value(values, place, 0)
+
+
+def _pick_number(values: Sequence[Any], place: Any) -> StagedNumber:
+    kind = table_kind(values)
+    dtype = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}[kind or int]
+    if any(map(is_staged, values)) or any(map(scalars.is_varying, values)):
+        table = ops.concat(*[lifting.broadcast_to(lifting.value_of(_value(x, dtype)), (1,)) for x in values], axis=0)
+    else:
+        if kind is int:
+            for number in values:
+                integers.of_constant(number)
+        table = _table(np.array(values, dtype))
+    return StagedNumber(wrap(table)[wrap(place)].value)
+
+
+def _value(x: Any, dtype: Any) -> Tensor:
+    if type(x) is StagedNumber:
+        return x.as_tensor()
+    return wrap(lifting.value_of(x, dtype))
+
+
+def _pick_value(values: Sequence[Any], place: Any, number: int) -> Any:
+    if number == len(values) - 1:
+        return values[number]
+    sides: tuple[Callable[[], Any], ...] = (
+        lambda: values[number],
+        lambda: _pick_value(values, place, number + 1),
+    )
+    test = of_bool(ops.eq(place, _int(number)))
+    return choose_value(test, sides, Cells({}), "an element chosen by a number")
+
+
+# --- writes ---------------------------------------------------------------------------------------------------------
+
+
+def is_writable(container: Any) -> bool:
+    """Whether ``container[i] = v`` is that of a builtin container."""
+    return type(container) in _DICTS or type(container) in (list, GrowingList, deque)
+
+
+def has_rows(container: Any) -> bool:
+    """Whether a list or tuple has containers alone that can be written to."""
+    return type(container) in (list, GrowingList, tuple) and bool(container) and all(map(is_writable, container))
+
+
+def is_at(place: Any, number: int) -> Any:
+    """Whether a place (int64) is this one, as a bool value."""
+    return ops.eq(place, _int(number))
+
+
+def write(container: Any, key: Any, value: Any, where: Any = None) -> list[tuple[Any, Any]]:
+    """The entries to be set for ``container[key] = value``: each is the value where the key means it, and where the
+    bool value ``where`` holds."""
+    if type(key) is not StagedNumber:
+        return [(key, _unless(where, value, container[key]))]
+    if type(container) in _DICTS:
+        if not _has_all(container, key):
+            raise ScriptError(
+                f"a {type(container).__name__} is set under a key that is known only when the graph runs and that it "
+                "may not have",
+                hint="a list or tensor of all places (counts[i] += 1), or a loop over a Python range of at most 1024",
+            )
+        _, place = _position(key, list(container))
+        entries = list(container)
+    else:
+        place = place_in_sequence(container, key)
+        entries = list(range(len(container)))
+    if len(entries) > _LARGEST_WRITTEN:
+        raise ScriptError(
+            f"an element of a {type(container).__name__} of {len(entries)} is set at a place that is known only when "
+            "the graph runs",
+            hint=_WAY,
+        )
+    found = []
+    for number, entry in enumerate(entries):
+        test = is_at(place, number) if where is None else ops.logical_and(where, is_at(place, number))
+        found.append((entry, _unless(test, value, container[entry])))
+    return found
+
+
+def _unless(test: Any, value: Any, old: Any) -> Any:
+    """``value`` where a test holds, else the old one."""
+    kind = table_kind([value, old])
+    if kind is not None:
+        dtype = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}[kind]
+        return StagedNumber(ops.select(test, _value(value, dtype).value, _value(old, dtype).value))
+    return choose_value(of_bool(test), ((lambda: value), (lambda: old)), Cells({}), "an element set by a number")
+
+
+def count(container: Any, item: Any) -> Any:
+    """How often a sequence has an element."""
+    total: Any = 0
+    for candidate in container:
+        total = total + (item == candidate)
+    return total
+
+
+def index(container: Any, item: Any) -> Any:
+    """The number of the first element that equals ``item``; ValueError where none does."""
+    found, place = _position(item, list(container))
+    if found is False:
+        raise ValueError(f"x not in {type(container).__name__}")
+    if is_staged(found):
+        require(found.value, "ValueError", f"x not in {type(container).__name__}")
+    return StagedNumber(place)
+
+
+def _table(array: np.ndarray[Any, Any]) -> Any:
+    return ops.constant(value=Constant(array))
+
+
+def _int(number: int) -> Any:
+    return lifting.constant(number, dtypes.int64)

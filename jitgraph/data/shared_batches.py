@@ -2,21 +2,35 @@
 
 A batch is pickled with its arrays out of band (protocol 5), and everything is copied into one block of shared memory;
 only the block's name and sizes go through a pipe.
+
+Python notes each block in a process of its own (``multiprocessing.resource_tracker``), whose client has a lock. A
+worker that is forked while another thread has that lock could never send a batch: no fork cuts our own use of it in
+two, and in a child the lock is free again.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
+from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 
 _ALIGNMENT: Final = 64
+
+
+def _renew_tracker() -> None:
+    """Free the lock of the tracker's client in a child, where the thread that has it does not exist."""
+    forks.renew(getattr(getattr(resource_tracker, "_resource_tracker", None), "_lock", None))
+
+
+forks.in_child(_renew_tracker)
 
 
 class SharedBatch(NamedTuple):
@@ -62,8 +76,7 @@ def sent(batch: Any, name: str) -> SharedBatch:
         for part, start in zip(parts, starts, strict=True):
             view[start : start + part.nbytes] = part
     except BaseException:
-        memory.close()
-        memory.unlink()
+        _give_back(memory)
         raise
     memory.close()
     return block
@@ -71,23 +84,29 @@ def sent(batch: Any, name: str) -> SharedBatch:
 
 def received(block: SharedBatch) -> Any:
     """The batch of a block, which is given back."""
-    memory = SharedMemory(name=block.name)
+    with forks.whole():
+        memory = SharedMemory(name=block.name)
     try:
         starts, _ = _places(block.sizes)
         view: Any = memory.buf
         parts = [bytearray(view[start : start + size]) for start, size in zip(starts, block.sizes, strict=True)]
     finally:
-        memory.close()
-        memory.unlink()
+        _give_back(memory)
     return pickle.loads(bytes(parts[0]), buffers=parts[1:])
 
 
 def discard(message: Any) -> None:
     """Give back a block that will not be read."""
     if isinstance(message, SharedBatch):
-        try:
-            memory = SharedMemory(name=message.name)
-        except FileNotFoundError:
-            return
-        memory.close()
+        with forks.whole():
+            try:
+                memory = SharedMemory(name=message.name)
+            except FileNotFoundError:
+                return
+        _give_back(memory)
+
+
+def _give_back(memory: SharedMemory) -> None:
+    memory.close()
+    with forks.whole():
         memory.unlink()

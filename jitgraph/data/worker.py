@@ -16,6 +16,7 @@ import numpy as np
 
 from jitgraph import random
 from jitgraph.data.shared_batches import discard, sent
+from jitgraph.runtime import forks
 
 
 class WorkerInfo(NamedTuple):
@@ -28,6 +29,14 @@ class WorkerInfo(NamedTuple):
 
 
 _info: WorkerInfo | None = None
+
+
+def _renew_streams() -> None:
+    """Free the lock of NumPy's global stream in a child: the thread of the parent that drew from it is not there."""
+    forks.renew(np.random.get_bit_generator().lock)  # type: ignore[attr-defined]
+
+
+forks.in_child(_renew_streams)
 
 
 def get_worker_info() -> WorkerInfo | None:

@@ -2,6 +2,9 @@
 
 Only names and sizes of blocks of shared memory come through the pipes, so that neither side ever waits to send. Batch
 k is made by worker k modulo their number, so that batches come in the order of the sampler.
+
+Threads start their workers one after the other: a process that was forked between the making of another one's pipes
+and the closing of their far ends would inherit these, and hide the other one's end from whoever waits for it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from typing import Any, Final
 from jitgraph.data.shared_batches import SharedBatch, discard, received
 from jitgraph.data.worker import Ended, Failure, WorkerInfo, work
 from jitgraph.errors import JitgraphError
+from jitgraph.runtime import forks
 
+_starting: Final = forks.lock()
 _NO_ROOM: Final = getattr(signal, "SIGBUS", None) or 0
 """What ends a process that writes to a block of shared memory for which there is no room."""
 
@@ -45,7 +50,8 @@ class Workers:
         context: Any,
         timeout: float,
     ) -> None:
-        resource_tracker.ensure_running()  # one for all, so that a block given back here is not missed there
+        with forks.whole():
+            resource_tracker.ensure_running()  # one for all, so that a block given back here is not missed there
         self.count, self.timeout = count, timeout
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
@@ -55,13 +61,13 @@ class Workers:
         self._finalizer = weakref.finalize(self, _end, *state, self._prefix, os.getpid())
         try:
             for number in range(count):
-                ours, theirs = context.Pipe()
                 info = WorkerInfo(number, count, 0, dataset)
-                process = context.Process(
-                    target=work, args=(theirs, info, f"{self._prefix}{number}-", start, init), daemon=True
-                )
-                process.start()
-                theirs.close()
+                with _starting:
+                    ours, theirs = context.Pipe()
+                    args = (theirs, info, f"{self._prefix}{number}-", start, init)
+                    process = context.Process(target=work, args=args, daemon=True)
+                    process.start()
+                    theirs.close()
                 self._pipes.append(ours)
                 self._processes.append(process)
         except BaseException:

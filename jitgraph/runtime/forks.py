@@ -5,7 +5,8 @@ about to finish stays half made. So
 
 - every lock of the package is a ``lock()``: in the child it is free again unless the forking thread holds it itself;
 - a fork waits for what the child could not do without: locks that are ``awaited``, and ``whole()`` blocks, in which a
-  thread imports modules or is inside a native library whose own locks nobody else can renew;
+  thread imports modules or is inside a native library whose own locks nobody else can renew; and for imports of any
+  other kind (``module_locks``);
 - ``unfinished(put_back)`` says how the child undoes what another thread has begun.
 
 Locks may be entered again by their own thread, since a signal handler or a finaliser may run while one is held.
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from jitgraph.runtime import system
+from jitgraph.runtime import module_locks, system
 
 PATIENCE: Final = 1.0
 """Seconds that a fork waits for awaited locks: a thread may be in a native loop that never ends."""
@@ -60,6 +61,15 @@ def lock(*, awaited: bool = False) -> Any:
     if awaited:
         _awaited.add(made)
     return made
+
+
+def renew(foreign: Any) -> None:
+    """Free a lock of another library in a child, unless the forking thread holds it; None is no lock.
+
+    A lock that does not know its owner is taken to be another thread's: for libraries that never fork inside of it.
+    """
+    if foreign is not None and not getattr(foreign, "_is_owned", bool)():
+        foreign._at_fork_reinit()
 
 
 def in_child(action: Callable[[], None]) -> None:
@@ -108,9 +118,14 @@ _forking: Final = lock()
 
 def _before() -> None:
     _forking.acquire()
-    _take(_awaited.members(), PATIENCE)
-    _take([_gate], PATIENCE_FOR_LIBRARIES)
-    _take(_whole.members(), PATIENCE_FOR_LIBRARIES)
+    while True:
+        _take(_awaited.members(), PATIENCE)
+        _take([_gate], PATIENCE_FOR_LIBRARIES)
+        _take(_whole.members(), PATIENCE_FOR_LIBRARIES)
+        if module_locks.take():
+            return
+        _give_back()  # what is imported may need these
+        time.sleep(0.001)
 
 
 def _take(locks: list[Any], patience: float) -> None:
@@ -120,17 +135,21 @@ def _take(locks: list[Any], patience: float) -> None:
             _taken.append(one)
 
 
-def _after() -> None:
+def _give_back() -> None:
     while _taken:
         _taken.pop().release()
+
+
+def _after() -> None:
+    module_locks.release()
+    _give_back()
     _forking.release()
 
 
 def _after_in_child() -> None:
     _after()
     for one in _renewed.members():
-        if not one._is_owned():
-            one._at_fork_reinit()
+        renew(one)
     me = threading.get_ident()
     for number, (thread, put_back) in reversed(list(_unfinished.items())):
         if thread != me:

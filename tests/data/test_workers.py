@@ -17,6 +17,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.data import DataLoader, get_worker_info
+from tests import processes
 
 pytestmark = [
     pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory is looked at under /dev/shm"),
@@ -229,3 +230,28 @@ def test_iterable_datasets_of_pytorch_take_their_share(workers: int) -> None:
 
     found = [x for batch in DataLoader(Numbers(), 2, num_workers=workers) for x in batch.tolist()]
     assert sorted(found) == list(range(7))
+
+
+SIX_THREADS = """
+import threading
+import numpy as np
+import jitgraph as jg
+
+data = jg.data.TensorDataset(np.arange(400, dtype=np.float32).reshape(100, 4), np.arange(100))
+sums = []
+
+def passes():
+    for _ in range(2):
+        loader = jg.data.DataLoader(data, 9, num_workers=2)
+        sums.append(sum(int(y.numpy().sum()) for _, y in loader))
+
+threads = [threading.Thread(target=passes) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sums == [4950] * 12)
+"""
+
+
+def test_six_threads_with_two_workers_each_end() -> None:
+    """Workers are forked while other threads import modules and share memory."""
+    assert processes.in_child(SIX_THREADS, *processes.FORKS, timeout=60) == "True\n"

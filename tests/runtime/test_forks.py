@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import multiprocessing
 import os
 import signal
@@ -11,13 +12,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import forks
+from jitgraph.runtime import forks, module_locks
 from jitgraph.tracing import donation
 
 pytestmark = [
@@ -223,3 +228,80 @@ def test_a_tensor_that_another_thread_updates_is_whole_or_refused_in_the_child(m
         leave.set()
         thread.join()
     assert status_of(forked(lambda: np.testing.assert_array_equal(state.numpy(), np.zeros(1 << 20)))) == "exit 0"
+
+
+@contextmanager
+def taken_by_another_thread(lock: Any) -> Iterator[None]:
+    taken, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            taken.set()
+            over.wait(2 * LIMIT)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def shares_memory() -> None:
+    memory = SharedMemory(create=True, size=8)
+    memory.close()
+    memory.unlink()
+
+
+@pytest.mark.parametrize("of", ["shared memory", "numpy.random"])
+def test_locks_of_libraries_that_workers_use_are_free_in_a_child(of: str) -> None:
+    shares_memory()  # starts the process that notes blocks
+    assert jg.data.DataLoader is not None
+    lock: Any = resource_tracker._resource_tracker._lock  # type: ignore[attr-defined]
+    action: Callable[[], None] = shares_memory
+    if of == "numpy.random":
+        lock, action = np.random.get_bit_generator().lock, lambda: np.random.seed(1)
+    with taken_by_another_thread(lock):
+        assert status_of(forked(action)) == "exit 0"
+
+
+def imported_in_a_thread(name: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> threading.Thread:
+    """A thread that is in the middle of importing a new module."""
+    (folder / f"{name}.py").write_text(f"import sys; sys.{name}.set()\n{text}")
+    monkeypatch.syspath_prepend(folder)
+    begun = threading.Event()
+    monkeypatch.setattr(sys, name, begun, raising=False)
+    thread = threading.Thread(target=importlib.import_module, args=(name,))
+    thread.start()
+    assert begun.wait(LIMIT)
+    return thread
+
+
+def test_no_fork_finds_a_module_half_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "imported_slowly"
+    thread = imported_in_a_thread(name, "import time; time.sleep(0.3)\nresult = 7\n", tmp_path, monkeypatch)
+
+    def imports() -> None:
+        assert importlib.import_module(name).result == 7
+
+    assert status_of(forked(imports)) == "exit 0"
+    thread.join()
+
+
+def test_an_import_that_does_not_end_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that runs as the import of its module forks from other threads, too."""
+    over = threading.Event()
+    monkeypatch.setattr(sys, "over", over, raising=False)
+    thread = imported_in_a_thread("imported_for_ever", f"sys.over.wait({LIMIT})\n", tmp_path, monkeypatch)
+    try:
+        times = []
+        for _ in range(2):
+            begun = time.monotonic()
+            assert status_of(forked(lambda: None)) == "exit 0"
+            times.append(time.monotonic() - begun)
+        assert times[1] < times[0] and times[0] >= module_locks.PATIENCE > times[1]
+    finally:
+        over.set()
+        thread.join()

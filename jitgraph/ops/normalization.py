@@ -14,7 +14,7 @@ from jitgraph.ops.broadcasting import broadcast, reduce_sum, restore
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like
 from jitgraph.ops.sampling import samples_for
-from jitgraph.ops.statistics import mean_of
+from jitgraph.ops.statistics import deviations, mean_of
 from jitgraph.ops.transcendental import rsqrt
 
 Axes = tuple[int, ...]
@@ -22,11 +22,10 @@ Axes = tuple[int, ...]
 
 def _standardized(x: Any, axes: Axes, eps: float) -> tuple[Any, Any, Any, Any]:
     """x less its mean over ``axes`` and over its deviation; with the mean, the variance and 1 / deviation, reduced."""
-    mean = mean_of(x, axes)
-    left = sub(x, restore(mean, x.type, axes))
-    var = mean_of(mul(left, left), axes)
+    each, mean = deviations(x, axes)
+    var = mean_of(mul(each, each), axes)
     scale = rsqrt(add(var, full_like(eps, var)))
-    return mul(left, restore(scale, x.type, axes)), mean, var, scale
+    return mul(each, restore(scale, x.type, axes)), mean, var, scale
 
 
 def _trailing(x: Any, num_axes: int) -> tuple[Axes, Axes]:

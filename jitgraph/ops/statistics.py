@@ -20,10 +20,12 @@ from jitgraph.ops.comparison import eq, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import stop_gradient
 from jitgraph.ops.creation import full, full_like, zeros_like
+from jitgraph.ops.movement import reshape
 from jitgraph.ops.predicates import isfinite
 from jitgraph.ops.reduction import reduce_max
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.transcendental import exp, log, root
+from jitgraph.ops.windows import pad, slice
 
 Axes = tuple[int, ...]
 
@@ -66,13 +68,45 @@ def mean_of(x: Any, axes: Axes) -> Any:
     return div(total, _each(count_of(x, axes), total))
 
 
+def deviations(x: Any, axes: Axes) -> tuple[Any, Any]:
+    """How far elements lie from their mean over ``axes``, and that mean, reduced.
+
+    All are first moved by one of theirs, which is exact where they lie close together: so neither has an error that
+    grows with the mean (Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983, section 1).
+    Where that one is an outlier among n, some ulp of the standard deviation times the square root of n remain.
+    """
+    origin = stop_gradient(first(x, axes))
+    moved = sub(x, restore(origin, x.type, axes))
+    mean = mean_of(moved, axes)
+    return sub(moved, restore(mean, x.type, axes)), add(origin, mean)
+
+
+def first(x: Any, axes: Axes) -> Any:
+    """The first element along each of ``axes``; 0 where there is none."""
+    sizes = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    if not all(isinstance(x.shape[axis], int) and x.shape[axis] for axis in axes):
+        behind = tuple(int(axis in axes) for axis in range(len(sizes)))
+        none = (0,) * len(sizes)
+        x = pad(x, full(shape=(), value=0, dtype=x.dtype), low=none, high=behind, interior=none)
+    corner = slice(x, starts=(0,) * len(sizes), stops=sizes, strides=(1,) * len(sizes))
+    return reshape(corner, shape=tuple(size for axis, size in enumerate(sizes) if axis not in axes))
+
+
 def _var(x: Any, *, axes: Axes, correction: float) -> Any:
-    """Two passes: the mean, then the mean square of what is left."""
-    left = sub(x, restore(mean_of(x, axes), x.type, axes))
-    total = reduce_sum(mul(left, left), axes=axes)
+    each, _ = deviations(x, axes)
+    squares = reduce_sum(mul(each, each), axes=axes)
+    return div(squares, _degrees(x, axes, correction, squares))
+
+
+def _degrees(x: Any, axes: Axes, correction: float, like: Any) -> Any:
     count = count_of(x, axes, correction)
-    count = maximum(count, zeros_like(count))
-    return div(total, _each(count, total))
+    return _each(maximum(count, zeros_like(count)), like)
+
+
+def _var_vjp(ct: Any, out: Any, x: Any, *, axes: Axes, correction: float) -> tuple[Any]:
+    """2 (x - mean) / (n - correction)."""
+    slope = div(mul(ct, full_like(2.0, ct)), _degrees(x, axes, correction, ct))
+    return (mul(deviations(x, axes)[0], restore(slope, x.type, axes)),)
 
 
 mean: Op = composite(
@@ -87,6 +121,7 @@ mean: Op = composite(
 var: Op = composite(
     "var",
     _var,
+    vjp=_var_vjp,
     batch="shifted",
     samples=_over_axes("var", correction=1),
     in_float32=True,
@@ -96,7 +131,7 @@ var: Op = composite(
 
 std: Op = composite(
     "std",
-    lambda x, *, axes, correction: root(_var(x, axes=axes, correction=correction)),
+    lambda x, *, axes, correction: root(var(x, axes=axes, correction=correction)),
     batch="shifted",
     samples=lambda dtype: [s for s in _over_axes("std", correction=0)(dtype) if s.inputs[0].shape != (4, 1)],
     in_float32=True,

@@ -55,8 +55,8 @@ def nanvar(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, kee
     tensor = float_tensor(x)
     wide = astype(tensor, _wide(tensor))
     missing = isnan(wide)
-    middle = nanmean(wide, axis, keepdims=True)
-    left = where(missing, 0, wide - middle)
+    left = wide - nanmean(wide, axis, keepdims=True)
+    left = where(missing, 0, left - nanmean(left, axis, keepdims=True))  # whose own mean is the rounding of the first
     count = maximum(_count(wide, axis, keepdims) - correction, 0)
     if dtypes.is_complex(wide.dtype):
         squares = real(left) ** 2 + imag(left) ** 2

@@ -11,6 +11,7 @@ from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir.builder import build
 from jitgraph.ir.types import TensorType
+from jitgraph.ops import statistics
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import complex as complex_of
 from jitgraph.tensor.functions.complex_numbers import conj, imag, real
@@ -249,6 +250,7 @@ def cov(
     if tensor.ndim > 2:
         raise ShapeError(f"cov takes a matrix or a vector, not {tensor.value.type}")
     rows = reshape(tensor, (1, -1)) if tensor.ndim < 2 else tensor
+    rows = rows - expand_dims(wrap(ops.stop_gradient(statistics.first(rows.value, (1,)))), 1)  # see ``deviations``
     count = rows.value.type.shape[1]
     kind = dtypes.part_of(rows.dtype)
     weight = None

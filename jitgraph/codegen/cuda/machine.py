@@ -1,5 +1,9 @@
 """PTX from LLVM IR: the processors that LLVM knows NVIDIA's GPUs by, and what its back end for them can select.
 
+What that back end selects is not all used: the driver's assembler computes ``neg.s16`` and ``abs.s16`` in 32 bits and
+does not wrap the result, so that what is computed of -32768 next goes by +32768 (seen on an H200, driver 580). Both are
+written as 32-bit arithmetic, wrapped by shifts.
+
 What that back end cannot select ends the process, and so does a version of PTX that is too old for the GPU; so both are
 looked up here, before LLVM sees the module.
 """
@@ -31,6 +35,7 @@ _SELECTED: Final = frozenset(
     + [f"nvvm.shfl.sync.{mode}.i32" for mode in ("bfly", "down", "idx")]
     + ["maxnum.f32", "nvvm.ex2.approx.ftz.f", "nvvm.ff2bf16x2.rn", "nvvm.ff2f16x2.rn"]
 )  # fmt: skip
+_UNWRAPPED: Final = re.compile(r"^(\s*)(@!?%\w+\s+)?(neg|abs)\.s16(\s+)(%\w+), ([^;\s]+);", re.MULTILINE)
 _INTRINSIC: Final = re.compile(r"@llvm\.([\w.]+)\(")
 
 
@@ -48,4 +53,18 @@ def ptx_of(llvm_ir: str, target: Target) -> str:
     if unknown:
         names = ", ".join(f"llvm.{name}" for name in sorted(unknown))
         raise CompileError(f"GPUs have no instruction for {names}")
-    return machine.assembly(llvm_ir, processor(target))
+    return _UNWRAPPED.sub(_wrapped, machine.assembly(llvm_ir, processor(target)))
+
+
+def _wrapped(instruction: re.Match[str]) -> str:
+    """A negation or an absolute value of 16 bits by 32-bit arithmetic; a block has a register of its own."""
+    indent, guard, name, gap, result, operand = instruction.groups(default="")
+    steps = (
+        f"cvt.s32.s16{gap}%wide, {operand};",
+        f"{name}.s32{gap}%wide, %wide;",
+        f"shl.b32{gap}%wide, %wide, 16;",
+        f"shr.s32{gap}%wide, %wide, 16;",
+        f"cvt.u16.u32{gap}{result}, %wide;",
+    )
+    lines = [f"{indent}{guard}{step}" for step in steps]
+    return "\n".join([f"{indent}{{", f"{indent}.reg .b32 %wide;", *lines, f"{indent}}}"])

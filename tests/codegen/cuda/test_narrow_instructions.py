@@ -29,7 +29,7 @@ _OF_PAIRS = """
     ld.global.nc.b16 ld.global.nc.b8 ld.global.nc.s16 ld.global.nc.s8 st.global.b16 st.global.b8
 """
 OF_PAIRS = frozenset(_OF_PAIRS.split())
-"""What ``tests/cuda/test_integer_pairs.py`` reaches: an H200 was given 1,760 such pairs, each form beside every other."""
+"""What ``tests/cuda/test_integer_pairs.py`` reaches; an H200 was given 1,760 such pairs."""
 
 _OF_OTHER_OPS = """
     div.s16 div.u16 mad.lo.s16 mul.wide.u16 setp.eq.b16 setp.ge.s16 setp.ge.u16 setp.gt.u16 setp.le.s16

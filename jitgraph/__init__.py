@@ -224,3 +224,5 @@ __dir__ = imports.listing(__name__)
 
 if not TYPE_CHECKING:  # type checkers shall miss what is not there
     __getattr__ = _found
+
+imports.after_import("einops._backends", "jitgraph.foreign_einops", "register")

@@ -23,8 +23,8 @@ class autocast(ContextDecorator):  # noqa: N801 - PyTorch's name
     float64 stays. Parameters keep their dtype (they are the master weights) and so do their gradients; ``backward()``
     runs in the dtypes of the ops that it goes back through. ``device_type`` ("cpu" or "cuda") gives the default dtype,
     bfloat16 or float16, and ops of every device are cast. Blocks nest, and one may be entered again and again;
-    ``enabled=False`` switches casting off inside. ``cache_enabled`` changes nothing here. A function traced in one mode
-    is traced anew in another.
+    ``enabled=False`` switches casting off inside, with any dtype.
+    ``cache_enabled`` changes nothing here. A function traced in one mode is traced anew in another.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class autocast(ContextDecorator):  # noqa: N801 - PyTorch's name
             hint = 'autocast("cpu", dtype=jg.bfloat16)'
             raise JitgraphError(f"autocast takes 'cpu' or 'cuda' first, not {device_type!r}\n  hint: {hint}")
         chosen = _DEFAULTS[name] if dtype is None else canonical(dtype)
-        if chosen not in (bfloat16, float16):
+        if enabled and chosen not in (bfloat16, float16):
             hint = "jg.bfloat16 or jg.float16; enabled=False switches autocast off"
             raise DTypeError(f"autocast runs products in a 16-bit float dtype, not {chosen.name}", hint=hint)
         self._dtype = chosen if enabled else None

@@ -230,14 +230,18 @@ def irfft2(x: TensorLike, s: Axes = None, axes: Axes = (-2, -1), norm: str | Non
 
 
 @array_function
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """The frequencies of ``fft``'s elements for samples d apart: 0, 1, ... and then -n / 2 ..., over n d; float32."""
     places = (arange(n, dtype=dtypes.int64, device=device) + n // 2) % n - n // 2
     return _frequencies(places, n, d, dtype)
 
 
 @array_function
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """The frequencies of ``rfft``'s elements: 0 .. n // 2, over n d; float32."""
     return _frequencies(arange(n // 2 + 1, dtype=dtypes.int64, device=device), n, d, dtype)
 

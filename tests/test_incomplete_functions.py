@@ -74,8 +74,22 @@ def test_an_element_does_not_depend_on_the_others() -> None:
     assert several[0] == one and abs(several[1] - 0.5) < 1e-9
 
 
-def test_what_needs_too_many_steps_is_nan() -> None:
-    assert np.isnan(jg.special.betainc(np.float64(1e12), np.float64(1e12), np.float64(0.5)).item())
+def test_beta_of_large_orders() -> None:
+    """By its expansion where the fraction would take too many steps; the width of the rise is that of a normal one."""
+    orders = [(1e9, 1e9), (3e8, 5e8), (1e9, 2e9), (1e12, 1e9), (2e8, 9e14)]
+    a, b = np.array([pair for pair in orders for _ in range(7)]).T
+    middle = a / (a + b)
+    x = middle + np.sqrt(middle * (1 - middle) / (a + b)) * np.tile([-6.0, -2.0, -0.5, 0.0, 0.3, 1.0, 5.0], len(orders))
+    found = jg.special.betainc(a, b, x).numpy()
+    np.testing.assert_allclose(found, scipy.special.betainc(a, b, x), rtol=5e-8)
+    largest = np.finfo(np.float64).max
+    for order, at, wanted in (
+        *((1e300, at, wanted) for at, wanted in ((0.4, 0.0), (0.5, 0.5), (0.6, 1.0))),
+        *((largest, at, wanted) for at, wanted in ((0.4, 0.0), (0.5, 0.5), (0.6, 1.0))),
+    ):
+        assert jg.special.betainc(np.float64(order), np.float64(order), np.float64(at)).item() == wanted
+    for p, q, wanted in ((1e300, 1e10, 0.0), (1e10, 1e300, 1.0)):
+        assert jg.special.betainc(np.float64(p), np.float64(q), np.float64(0.5)).item() == wanted
 
 
 SLOPES = {

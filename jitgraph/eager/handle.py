@@ -93,6 +93,9 @@ class HandleStore(Protocol):
     def own(self, value: Any) -> Any:
         """A value as one of the trace."""
 
+    def watch_gradient(self, handle: ValueHandle, hook: Any) -> Any:
+        """Let the gradient of the handle pass a function of a tensor; gives the function that takes it away."""
+
     def is_own(self, handle: ValueHandle) -> bool:
         """Whether the handle was made in the trace."""
 

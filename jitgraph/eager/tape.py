@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph import ops
@@ -19,6 +19,9 @@ from jitgraph.location import Location, Place, located, place_of_user
 
 if TYPE_CHECKING:
     from jitgraph.eager.value import EagerValue
+
+HOOKS: dict[int, list[tuple[int, Callable[[Any], Any]]]] = {}
+"""Which functions cotangents pass, by the id of the record or the leaf's handle: each with the output it watches."""
 
 ORDER = itertools.count()
 """What the records of this process count their places in time by."""
@@ -147,6 +150,10 @@ def sweep(
             record = heapq.heappop(heap)[1]
             slots = {number: finished(cotangent) for number, cotangent in pending.pop(record).items()}
             is_leaf = record.__class__ is LeafRecord
+            if HOOKS:
+                for output, hook in tuple(HOOKS.get(id(record.handle() if is_leaf else record), ())):  # type: ignore[attr-defined]
+                    if output in slots:
+                        slots[output] = hook(slots[output])
             if wanted is None:
                 if is_leaf:
                     found[record] = slots[0]

@@ -41,7 +41,8 @@ class Context:
 
     ``autocast`` is the 16-bit dtype in which products run (``eager/autocasting.py``), ``device`` and ``random`` are the
     default device's name and the handle of the random state where a program set its own. ``sweeping``: a tape is being
-    walked backward just now. ``profile`` is told what runs (``profiler/``).
+    walked backward just now. ``profile`` is told what runs (``profiler/``). ``hooks`` numbers the state of the hooks
+    that gradients of leaves pass, None for none.
     """
 
     emitter: Emitter = _NoEmitter()
@@ -54,11 +55,13 @@ class Context:
     random: Any = None
     sweeping: bool = False
     profile: Any = None
+    hooks: int | None = None
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """What of the context changes the code that a trace gives: part of every specialisation key."""
-        return (self.grad_enabled, self.anomaly, self.autocast, self.device, id(self.random) if self.random else None)
+        random = id(self.random) if self.random else None
+        return (self.grad_enabled, self.anomaly, self.autocast, self.device, random, self.hooks)
 
 
 _outermost = Context()
@@ -74,6 +77,14 @@ def begin(context: Context) -> None:
     """
     global _outermost
     _outermost = context
+
+
+def set_hooks(hooks: int | None) -> None:
+    """Number the state of hooks of leaves, here and outside of ``using``."""
+    begin(replace(_outermost, hooks=hooks))
+    inside = _current.get(None)
+    if inside is not None:
+        _current.set(replace(inside, hooks=hooks))
 
 
 def current() -> Context:

@@ -20,7 +20,7 @@ from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.nn import hooks
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.settings import Setting, require_in_range
+from jitgraph.optim.settings import Group, Setting, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros_like
@@ -52,7 +52,7 @@ class Optimizer:
             what = "an optimiser needs at least one parameter"
             way = "call model.parameters() again, which gives them once; modules in a plain list need jg.nn.ModuleList"
             raise JitgraphError(f"{what}\n  hint: {way}")
-        self.defaults = defaults
+        self.defaults = self._group(defaults)
         self.param_groups: list[dict[str, Any]] = []
         self._states: list[dict[str, Any]] = []  # of the parameters of all groups, in their order
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
@@ -82,7 +82,7 @@ class Optimizer:
             if id(member) in known:
                 raise JitgraphError("a parameter is given to the optimiser twice")
             known.add(id(member))
-        settings = {**self.defaults, **self._own_settings(param_group), **names, "params": members}
+        settings = self._group({**self.defaults, **self._own_settings(param_group), **names, "params": members})
         if not self._steps_itself():
             require_in_range({name: settings[name] for name in self.defaults})
         made = [self.initial_state(p, settings) for p in members]
@@ -110,6 +110,14 @@ class Optimizer:
     def _steps_itself(self) -> bool:
         """Whether a class defines ``step`` alone, as PyTorch's do, with settings and state of its own meaning."""
         return type(self).update is Optimizer.update
+
+    def _group(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings as a group, where the class has pairs that PyTorch has another name for."""
+        if not self.PAIRS:
+            return dict(settings)
+        group = Group(settings)
+        group.pairs = self.PAIRS
+        return group
 
     def _own_settings(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """A group's settings by their names here, as floats where the defaults are."""
@@ -189,7 +197,7 @@ class Optimizer:
         states = iter(self._states)
         with no_grad():
             for group in self.param_groups:
-                setting = Setting(group, self.PAIRS)
+                setting = Setting(group)
                 for parameter in group["params"]:
                     state = next(states)
                     if parameter.grad is not None:

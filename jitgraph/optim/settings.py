@@ -70,16 +70,44 @@ def without_effect(
     return {name: value for name, value in settings.items() if name not in lacks}
 
 
+class Group(dict[str, Any]):
+    """The settings of a parameter group. PyTorch's name of a pair, such as "betas", reads and writes its two floats."""
+
+    pairs: Mapping[str, tuple[str, ...]] = {}  # of a class of optimisers, set where a group is made
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self.pairs:
+            raise KeyError(name)
+        return tuple(dict.__getitem__(self, each) for each in self.pairs[name])
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        names = self.pairs.get(name)
+        if names is None:
+            dict.__setitem__(self, name, value)
+            return
+        values = tuple(value)
+        if len(values) != len(names):
+            raise JitgraphError(f"{name} are {len(names)} numbers, not {value!r}")
+        for each, number in zip(names, values, strict=True):
+            dict.__setitem__(self, each, float(number) if isinstance(number, int) else number)
+
+    def __contains__(self, name: object) -> bool:
+        return dict.__contains__(self, name) or name in self.pairs
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As a dict's."""
+        return self[name] if name in self else default  # noqa: SIM401 - a dict's own get asks no __missing__
+
+    def update(self, *others: Any, **settings: Any) -> None:
+        """As a dict's."""
+        for name, value in dict(*others, **settings).items():
+            self[name] = value
+
+
 class Setting:
     """A group's settings as an update reads them: floats become inputs of a traced step, so they may change freely."""
 
-    def __init__(self, group: dict[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> None:
-        for theirs, names in pairs.items():
-            if theirs in group:
-                raise JitgraphError(
-                    f"{theirs!r} was set in a parameter group; the settings there are {' and '.join(names)}\n"
-                    f'  hint: group["{names[0]}"], group["{names[1]}"] = {theirs}'
-                )
+    def __init__(self, group: dict[str, Any]) -> None:
         self.group = group
 
     def __getitem__(self, name: str) -> Any:

@@ -35,6 +35,7 @@ def uniform(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Uniform in [low, high), float32 unless ``dtype`` is given; the bounds are numbers or 0-d tensors.
 
@@ -59,6 +60,7 @@ def normal(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Normal with this mean and standard deviation, float32 unless ``dtype`` is given; on every ``device`` the same."""
     _refuse_shape("normal", mean, std)
@@ -67,6 +69,7 @@ def normal(
     return moved(wrap(numbers(ops.normal, key, sizes, kind)), mean, std)
 
 
+@array_function
 def randint(
     low: int,
     high: int,
@@ -75,6 +78,7 @@ def randint(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Integers in [low, high), int64 unless ``dtype`` is given; the span is at most 2**32."""
     low, high = scalars.python_int(low), scalars.python_int(high)
@@ -100,7 +104,10 @@ def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None =
     return uniform(sizes, generator=generator, device=place_of(p)) < p
 
 
-def permutation(n: Any, *, generator: Generator | None = None, device: str | None = None) -> Tensor:
+@array_function
+def permutation(
+    n: Any, *, generator: Generator | None = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """The numbers 0 to n - 1 in random order (int64), or the rows of a tensor in random order.
 
     The order is that of n random words, equal ones as they come.

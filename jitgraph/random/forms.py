@@ -25,23 +25,38 @@ def _sizes(name: str, sizes: tuple[Any, ...]) -> Any:
 
 
 @array_function
-def rand(*sizes: Any, dtype: Any = None, generator: Generator | None = None, device: str | None = None) -> Tensor:
+def rand(
+    *sizes: Any,
+    dtype: Any = None,
+    generator: Generator | None = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Uniform in [0, 1), of this shape: ``rand(2, 3)`` or ``rand((2, 3))``; float32 unless ``dtype`` is given."""
     return uniform(_sizes("rand", sizes), dtype=dtype, generator=generator, device=device)
 
 
 @array_function
-def randn(*sizes: Any, dtype: Any = None, generator: Generator | None = None, device: str | None = None) -> Tensor:
+def randn(
+    *sizes: Any,
+    dtype: Any = None,
+    generator: Generator | None = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Standard normal, of this shape: ``randn(2, 3)`` or ``randn((2, 3))``; float32 unless ``dtype`` is given."""
     return normal(_sizes("randn", sizes), dtype=dtype, generator=generator, device=device)
 
 
 @array_function
-def randperm(n: Any, *, generator: Generator | None = None, device: str | None = None) -> Tensor:
+def randperm(
+    n: Any, *, generator: Generator | None = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """The numbers 0 to n - 1 in random order (int64)."""
     return permutation(n, generator=generator, device=device)
 
 
+@array_function
 def randint(
     low: Any,
     high: Any = None,
@@ -50,6 +65,7 @@ def randint(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Integers in [low, high): ``randint(low, high, size)``, or ``randint(high, size)`` from 0; int64 unless given."""
     if size is None and items(high) is not None:
@@ -66,7 +82,12 @@ def _like(x: TensorLike, dtype: Any, device: str | None) -> tuple[tuple[Any, ...
 
 @array_function
 def rand_like(
-    x: TensorLike, *, dtype: Any = None, generator: Generator | None = None, device: str | None = None
+    x: TensorLike,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Uniform in [0, 1), of x's shape and device, and its dtype unless one is given; DTypeError for integers."""
     shape, kind, place = _like(x, dtype, device)
@@ -75,7 +96,12 @@ def rand_like(
 
 @array_function
 def randn_like(
-    x: TensorLike, *, dtype: Any = None, generator: Generator | None = None, device: str | None = None
+    x: TensorLike,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Standard normal, of x's shape and device, and its dtype unless one is given; DTypeError for integers."""
     shape, kind, place = _like(x, dtype, device)
@@ -91,6 +117,7 @@ def randint_like(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Integers in [low, high), or [0, low) without ``high``, of x's shape and device; its dtype unless one is given."""
     shape, kind, place = _like(x, dtype, device)

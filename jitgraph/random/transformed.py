@@ -37,6 +37,7 @@ def laplace(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """loc + scale * z, of which z has the density exp(-abs(z)) / 2; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)
@@ -53,6 +54,7 @@ def logistic(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """loc + scale * log(u / (1 - u)) for uniform numbers u; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)
@@ -69,6 +71,7 @@ def cauchy(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """loc + scale * tan(pi (u - 1/2)) for uniform numbers u; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)
@@ -85,6 +88,7 @@ def lognormal(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """exp of normal numbers with this mean and standard deviation; float32 unless ``dtype`` is given."""
     return exp(normal(shape, mean, std, dtype=kind_of(dtype), generator=generator, device=device))
@@ -98,6 +102,7 @@ def rayleigh(
     dtype: Any = None,
     generator: Generator | None = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """scale * sqrt(2 e) for standard exponential numbers e; float32 unless ``dtype`` is given."""
     kind = kind_of(dtype)

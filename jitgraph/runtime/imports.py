@@ -45,6 +45,38 @@ def function(place: str, name: str) -> Callable[..., Any]:
     return call
 
 
+class _Follower:
+    """A finder of modules that finds none, but calls a function of this package behind the import of another's."""
+
+    def __init__(self, name: str, place: str, function: str) -> None:
+        self._name, self._call = name, (place, function)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The spec that the other finders give, whose loader tells this package."""
+        if name != self._name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        found = (finder.find_spec(name, path, target) for finder in sys.meta_path)
+        spec = next((each for each in found if each is not None), None)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                function(*self._call)(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def after_import(name: str, place: str, call: str) -> None:
+    """Call the function ``call`` of the module ``place`` with the module ``name``: now, or once it is imported."""
+    if name in sys.modules:
+        function(place, call)(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, _Follower(name, place, call))
+
+
 def attributes(
     package: str, homes: Mapping[str, str], advice: Callable[[str], str] = lambda name: ""
 ) -> Callable[[str], Any]:

@@ -20,17 +20,19 @@ from jitgraph.special.gamma_parts import (
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.elementwise import abs, exp, isnan, log, log1p, maximum, minimum, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64
+from jitgraph.tensor.functions.special_functions import in_float64, ndtr
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.transforms.custom import custom_vjp
+
+_FAR = 1e8  # of both: the fraction would take more steps than it may
 
 
 @array_function
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     """I_x(a, b), the integral of t^(a-1) (1-t)^(b-1) from 0 to x over that to 1, for a, b >= 0 and x from 0 to 1.
 
-    Computed in float64; NaN outside, and where more than 20,000 steps would be needed (a and b beyond some 10^8).
-    ValueError where a gradient with respect to a or b is computed.
+    Computed in float64; NaN outside. Of a and b that are both above 10^8 by Temme's uniform expansion (DLMF 8.18.9), to
+    some 8 digits. ValueError where a gradient with respect to a or b is computed.
     """
 
     def body(first: Tensor, second: Tensor, at: Tensor) -> Tensor:
@@ -99,13 +101,45 @@ def _value(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     turned = (t * (p + q + 2) > p + 1) & ((q >= 1) | (t > 0.999))
     first, second = where(turned, q, p), where(turned, p, q)
     at, beside = where(turned, 1 - t, t), where(turned, t, 1 - t)
+    large = minimum(p, q) > _FAR
+    first, second = where(large, 1.0, first), where(large, 1.0, second)
     found = _power(first, second, at, beside) / first * _fraction(first, second, at)
     found = where(turned, 1 - found, found)
+    found = where(large, _of_large(where(large, p, _FAR), where(large, q, _FAR), t), found)
     nothing = isnan(a) | isnan(b) | isnan(x) | (a < 0) | (b < 0) | (x < 0) | (x > 1)
     nothing = nothing | ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
     is_one = (x == 1) | ((x > 0) & ((a == 0) | (b == math.inf)))
     is_one = is_one & ~((x < 1) & ((b == 0) | (a == math.inf)))
     return where(valid, found, where(nothing, math.nan, where(is_one, 1.0, 0.0)))
+
+
+def _of_large(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    """I_x(a, b) of a and b that are large and may be as large as floats are."""
+    ratio = b / a
+    middle, rest = 1 / (1 + ratio), ratio / (1 + ratio)
+    middle, rest = where(ratio > 1e300, a / b, middle), where(ratio > 1e300, 1.0, rest)
+    gap = where(ratio > 1e300, x - middle, (x * ratio - (1 - x)) / (1 + ratio))
+    half_square = -(middle * _log1p_rest(gap / middle) + rest * _log1p_rest(-gap / rest))  # eta^2 / 2
+    count = sqrt(a) * sqrt(1 + ratio)  # the root of a + b
+    eta = sqrt(2 * maximum(half_square, 0.0)) * where(gap < 0, -1.0, 1.0)
+    spread = sqrt(middle * rest)
+    near = abs(gap) < 1e-5 * spread
+    safe_eta, safe_gap = where(near | (eta == 0), 1.0, eta), where(near | (gap == 0), 1.0, gap)
+    correction = where(near, (1 - 2 * middle) / (3 * spread), 1 / safe_eta - spread / safe_gap)
+    reach = eta * count
+    density = exp(-0.5 * minimum(reach * reach, 1500.0)) / ROOT_OF_TWO_PI
+    found = ndtr(reach) + density * correction / count
+    return minimum(maximum(found, 0.0), 1.0)
+
+
+def _log1p_rest(u: Tensor) -> Tensor:
+    """log(1 + u) - u for u above -1, to full precision near 0."""
+    near = abs(u) < 0.02
+    v = where(near, u, 0.0)
+    series = v * 0
+    for k in range(12, 1, -1):
+        series = v * series + (1.0 if k % 2 else -1.0) / k
+    return where(near, v * v * series, log1p(where(near, 0.5, u)) - u)
 
 
 def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
@@ -60,7 +60,7 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
             return trace.lift(array)
         return EagerValue(own(array))
     if isinstance(x, list | tuple):
-        return value_of(_array_of_list(x, dtype))
+        return nested(x, dtype) if holds_tensors(x) else value_of(_array_of_list(x, dtype))
     if foreign.is_array(x):
         if context.current().trace is not None:
             foreign.refuse(x, "the operand")
@@ -74,11 +74,48 @@ def no_operand(x: Any) -> DTypeError:
     return DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}", hint=hint)
 
 
+def holds_tensors(numbers: Any) -> bool:
+    """Whether a tensor stands in nested lists."""
+    return any(issubclass(kind, ValueHandle) for kind in leaf_types(numbers))
+
+
+def nested(numbers: Any, dtype: DType | None = None) -> Any:
+    """The value of nested lists of tensors, arrays and numbers, of one dtype: differentiable by the tensors.
+
+    JitgraphError where what stands side by side has different shapes.
+    """
+    if dtype is None:
+        leaves = list(_leaves(numbers))
+        dtype = common_dtype(*leaves)
+        if all(map(is_weak, leaves)) and dtypes.is_float(dtype):
+            dtype = dtypes.float32
+    return _nested(numbers, dtype)
+
+
+def _leaves(numbers: Any) -> Iterator[Any]:
+    if not isinstance(numbers, list | tuple):
+        yield numbers
+        return
+    for item in numbers:
+        yield from _leaves(item)
+
+
+def _nested(numbers: Any, dtype: DType) -> Any:
+    if not isinstance(numbers, list | tuple):
+        return cast(value_of(numbers, dtype), dtype)
+    rows = together(*(_nested(item, dtype) for item in numbers))
+    if not rows:
+        return ops.full(shape=(0,), value=False if dtypes.is_bool(dtype) else 0, dtype=dtype)
+    shape, known = rows[0].shape, context.constraints()
+    if any(len(row.shape) != len(shape) or not all(map(known.same, row.shape, shape)) for row in rows):
+        raise JitgraphError("the nested lists are not all of one length\n  hint: jg.concat joins tensors end to end")
+    rows = tuple(ops.reshape(row, shape=(1, *shape)) for row in rows)
+    return rows[0] if len(rows) == 1 else ops.concat(*rows, axis=0)
+
+
 def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Nested lists of numbers as an array; Python's own floats count as float32, as everywhere."""
     kinds = leaf_types(numbers)
-    if any(issubclass(kind, ValueHandle) for kind in kinds):
-        raise DTypeError("a list of tensors is not a tensor", hint="jg.stack(list)")
     require_plain_in(numbers, kinds)
     if kinds <= {int, bool} and int in kinds:
         return array_of_ints(numbers, dtype)
@@ -184,7 +221,7 @@ def dtype_of(x: Any) -> DType:
     if is_scalar(x):
         return dtypes.default_of(x)
     if isinstance(x, list | tuple):
-        return dtypes.canonical(_array_of_list(x).dtype)
+        return nested(x).dtype if holds_tensors(x) else dtypes.canonical(_array_of_list(x).dtype)
     if not isinstance(x, _OPERANDS):
         if not foreign.is_array(x):
             raise no_operand(x)
@@ -204,7 +241,7 @@ def _precise(xs: Sequence[Any], dtype: DType) -> list[Any]:
     """The operands, of which lists of Python's floats are arrays of ``dtype``: rounded once, not to float32 before."""
     if not dtypes.is_inexact(dtype):
         return list(xs)
-    return [_array_of_list(x, dtype) if isinstance(x, list | tuple) else x for x in xs]
+    return [_array_of_list(x, dtype) if isinstance(x, list | tuple) and not holds_tensors(x) else x for x in xs]
 
 
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:

@@ -71,6 +71,14 @@ class Tensor(ReadableHandle):
         else:
             self._grad = grad
 
+    def register_hook(self, hook: Any) -> Any:
+        """Call ``hook(gradient)`` when this tensor's gradient is known; a tensor that it returns takes its place.
+
+        Hooks run in the order of their registration, at each backward, in traces as part of the code. Returns a handle
+        with ``remove()``. In a trace the hook of a result is registered before the result is used, else TraceError.
+        """
+        return imports.module("jitgraph.tensor.gradient_hooks").registered(self, hook)
+
     def detach(self) -> Tensor:
         """A new handle on the same value through which no gradient flows."""
         return wrap(stopped(self.value))

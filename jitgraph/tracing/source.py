@@ -360,7 +360,10 @@ class Place(NamedTuple):
         if self.kind in ("type", "cached"):
             return None
         if self.kind == "item":
-            return self.set if type(owner) in (dict, list, OrderedDict) else None
+            if type(owner) in (dict, list, OrderedDict):
+                return self.set
+            derived = isinstance(owner, dict) and dict.__contains__(owner, key)
+            return (lambda value: dict.__setitem__(owner, key, value)) if derived else None
         if (own := self.storage) is not None:
             return (lambda value: own.__setitem__(key, value)) if key in own else None
         slot = self._of_class

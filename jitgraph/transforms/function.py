@@ -104,3 +104,19 @@ def _of_argument(cls: type, arg: Any, entry: Any) -> list[Any]:
     if entry is not None:
         raise JitgraphError(f"{cls.__name__}: backward gives a cotangent for an argument that is no tensor")
     return [None for leaf in tree.flatten(arg)[0] if is_tensor(leaf)]
+
+
+def passing(hook: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The same tensor, whose gradient passes a function; what that gives takes its place."""
+
+    class Passing(Function):
+        @staticmethod
+        def forward(ctx: Any, given: Tensor) -> Tensor:
+            return given.detach()
+
+        @staticmethod
+        def backward(ctx: Any, ct: Tensor) -> Tensor:
+            return hook(ct)
+
+    result: Tensor = Passing.apply(x)
+    return result

@@ -291,3 +291,13 @@ def test_one_block_is_entered_again_and_again() -> None:
     with pytest.raises(KeyError), block:
         raise KeyError
     assert (x @ x).dtype == jg.float32
+
+
+def test_a_block_that_is_switched_off_takes_any_dtype() -> None:
+    a, b = jg.asarray(X), jg.asarray(X)
+    with jg.amp.autocast("cpu", dtype=jg.bfloat16):
+        assert (a @ b).dtype == jg.bfloat16
+        with jg.amp.autocast("cpu", dtype=jg.float32, enabled=False):
+            assert (a @ b).dtype == jg.float32
+    with pytest.raises(jg.DTypeError, match="16-bit float"):
+        jg.amp.autocast("cpu", dtype=jg.float32)

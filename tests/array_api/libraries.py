@@ -39,7 +39,11 @@ def of_einops() -> Calls:
         "pack": lambda e, x: e.pack([x, x[0, :]], "* b")[0],
         "unpack": lambda e, x: e.unpack(x, [(2,), (4,)], "a *")[1],
     }
-    return {name: (partial(pair, here), partial(pair, there), True) for name, pair in pairs.items()}
+    found = {name: (partial(pair, here), partial(pair, there), True) for name, pair in pairs.items()}
+    pairs["einsum"] = lambda e, x: e.einsum(x, x, "a b, c b -> a c")
+    pairs["a list"] = lambda e, x: e.rearrange([x, x], "k a b -> a (k b)")
+    own = {f"tensors' own {name}": (partial(pair, there), partial(pair, there), True) for name, pair in pairs.items()}
+    return found | own
 
 
 def of_array_api_extra() -> Calls:

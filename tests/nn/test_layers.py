@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -227,3 +228,52 @@ def test_a_named_batch() -> None:
         x = jg.random.normal((size, 2, 6, 7))
         np.testing.assert_allclose(run(x).detach().numpy(), net(x).detach().numpy(), rtol=1e-5, atol=1e-6)
     assert run.cache_info().misses == 1
+
+
+# of PyTorch 2.13, for numbers alone
+MARGINS: dict[str, tuple[Callable[..., Any], float]] = {
+    "multi_margin_loss": (lambda: F.multi_margin_loss(jg.asarray(1.5), jg.asarray(0)), 0.0),
+    "multilabel_margin_loss": (lambda: F.multilabel_margin_loss(jg.asarray(1.5), jg.asarray(0)), 0.0),
+    "multilabel_margin_loss of none": (lambda: F.multilabel_margin_loss(jg.asarray(1.5), jg.asarray(-1)), 0.0),
+    "soft_margin_loss": (lambda: F.soft_margin_loss(jg.asarray(1.5), jg.asarray(1.0)), 0.2014133),
+    "hinge_embedding_loss": (lambda: F.hinge_embedding_loss(jg.asarray(0.5), jg.asarray(-1.0)), 0.5),
+    "margin_ranking_loss": (
+        lambda: F.margin_ranking_loss(jg.asarray(1.5), jg.asarray(2.0), jg.asarray(1.0)),
+        0.5,
+    ),
+    "triplet_margin_loss": (
+        lambda: F.triplet_margin_loss(jg.asarray(1.5), jg.asarray(2.0), jg.asarray(1.0)),
+        0.999998,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MARGINS)
+def test_margin_losses_of_numbers_alone(name: str) -> None:
+    loss, expected = MARGINS[name]
+    for found in (loss(), jg.trace(loss)()):
+        assert found.shape == () and abs(found.item() - expected) < 1e-6
+
+
+ONE_FOR_ALL: dict[str, Callable[[Any], Any]] = {
+    "avg_pool2d padding": lambda given: F.avg_pool2d(jg.ones((1, 1, 6, 6)), 2, padding=given),
+    "avg_pool2d kernel": lambda given: F.avg_pool2d(jg.ones((1, 1, 6, 6)), given),
+    "max_pool2d stride": lambda given: F.max_pool2d(jg.ones((1, 1, 6, 6)), 2, stride=given),
+    "max_pool3d dilation": lambda given: F.max_pool3d(jg.ones((1, 1, 6, 6, 6)), 2, dilation=given),
+    "lp_pool2d kernel": lambda given: F.lp_pool2d(jg.ones((1, 1, 6, 6)), 2, given),
+    "conv2d stride": lambda given: F.conv2d(jg.ones((1, 1, 6, 6)), jg.ones((1, 1, 2, 2)), stride=given),
+    "conv3d padding": lambda given: F.conv3d(jg.ones((1, 1, 6, 6, 6)), jg.ones((1, 1, 2, 2, 2)), padding=given),
+    "conv_transpose2d": lambda given: F.conv_transpose2d(jg.ones((1, 1, 3, 3)), jg.ones((1, 1, 2, 2)), stride=given),
+    "Conv2d kernel": lambda given: jg.nn.Conv2d(1, 1, given).weight,
+    "AvgPool2d": lambda given: jg.nn.AvgPool2d(2, padding=given)(jg.ones((1, 1, 6, 6))),
+}
+
+
+@pytest.mark.parametrize("name", ONE_FOR_ALL)
+def test_one_number_in_a_tuple_stands_for_all_axes(name: str) -> None:
+    function = ONE_FOR_ALL[name]
+    expected = function(1)
+    for given in ((1,), [1]):
+        assert function(given).shape == expected.shape
+        if name != "Conv2d kernel":
+            assert function(given).tolist() == expected.tolist()

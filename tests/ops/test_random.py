@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import jitgraph as jg
 from jitgraph import dtypes, ops
@@ -321,8 +322,25 @@ def test_parameters_that_mean_nothing_raise(name: str) -> None:
             function()
 
 
+@pytest.mark.parametrize(
+    "bounds", [(7.0, 8.0), (6.5, math.inf), (30.0, 30.01), (-9.0, -8.0), (-math.inf, -50.0), (1e5, math.inf)]
+)
+def test_normal_numbers_beyond_six_deviations(bounds: tuple[float, float]) -> None:
+    """The tail's share beyond what was drawn, of that beyond the nearer bound, is uniform."""
+    jg.random.seed(0)
+    low, high = bounds if bounds[0] > 0 else (-bounds[1], -bounds[0])
+    for draw in (jg.random.truncated_normal, jg.trace(jg.random.truncated_normal, static_argnums=(0, 1, 2))):
+        found = np.abs(draw((20000,), *bounds, dtype=jg.float64).numpy())
+        assert low <= found.min() and found.max() <= high
+        tail = lambda z: scipy.special.erfcx(z / np.sqrt(2)) / scipy.special.erfcx(low / np.sqrt(2))
+        share = tail(found) * np.exp(-(found - low) * (found + low) / 2)
+        least = tail(high) * np.exp(-(high - low) * (high + low) / 2) if high < math.inf else 0.0
+        uniform = np.sort((1 - share) / (1 - least))
+        assert np.abs(uniform - (np.arange(20000) + 0.5) / 20000).max() < 2.0 / np.sqrt(20000)
+
+
 def test_bounds_and_counts_that_mean_nothing_raise() -> None:
-    for bounds in ((1.0, 1.0), (7.0, 9.0), (-9.0, -7.0), (float("nan"), 1.0)):
+    for bounds in ((1.0, 1.0), (9.0, 7.0), (float("inf"), float("inf")), (float("nan"), 1.0)):
         with pytest.raises(jg.JitgraphError, match="truncated_normal"):
             jg.random.truncated_normal((), *bounds)
     for message, refused in (

@@ -317,6 +317,13 @@ MANIPULATIONS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
         lambda x: jg.index_add(x, 1, [0, 0], x[:, 1:]),
         lambda a: a + np.pad(a[:, 1:].sum(1, keepdims=True), [(0, 0), (0, 2), (0, 0)]),
     ),
+    (
+        lambda x: jg.index_add(x, 1, [0, 0], x[:, 1:], alpha=-2),
+        lambda a: a - 2 * np.pad(a[:, 1:].sum(1, keepdims=True), [(0, 0), (0, 2), (0, 0)]),
+    ),
+    (lambda x: jg.round(x * 0.125, 2), lambda a: np.round(a * np.float32(0.125), 2).astype(np.float32)),
+    (lambda x: jg.round(x * 7, decimals=-1), lambda a: np.round(a * 7, -1)),
+    (lambda x: round(x.astype(jg.int64) * 7, -1), lambda a: np.round(a.astype(np.int64) * 7, -1)),
 ]
 
 

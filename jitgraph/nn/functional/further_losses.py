@@ -192,6 +192,11 @@ def multilabel_soft_margin_loss(
     return reduced((each if weight is None else each * weight).mean(axis=-1), reduction)
 
 
+def _of_classes(x: Tensor) -> Tensor:
+    """x, of which a number alone stands for a vector of one."""
+    return expand_dims(x, 0) if x.ndim == 0 else x
+
+
 def _labels(name: str, x: Tensor, target: TensorLike, rank: int) -> Tensor:
     labels = lifting.value_of(target)
     if not dtypes.is_integer(labels.dtype) or len(labels.shape) != rank:
@@ -211,12 +216,12 @@ def multi_margin_loss(
 ) -> Tensor:
     """The sum over the other classes i of max(0, margin - x[y] + x[i])^p / C, times the weight of class y.
 
-    Scores [N, C] and class numbers [N], or [C] and one number; ``p`` is 1 or 2.
+    Scores [N, C] and class numbers [N], or [C] and one number; one score alone is that of one class. ``p`` is 1 or 2.
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise JitgraphError(f"multi_margin_loss: p={p} is neither 1 nor 2")
-    x = wrap(loss_floats(input)[0])
+    x = _of_classes(wrap(loss_floats(input)[0]))
     if x.ndim not in (1, 2):
         raise ShapeError(f"multi_margin_loss takes scores [N, C] or [C], not {x.value.type}")
     y = expand_dims(_labels("multi_margin_loss", x, target, x.ndim - 1), -1)
@@ -239,13 +244,13 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """The sum over labels y and classes i that are none of max(0, 1 - (x[y] - x[i])) / C.
 
-    Scores [N, C] or [C], and as many integers, of which those before the first negative one are labels.
+    Scores [N, C], [C] or one, and as many integers, of which those before the first negative one are labels.
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    x = wrap(loss_floats(input)[0])
+    x = _of_classes(wrap(loss_floats(input)[0]))
     if x.ndim not in (1, 2):
         raise ShapeError(f"multilabel_margin_loss takes scores [N, C] or [C], not {x.value.type}")
-    given = _labels("multilabel_margin_loss", x, target, x.ndim)
+    given = _labels("multilabel_margin_loss", x, _of_classes(wrap(lifting.value_of(target))), x.ndim)
     if given.shape != x.shape:
         raise ShapeError(f"multilabel_margin_loss: labels {given.value.type} for scores {x.value.type}")
     counts = cumprod((given >= 0).astype("int64"), x.ndim - 1) > 0
@@ -265,9 +270,10 @@ def multilabel_margin_loss(
 def pairwise_distance(
     x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """The p-norm of x1 - x2 + eps along the last axis; p is any number, as in ``normalize``."""
+    """The p-norm of x1 - x2 + eps along the last axis, or of a number alone; p is any number, as in ``normalize``."""
     a, b = map(wrap, loss_floats(x1, x2))
-    return p_norm(a - b + eps, float(p), -1, keepdims=keepdim)
+    gap = a - b + eps
+    return p_norm(gap, float(p), -1 if gap.ndim else (), keepdims=keepdim)
 
 
 def cosine_embedding_loss(

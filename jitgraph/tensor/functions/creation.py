@@ -81,6 +81,10 @@ def asarray(
     target = None if dtype is None else dtypes.canonical(dtype)
     if scalars.is_varying(obj):  # an int that varies from call to call, or a size that is a name
         obj = wrap(lifting.value_of(obj, target))
+    if isinstance(obj, list | tuple) and lifting.holds_tensors(obj):
+        if copy is False:
+            raise SharingError("copy=False: a list of tensors has no memory of its own", hint="leave copy out")
+        obj = wrap(lifting.nested(obj, target))
     if isinstance(obj, Tensor):
         if copy is False and not requires_grad and _is_such(obj, target, place):
             return obj
@@ -177,8 +181,6 @@ def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     An integer must fit the dtype asked for.
     """
     kinds = scalars.leaf_types(obj)
-    if builtins.any(issubclass(kind, Tensor) for kind in kinds):
-        raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
     scalars.require_plain_in(obj, kinds)
     try:
         if kinds <= {int, bool} and int in kinds:
@@ -228,19 +230,21 @@ def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | No
 
 
 @array_function
-def zeros(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+def zeros(shape: Any, *more: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros, float32 unless ``dtype`` is given."""
     return _filled(_one_shape("zeros", shape, more), 0.0 if dtype is None else 0, dtype, device)
 
 
 @array_function
-def ones(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+def ones(shape: Any, *more: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Ones, float32 unless ``dtype`` is given."""
     return _filled(_one_shape("ones", shape, more), 1.0 if dtype is None else 1, dtype, device)
 
 
 @array_function
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def full(
+    shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """``fill_value`` everywhere, in its default dtype unless ``dtype`` is given."""
     if not scalars.is_scalar(fill_value):
         value = lifting.value_of(settled(fill_value) if dtype is None else fill_value)
@@ -261,19 +265,21 @@ def _like(x: Tensor, scalar: float | int, dtype: Any, device: str | None) -> Ten
 
 
 @array_function
-def zeros_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def zeros_like(x: Tensor, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Zeros of the shape, dtype and device of x."""
     return _like(x, 0, dtype, device)
 
 
 @array_function
-def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Ones of the shape, dtype and device of x."""
     return _like(x, 1, dtype, device)
 
 
 @array_function
-def full_like(x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def full_like(
+    x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
     """``fill_value`` in the shape, dtype and device of x."""
     if lifting.is_weak(fill_value) and not scalars.is_scalar(fill_value):
         value = lifting.value_of(x)
@@ -285,7 +291,15 @@ empty_like = zeros_like
 
 
 @array_function
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """start, start + step, ... below ``stop``; int64 for ints, else float32. Sizes may be symbolic for step 1."""
     place = _device(device)
     if stop is None:
@@ -324,7 +338,14 @@ def _is_plain_number(x: Any) -> bool:
 
 @array_function
 def linspace(
-    start: complex, stop: complex, num: int, *, dtype: Any = None, endpoint: bool = True, device: str | None = None
+    start: complex,
+    stop: complex,
+    num: int,
+    *,
+    dtype: Any = None,
+    endpoint: bool = True,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False).
 
@@ -339,7 +360,15 @@ def linspace(
 
 
 @array_function
-def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None, device: str | None = None) -> Tensor:
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
     target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))

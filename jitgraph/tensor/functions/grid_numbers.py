@@ -135,7 +135,15 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 
 
 @array_function
-def tri(n_rows: int, n_cols: int | None = None, k: int = 0, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def tri(
+    n_rows: int,
+    n_cols: int | None = None,
+    k: int = 0,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Ones on and below the k-th diagonal of a matrix of zeros, float32 unless ``dtype`` is given."""
     rows, columns = (arange(n, device=device) for n in (n_rows, n_rows if n_cols is None else n_cols))
     return astype(columns <= rows[:, None] + k, dtypes.float32 if dtype is None else dtypes.canonical(dtype))

@@ -18,6 +18,7 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
         "slice_scatter swapdims tensor_split unflatten unfold vsplit"
     ),
     "cumulative": "cummax cummin cumprod cumsum cumulative_prod cumulative_sum",
+    "bit_views": "view",
     "choosing": "append choose delete insert",
     "elementary": ("bitwise_count cbrt divmod iscomplex isneginf isposinf isreal logaddexp2 modf packbits unpackbits"),
     "grid_numbers": "combinations digitize put unravel_index",

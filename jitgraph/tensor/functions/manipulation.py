@@ -379,9 +379,14 @@ def index_select(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
 
 @method
-def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
-    """x with slice i of ``source`` added to slice ``index[i]`` along ``axis``; IndexError out of range or below 0."""
+def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike, *, alpha: TensorLike = 1) -> Tensor:
+    """x with ``alpha`` times slice i of ``source`` added to slice ``index[i]`` along ``axis``.
+
+    IndexError for an index out of range or below 0.
+    """
     value = lifting.value_of(x)
     added = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
+    if not (scalars.is_scalar(alpha) and alpha == 1):
+        added = lifting.cast((wrap(added) * alpha).value, value.dtype)
     number = axis_of(axis, value.type.ndim, "index_add")
     return wrap(ops.scatter_add(value, _positions(index, "index_add"), added, axis=number, negative=False))

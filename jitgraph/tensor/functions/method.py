@@ -16,7 +16,10 @@ R = TypeVar("R")
 
 
 def array_function(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which says of other libraries' keywords what to write here."""
+    """``function``, which says of other libraries' keywords what to write here.
+
+    Where it names ``requires_grad``, as what makes tensors does, its result is a leaf that asks for gradients.
+    """
     code = function.__code__
     own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
@@ -24,7 +27,8 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs and not own.issuperset(kwargs):
             _explain_keywords(function.__name__, kwargs.keys() - own)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        return result.requires_grad_() if kwargs and kwargs.get("requires_grad") else result  # type: ignore[attr-defined]
 
     return call
 

@@ -29,7 +29,14 @@ def _window(name: str, length: int, periodic: bool, dtype: Any, device: str | No
 
 
 @array_function
-def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """sin(pi t) ** 2 for t from 0 to 1; float32. ``periodic`` leaves out the last element of one longer, as PyTorch."""
     return _window("hann_window", window_length, periodic, dtype, device, lambda t: 0.5 - 0.5 * np.cos(2 * np.pi * t))
 
@@ -43,6 +50,7 @@ def hamming_window(
     *,
     dtype: Any = None,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """alpha - beta cos(2 pi t) for t from 0 to 1; ``periodic`` as of ``hann_window``."""
     return _window(
@@ -52,7 +60,12 @@ def hamming_window(
 
 @array_function
 def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: str | None = None
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """0.42 - cos(2 pi t) / 2 + 0.08 cos(4 pi t) for t from 0 to 1; ``periodic`` as of ``hann_window``."""
 
@@ -64,7 +77,12 @@ def blackman_window(
 
 @array_function
 def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: str | None = None
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """1 - |2 t - 1|, a triangle, for t from 0 to 1; ``periodic`` as of ``hann_window``."""
     return _window("bartlett_window", window_length, periodic, dtype, device, lambda t: 1 - np.abs(2 * t - 1))
@@ -72,7 +90,13 @@ def bartlett_window(
 
 @array_function
 def kaiser_window(
-    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: str | None = None
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """i0(beta sqrt(1 - (2 t - 1) ** 2)) / i0(beta) for t from 0 to 1; ``periodic`` as of ``hann_window``."""
 
@@ -92,6 +116,7 @@ def logspace(
     dtype: Any = None,
     endpoint: bool = True,
     device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """``base`` to the powers of ``num`` evenly spaced numbers from ``start`` to ``stop``; float32, or complex64.
 
@@ -102,7 +127,14 @@ def logspace(
 
 @array_function
 def geomspace(
-    start: complex, stop: complex, num: int, *, dtype: Any = None, endpoint: bool = True, device: str | None = None
+    start: complex,
+    stop: complex,
+    num: int,
+    *,
+    dtype: Any = None,
+    endpoint: bool = True,
+    device: str | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """``num`` numbers from ``start`` to ``stop`` of which each is the same multiple of the one before; float32.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.tape import HOOKS
 from jitgraph.errors import DTypeError, JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.values import TracedValue
 
@@ -29,6 +31,8 @@ class Gradients:
         self.foreign: dict[Value, Tensor] = {}
         self.differentiable: set[Value] = set()
         self._recorder = recorder
+        self._hooks: dict[Value, list[Callable[[Any], Any]]] = {}
+        self._passed: dict[Value, tuple[Tensor, tuple[Callable[[Any], Any], ...]]] = {}
         self._spent: set[Node] = set()  # through which a gradient passed that kept nothing
 
     def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
@@ -50,7 +54,7 @@ class Gradients:
         with context.using(grad_enabled=False):
             for ir, found in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
                 handle = self.leaves[ir]
-                fresh = wrap(found)
+                fresh = wrap(self._behind_hooks(ir, found))
                 old = self._recorder.read_grad(handle)
                 self._recorder.write_grad(handle, fresh if old is None else old + fresh)
 
@@ -86,8 +90,53 @@ class Gradients:
         )
         results: list[Tensor | None] = [None] * len(targets)
         for number, value in zip(used, found, strict=True):
-            results[number] = wrap(value)
+            results[number] = wrap(self._behind_hooks(targets[number].ir, value))
         return results
+
+    def _behind_hooks(self, ir: Value, gradient: Any) -> Any:
+        """The gradient of a leaf behind the hooks that its handle had before the trace and has here."""
+        if ir in self.leaves and (HOOKS or self._hooks):
+            hooks = [function for _, function in HOOKS.get(id(self.leaves[ir]), ())]
+            for hook in (*hooks, *self._hooks.get(ir, ())):
+                gradient = hook(gradient)
+        return gradient
+
+    def watch(self, handle: Tensor, hook: Callable[[Tensor], Any]) -> Callable[[], None]:
+        """Let the gradient of the handle pass a function; gives the function that takes it away.
+
+        The value of a result is replaced by one whose gradient rule calls the hook. TraceError where it is in use, as
+        what was computed from it would bypass the hook.
+        """
+        value = self._recorder.read(handle)
+        changed: Any = imports.module("jitgraph.tensor.gradient_hooks").changed
+        run: Callable[[Any], Any] = lambda ct: changed(hook, ct)
+        if value.ir in self.leaves:
+            entries = self._hooks.setdefault(value.ir, [])
+            entries.append(run)
+            return lambda: entries.remove(run) if run in entries else None
+
+        def remove() -> None:
+            raise TraceError("the hook of a result stays to the end of the trace", hint="leave remove() out")
+
+        if any(value.ir in node.inputs for node in self._recorder.producers.values()):
+            raise TraceError(
+                "register_hook of a tensor from which something was computed already, in a trace",
+                hint="register the hook right after the tensor is computed",
+            )
+        origin, known = self._passed.get(value.ir, (wrap(value), ()))
+        hooks = (*known, run)  # a hook that is registered later sees what an earlier one gave
+        passing: Any = imports.module("jitgraph.transforms.function").passing
+
+        def behind(ct: Tensor) -> Tensor:
+            found: Any = ct.value
+            for each in hooks:
+                found = each(found)
+            return wrap(found)
+
+        passed = passing(behind, origin)
+        self._recorder.write(handle, passed.value)
+        self._passed[passed.value.ir] = origin, hooks
+        return remove
 
     def _grad(
         self, outputs: list[Value], cotangents: list[Value], wrt: list[Value], *, differentiable: bool = False

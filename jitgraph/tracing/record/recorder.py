@@ -330,6 +330,10 @@ class Recorder:
         """Whether the handle was made here."""
         return isinstance(handle._value, TracedValue) and handle._value.trace is self
 
+    def watch_gradient(self, handle: Tensor, hook: Any) -> Any:
+        """As ``Gradients.watch``."""
+        return self.gradients.watch(handle, hook)
+
     def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
         """As ``Gradients.backward``."""
         self.gradients.backward(loss, gradient, retain_graph=retain_graph)

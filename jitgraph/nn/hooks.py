@@ -10,6 +10,8 @@ from jitgraph.ir import context
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 
+_passed: Any = imports.function("jitgraph.transforms.function", "passing")
+
 if TYPE_CHECKING:
     from jitgraph.nn.module import Module
 
@@ -186,7 +188,7 @@ class _Watch:
             changed = self._run(inputs)
             return tuple(ct for ct, flag in zip(changed, self._watched, strict=True) if flag)
 
-        passed = iter(_passed(on_gradients, given))
+        passed = iter(_passed(on_gradients, *given))
         return tuple(next(passed) if flag else x for x, flag in zip(args, self._watched, strict=True))
 
     def results(self, result: Any) -> Any:
@@ -209,7 +211,7 @@ class _Watch:
 
         if not any(x.requires_grad for x in outputs):
             return result
-        passed = _passed(on_gradients, outputs)
+        passed = _passed(on_gradients, *outputs)
         return passed if isinstance(result, tuple) else passed[0]
 
     def _run(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -220,20 +222,3 @@ class _Watch:
                 if len(inputs) != len(self._watched):
                     raise JitgraphError(f"a full backward hook gives {len(inputs)} of {len(self._watched)} gradients")
         return inputs
-
-
-def _passed(on_gradients: Callable[[tuple[Any, ...]], tuple[Any, ...]], xs: Any) -> tuple[Any, ...]:
-    """The same tensors, whose gradients pass through a function."""
-    function: Any = imports.module("jitgraph.transforms.function").Function
-
-    class Passing(function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, *given: Tensor) -> tuple[Tensor, ...]:
-            return tuple(x.detach() for x in given)
-
-        @staticmethod
-        def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
-            return on_gradients(cts)
-
-    found: tuple[Any, ...] = Passing.apply(*xs)
-    return found

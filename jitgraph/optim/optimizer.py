@@ -20,7 +20,7 @@ from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.nn import hooks
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.settings import Group, Setting, require_in_range
+from jitgraph.optim.settings import Setting, SettingsGroup, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros_like
@@ -115,7 +115,7 @@ class Optimizer:
         """Settings as a group, where the class has pairs that PyTorch has another name for."""
         if not self.PAIRS:
             return dict(settings)
-        group = Group(settings)
+        group = SettingsGroup(settings)
         group.pairs = self.PAIRS
         return group
 

@@ -70,7 +70,7 @@ def without_effect(
     return {name: value for name, value in settings.items() if name not in lacks}
 
 
-class Group(dict[str, Any]):
+class SettingsGroup(dict[str, Any]):
     """The settings of a parameter group. PyTorch's name of a pair, such as "betas", reads and writes its two floats."""
 
     pairs: Mapping[str, tuple[str, ...]] = {}  # of a class of optimisers, set where a group is made

@@ -45,7 +45,7 @@ def function(place: str, name: str) -> Callable[..., Any]:
     return call
 
 
-class _Follower:
+class _AfterImport:
     """A finder of modules that finds none, but calls a function of this package behind the import of another's."""
 
     def __init__(self, name: str, place: str, function: str) -> None:
@@ -74,7 +74,7 @@ def after_import(name: str, place: str, call: str) -> None:
     if name in sys.modules:
         function(place, call)(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Follower(name, place, call))
+        sys.meta_path.insert(0, _AfterImport(name, place, call))
 
 
 def attributes(

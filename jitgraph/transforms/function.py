@@ -106,17 +106,17 @@ def _of_argument(cls: type, arg: Any, entry: Any) -> list[Any]:
     return [None for leaf in tree.flatten(arg)[0] if is_tensor(leaf)]
 
 
-def passing(hook: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """The same tensor, whose gradient passes a function; what that gives takes its place."""
+def passing(on_gradients: Callable[[tuple[Any, ...]], tuple[Any, ...]], *xs: Tensor) -> tuple[Tensor, ...]:
+    """The same tensors, whose gradients pass a function; what that gives takes their place."""
 
     class Passing(Function):
         @staticmethod
-        def forward(ctx: Any, given: Tensor) -> Tensor:
-            return given.detach()
+        def forward(ctx: Any, *given: Tensor) -> tuple[Tensor, ...]:
+            return tuple(x.detach() for x in given)
 
         @staticmethod
-        def backward(ctx: Any, ct: Tensor) -> Tensor:
-            return hook(ct)
+        def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
+            return on_gradients(cts)
 
-    result: Tensor = Passing.apply(x)
-    return result
+    found: tuple[Tensor, ...] = Passing.apply(*xs)
+    return found

@@ -127,13 +127,13 @@ class Gradients:
         hooks = (*known, run)  # a hook that is registered later sees what an earlier one gave
         passing: Any = imports.module("jitgraph.transforms.function").passing
 
-        def behind(ct: Tensor) -> Tensor:
-            found: Any = ct.value
+        def behind(cts: tuple[Tensor]) -> tuple[Tensor]:
+            found: Any = cts[0].value
             for each in hooks:
                 found = each(found)
-            return wrap(found)
+            return (wrap(found),)
 
-        passed = passing(behind, origin)
+        (passed,) = passing(behind, origin)
         self._recorder.write(handle, passed.value)
         self._passed[passed.value.ir] = origin, hooks
         return remove

@@ -24,6 +24,7 @@ from jitgraph.tensor.functions.arrangement import unflatten as unflatten
 from jitgraph.tensor.functions.arrangement import unfold as unfold
 from jitgraph.tensor.functions.arrangement import vsplit as vsplit
 from jitgraph.tensor.functions.arrangement import vstack as vstack
+from jitgraph.tensor.functions.bit_views import view as view
 from jitgraph.tensor.functions.choosing import append as append
 from jitgraph.tensor.functions.choosing import apply_over_axes as apply_over_axes
 from jitgraph.tensor.functions.choosing import choose as choose

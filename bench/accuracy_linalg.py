@@ -18,7 +18,7 @@ import jitgraph as jg
 from jitgraph import compiler
 from jitgraph.ir.target import Target
 
-COUNT = 200
+COUNT = 60
 L = jg.linalg
 
 

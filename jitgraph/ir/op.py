@@ -133,7 +133,7 @@ class Op:
         has ``evaluate`` run by Python.
     generated: for ops that Python evaluates, what code that cannot call Python has in their place: over Op calls
         ``generated(*operands, **attrs)``, and ``is_generated(*types)`` says of which operands.
-    composed: the same on processors, of all operands, over ops that have a kernel there (``alone``).
+    composed: the same for all other operands, over ops that have a kernel there (``alone``).
     alone: for the same, the kernel of ``codegen/lower/matrices`` that such code has in their place, of any size.
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel

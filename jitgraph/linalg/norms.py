@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from jitgraph import ops
+from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.linalg.decompositions import eigvalsh, svdvals
 from jitgraph.linalg.operands import cutoffs_of, inexact, matrices_of
@@ -96,17 +97,18 @@ def cond(x: TensorLike, p: float | str | None = None) -> Tensor:
     By default the greatest by the least singular value, also of matrices that are not square. inf of singular ones.
     """
     value = matrices_of("cond", wrap(inexact("cond", x)))
-    whole = wrap(value)
-    if p is None or p in (2, -2):
-        values = svdvals(whole)
-        high, low = greatest(values, axis=-1), least(values, axis=-1)
-        found = low / high if p == -2 else high / low
-    else:
-        singular = slogdet(whole).sign == 0
-        safe = where(singular[..., None, None], wrap(with_ones(ops.zeros_like(value))), whole)
-        found = where(singular, math.inf, _matrix_norm(value, False, p) * matrix_norm(inv(safe), ord=p))
-    unknown = any_of(isnan(whole), axis=(-2, -1))
-    return where(isnan(found) & ~unknown, math.inf, found)
+    with placement.beside(value):
+        whole = wrap(value)
+        if p is None or p in (2, -2):
+            values = svdvals(whole)
+            high, low = greatest(values, axis=-1), least(values, axis=-1)
+            found = low / high if p == -2 else high / low
+        else:
+            singular = slogdet(whole).sign == 0
+            safe = where(singular[..., None, None], wrap(with_ones(ops.zeros_like(value))), whole)
+            found = where(singular, math.inf, _matrix_norm(value, False, p) * matrix_norm(inv(safe), ord=p))
+        unknown = any_of(isnan(whole), axis=(-2, -1))
+        return where(isnan(found) & ~unknown, math.inf, found)
 
 
 @array_function
@@ -119,7 +121,8 @@ def matrix_rank(
     ``hermitian`` x is taken as symmetric, and its eigenvalues serve.
     """
     value = matrices_of("matrix_rank", wrap(inexact("matrix_rank", x)))
-    given = 0.0 if rtol is None and atol is not None else rtol
-    values = eigvalsh(wrap(value)).abs() if hermitian else svdvals(wrap(value))
-    limit = 0.0 if atol is None else wrap(lifting.cast(lifting.value_of(atol, values.dtype), values.dtype))
-    return rank_of(values, value, wrap(cutoffs_of("matrix_rank", value, given)), limit)
+    with placement.beside(value):
+        given = 0.0 if rtol is None and atol is not None else rtol
+        values = eigvalsh(wrap(value)).abs() if hermitian else svdvals(wrap(value))
+        limit = 0.0 if atol is None else wrap(lifting.cast(lifting.value_of(atol, values.dtype), values.dtype))
+        return rank_of(values, value, wrap(cutoffs_of("matrix_rank", value, given)), limit)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.linalg.operands import cutoffs_of, system_of, without_column
 from jitgraph.ops import determinants, least_squares, linear_systems, matrix_exponential
 from jitgraph.ops.matrices import lesser
@@ -60,7 +61,8 @@ def pinv(x: TensorLike, *, rtol: TensorLike | None = None) -> Tensor:
     Gradients by Golub and Pereyra (1973), where the rank does not change.
     """
     value = lifting.value_of(x)
-    return wrap(linear_systems.pinv(value, cutoffs_of("pinv", value, rtol)))
+    with placement.beside(value):
+        return wrap(linear_systems.pinv(value, cutoffs_of("pinv", value, rtol)))
 
 
 @array_function
@@ -72,15 +74,16 @@ def lstsq(a: TensorLike, b: TensorLike, *, rcond: TensorLike | None = None) -> L
     does not change (Golub and Pereyra, 1973).
     """
     left, right, vector = system_of("lstsq", a, b)
-    cutoffs = cutoffs_of("lstsq", left, rcond)
-    solution, values = least_squares.lstsq(left, right, cutoffs)
-    solved, rest = wrap(solution), wrap(right) - wrap(left) @ wrap(solution)
-    lengths = rest * rest if not dtypes.is_complex(rest.dtype) else rest.real * rest.real + rest.imag * rest.imag
-    residuals = lengths.sum(axis=-2)
-    if vector:
-        solved, residuals = wrap(without_column(solution)), residuals[..., 0]
-    rank = rank_of(wrap(values), left, wrap(cutoffs))
-    return LstsqResult(solved, residuals, rank, wrap(values))
+    with placement.beside(left):
+        cutoffs = cutoffs_of("lstsq", left, rcond)
+        solution, values = least_squares.lstsq(left, right, cutoffs)
+        solved, rest = wrap(solution), wrap(right) - wrap(left) @ wrap(solution)
+        lengths = rest * rest if not dtypes.is_complex(rest.dtype) else rest.real * rest.real + rest.imag * rest.imag
+        residuals = lengths.sum(axis=-2)
+        if vector:
+            solved, residuals = wrap(without_column(solution)), residuals[..., 0]
+        rank = rank_of(wrap(values), left, wrap(cutoffs))
+        return LstsqResult(solved, residuals, rank, wrap(values))
 
 
 def rank_of(values: Tensor, matrices: Any, rtol: Tensor, atol: TensorLike = 0.0) -> Tensor:

@@ -96,13 +96,14 @@ def lu(a: TensorLike) -> LUResult:
     Gradients by Axen (2021), where the leading square block of the exchanged rows is invertible.
     """
     factors, _, order = triangular.lu_factor(lifting.value_of(a))
-    rows, columns = factors.shape[-2:]
-    size = lesser(rows, columns)
-    left = with_ones(below(columns_of(factors, 0, size)))
-    right = upper_of(rows_of(factors, 0, size))
-    number = wrap(lifting.places((*order.shape, rows), len(order.shape) - 1, order))
-    permutation = number == wrap(order)[..., None, :]
-    return LUResult(permutation.astype(factors.dtype), wrap(left), wrap(right))
+    with placement.beside(factors):
+        rows, columns = factors.shape[-2:]
+        size = lesser(rows, columns)
+        left = with_ones(below(columns_of(factors, 0, size)))
+        right = upper_of(rows_of(factors, 0, size))
+        number = wrap(lifting.places((*order.shape, rows), len(order.shape) - 1, order))
+        permutation = number == wrap(order)[..., None, :]
+        return LUResult(permutation.astype(factors.dtype), wrap(left), wrap(right))
 
 
 @array_function

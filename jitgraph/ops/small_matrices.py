@@ -1,5 +1,7 @@
 """Matrices of up to 4 rows by generated code, for files and GPUs, where no Python runs and LAPACK cannot be called.
 
+Large batches of them go in lanes; larger matrices have kernels (``codegen/lower/matrices``).
+
 Elimination with partial pivoting, as LAPACK does it (Golub and Van Loan, Matrix computations, 4th ed., 2013, algorithm
 3.4.1), written out element by element: rows are exchanged by selects. Real numbers alone.
 """

@@ -17,7 +17,7 @@ def decompose(graph: Graph, target: Target) -> Graph:
     """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        if target.alone and (made := _generated(node, target)) is not None:
+        if target.alone and (made := _generated(node)) is not None:
             _inline(rewriter, node, _located(decompose(made, target), node))
             continue
         if not _is_inlined(node, target):
@@ -35,13 +35,11 @@ def _inline(rewriter: Rewriter, node: Node, region: Graph) -> None:
         rewriter.replace(old, new)
 
 
-def _generated(node: Node, target: Target) -> Graph | None:
+def _generated(node: Node) -> Graph | None:
     """What stands for an op that Python evaluates where there is no Python; None where nothing does."""
     op = node.op
-    if op.is_generated is not None and op.is_generated(*(value.type for value in node.inputs)):
-        definition = op.generated
-    else:
-        definition = op.composed if target.sm is None else None
+    is_small = op.is_generated is not None and op.is_generated(*(value.type for value in node.inputs))
+    definition = op.generated if is_small else op.composed
     if definition is None:
         return None
     builder = GraphBuilder()

@@ -1,4 +1,4 @@
-"""Systems of small matrices on GPUs, eagerly, in traces, and their gradients; larger ones say that they need Python."""
+"""Factorisations of matrices on GPUs, eagerly, in traces, and their gradients."""
 
 from __future__ import annotations
 
@@ -37,11 +37,42 @@ def test_small_matrices(here: Machine, name: str) -> None:
         np.testing.assert_allclose(found.detach().cpu().numpy(), wanted, rtol=2e-4, atol=2e-4)
 
 
-def test_larger_matrices_are_refused(here: Machine) -> None:
-    with pytest.raises(jg.UnsupportedOp, match=r"inv runs in Python on the host[\s\S]*cpu\(\)"):
-        jg.linalg.inv(jg.eye(5, device="cuda"))
+LARGER = (np.random.default_rng(3).normal(size=(2, 9, 9)) + 2 * np.eye(9)).astype(np.float32)
+
+LARGER_CALLS: dict[str, Callable[[Any], Any]] = {
+    "cholesky": lambda x: jg.linalg.cholesky(x @ x.mT),
+    "solve": lambda x: jg.linalg.solve(x, x[..., 0, :, None]),
+    "triangular": lambda x: jg.linalg.solve_triangular(x @ x.mT, x, upper=True),
+    "lu": lambda x: jg.concat(jg.linalg.lu(x[:, :-2])[1:], axis=-1),
+    "qr": lambda x: jg.concat(jg.linalg.qr(x), axis=-1),
+    "eigh": lambda x: squared(x),
+    "svd": lambda x: jg.linalg.pinv(x[:, :5]),
+    "gradient": jg.grad(lambda x: jg.linalg.inv(x).sum() + jg.linalg.slogdet(x).logabsdet.sum()),
+}
+
+
+def squared(x: Any) -> Any:
+    """Values and vectors of which the sign does not matter."""
+    values, vectors = jg.linalg.eigh(x @ x.mT)
+    return vectors**2 * values[:, None, :]
+
+
+@pytest.mark.parametrize("name", LARGER_CALLS)
+def test_larger_matrices(here: Machine, name: str) -> None:
+    call, x = LARGER_CALLS[name], jg.asarray(LARGER, device="cuda")
+    wanted = call(jg.asarray(LARGER)).detach().numpy()
+    scale = np.abs(wanted).max()
+    for found in call(x), jg.trace(lambda x: call(x))(x):
+        assert found.device == "cuda:0"
+        np.testing.assert_allclose(found.detach().cpu().numpy() / scale, wanted / scale, rtol=0, atol=1e-4)
+
+
+def test_what_lapack_alone_computes_is_refused(here: Machine) -> None:
+    with pytest.raises(jg.UnsupportedOp, match=r"eig_of_real runs in Python on the host[\s\S]*cpu\(\)"):
+        jg.linalg.eigvals(jg.eye(5, device="cuda"))
 
 
 def test_a_singular_matrix_is_refused(here: Machine) -> None:
-    with pytest.raises(ValueError, match="inv: a matrix is singular"):
-        jg.linalg.inv(jg.zeros((3, 3), device="cuda")).cpu()
+    for size in 3, 9:
+        with pytest.raises(np.linalg.LinAlgError, match="inv: a matrix is singular"):
+            jg.linalg.inv(jg.zeros((size, size), device="cuda")).cpu()

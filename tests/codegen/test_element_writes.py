@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select, select_with_copies
 from jitgraph.errors import GraphError
 from jitgraph.passes import pipeline
+from jitgraph.standalone import write_loaders
 from tests.codegen.moved_bytes import moved_bytes
 from tests.graphs import TARGET, needs_native
 from tests.programs import writes
@@ -345,6 +349,22 @@ def test_writes_of_many_samples(program: Callable[..., Any]) -> None:
         return  # what the samples' branches give is chosen for each sample, which reads all of it
     small, large = (moved_bytes(mapped.lower(*samples(n)).stages.schedule, turns=n) for n in (300, 600))
     assert large < 2.2 * small, f"{small} bytes for 300 elements, {large} for 600"
+
+
+@needs_native
+def test_saved_loops_write_in_place(tmp_path: Path) -> None:
+    """The file's code is that of the process: in both standalone loaders it is the same image."""
+    scripted, arguments = jg.script(nested), list(map(jg.asarray, arrays(9)))
+    jg.save(scripted, tmp_path / "nested.jg", example_inputs=tuple(arguments))
+    write_loaders(tmp_path)
+    code = (
+        "import loader, numpy as np, sys\n"
+        "found = loader.load('nested.jg')(*np.load('given.npz').values())\n"
+        "np.save('found.npy', found)\n"
+    )
+    np.savez(tmp_path / "given.npz", *arrays(9))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), np.asarray(nested(*arguments)))
 
 
 @needs_native

@@ -30,7 +30,13 @@ from jitgraph.records import dataclass
 MOST_LINES: Final = 80
 """Of a kernel, the math functions that it calls included, for it to be inlined into a loop."""
 
-MOST_LINES_TOGETHER: Final = 600
+MOST_STRAIGHT_LINES: Final = 400
+"""Of a kernel without loops and vectors: all of it is scalars of the loop around it."""
+
+MOST_LINES_TOGETHER: Final = 1600
+
+UNPOLLED_LINES: Final = 10_000_000
+"""Instructions that a loop of known length may execute in all its turns without a question to the host: some ms."""
 
 MOST_BYTES: Final = 64
 """Of a buffer that is a value: a vector register."""
@@ -47,16 +53,17 @@ class Emitted:
     lines: int
     can_fail: bool
     shares: bool  # work among threads
+    loops: bool
 
     @property
     def is_small(self) -> bool:
-        return not self.shares and self.lines <= MOST_LINES
+        return not self.shares and self.lines <= (MOST_LINES if self.loops else MOST_STRAIGHT_LINES)
 
 
 def emitted(name: str, scratch_bytes: int, kernel: Definition, math: Collection[str]) -> Emitted:
     """What to know of a kernel whose function is ``kernel``; ``math`` are the names of math functions."""
     lines = kernel.lines + _MATH_LINES * sum(count for used, count in kernel.uses.items() if used in math)
-    return Emitted(name, scratch_bytes, lines, kernel.returns > 1, "jg_range" in kernel.uses)
+    return Emitted(name, scratch_bytes, lines, kernel.returns > 1, "jg_range" in kernel.uses, kernel.hot)
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,40 @@ class Inlining:
             functions[id(step)].name in self.functions if isinstance(step, Launch) else isinstance(step, Branch | While)
             for step in all_steps(inner_steps(loop))
         )
+
+    def asks_nothing(self, loop: While, functions: Mapping[int, Emitted]) -> bool:
+        """Whether a loop is of scalars and known to last some milliseconds at most."""
+        lines = _all_lines(loop, functions) if self.covers(loop, functions) else None
+        return lines is not None and lines <= UNPOLLED_LINES
+
+    def turn_lines(self, loop: While, functions: Mapping[int, Emitted]) -> int:
+        """About how many instructions a turn executes between questions to the host."""
+        return _turn_lines(inner_steps(loop), functions)
+
+
+def _all_lines(loop: While, functions: Mapping[int, Emitted]) -> int | None:
+    """About how many instructions all turns of a loop execute; None where that is not known, or a kernel loops."""
+    for step in all_steps(inner_steps(loop)):
+        if isinstance(step, Launch) and functions[id(step)].loops:
+            return None
+        if isinstance(step, While) and not isinstance(step.count, int):
+            return None
+    return loop.count * _turn_lines(inner_steps(loop), functions) if isinstance(loop.count, int) else None
+
+
+def _turn_lines(steps: Sequence[Step], functions: Mapping[int, Emitted]) -> int:
+    total = 0
+    for step in steps:
+        match step:
+            case Launch():
+                total += functions[id(step)].lines
+            case Branch():
+                total += _turn_lines(inner_steps(step), functions)
+            case While():
+                lines = _all_lines(step, functions)
+                asks = lines is None or lines > UNPOLLED_LINES
+                total += _turn_lines(inner_steps(step), functions) if asks else lines or 0
+    return total
 
 
 def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated: Collection[str]) -> Inlining:

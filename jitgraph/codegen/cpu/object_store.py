@@ -60,7 +60,7 @@ _CALLS_LLVM: Final = (f"{_FOLDER}/library.py", f"{_FOLDER}/machine.py")
 
 def key_of(unit: Unit, target: Target) -> str:
     """The key of the object of a unit, in both stores; in hexadecimal."""
-    return cache_entry.key_of("object", *_llvm(), target.name, str(unit.hot), unit.llvm_ir)
+    return cache_entry.key_of("object", *_llvm(), target.name, str(unit.hot), unit.scalar_loops, unit.llvm_ir)
 
 
 @cache

@@ -17,7 +17,10 @@ from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 
 POLL_TURNS: Final = 1024
-"""Turns of a loop that is inlined as a whole between two questions to the host whether to stop: less than a ms."""
+"""Turns, at most, of a loop that is inlined as a whole between two questions to the host whether to stop."""
+
+POLL_LINES: Final = 1 << 21
+"""Instructions, about, between two questions: a ms or two."""
 
 
 @dataclass
@@ -108,20 +111,26 @@ class StepWriter:
 
     def _while(self, loop: While) -> None:
         self._keep_quiet((*loop.condition, *loop.body))
-        seldom = self.inlining.covers(loop, self.kernels)
-        emit_while(self.function, loop, self._predicate, self.write, lambda: self._poll(seldom))
+        if self.inlining.asks_nothing(loop, self.kernels):
+            emit_while(self.function, loop, self._predicate, self.write, lambda: None)
+            return
+        every = 1
+        if self.inlining.covers(loop, self.kernels):
+            lines = self.inlining.turn_lines(loop, self.kernels)
+            every = min(POLL_TURNS, 1 << max(0, (POLL_LINES // max(1, lines)).bit_length() - 1))
+        emit_while(self.function, loop, self._predicate, self.write, lambda: self._poll(every))
 
-    def _poll(self, seldom: bool) -> None:
-        """Ask the host whether to stop; with ``seldom``, where a turn is short, once in many turns."""
+    def _poll(self, every: int) -> None:
+        """Ask the host whether to stop, once in so many turns, a power of two."""
         function = self.function
         go_on = function.label("go_on")
-        if seldom:
+        if every > 1:
             turns = function.alloca("i64", align=8)
             function.prologue.append(f"  store i64 0, {turns}")
             turn = function.emit("i64", f"load i64, {turns}")
             following = function.emit("i64", f"add i64 {turn.name}, 1")
             function.do(f"store {following}, {turns}")
-            low = function.emit("i64", f"and {following}, {POLL_TURNS - 1}")
+            low = function.emit("i64", f"and {following}, {every - 1}")
             due = function.emit("i1", f"icmp eq {low}, 0")
             ask = function.label("ask")
             function.branch(due.name, ask, go_on, likely=False)

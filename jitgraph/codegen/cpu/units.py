@@ -14,6 +14,7 @@ from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
 
 UNIT_LINES: Final = 500
+ENTRY: Final = "jg_entry"  # loops over scalars where kernels are inlined into it
 
 
 def units(module: LlvmModule) -> list[Unit]:
@@ -45,7 +46,8 @@ def units(module: LlvmModule) -> list[Unit]:
         parts += [text for name, text in constants.items() if name in used]
         parts += [functions[name].declaration for name in sorted(used) if name in functions and name not in inside]
         parts += [functions[name].text(hidden=name not in inlined) for name in inside]
-        return Unit("\n\n".join(parts) + "\n", is_hot)
+        loops = ENTRY if ENTRY in inside and not inlined.isdisjoint(functions[ENTRY].uses) else ""
+        return Unit("\n\n".join(parts) + "\n", is_hot, loops)
 
     groups: list[list[str]] = []
     lines = UNIT_LINES

@@ -99,8 +99,40 @@ def test_a_buffer_that_is_more_than_a_register_stays_in_memory() -> None:
     assert "phi i64" in text and not re.search(r"phi <\d+ x double>", text)
 
 
+COUNTED = """
+graph @counted(%x: f64[], %y: f64[20]) -> f64[], f64[20] {{
+  %0: f64[], %1: f64[20] = scan(%x, %y) {{length={outer}, num_carries=2, num_xs=0, reverse=false}} [
+    graph @turn(%x: f64[], %y: f64[20]) -> f64[], f64[20] {{
+      %0: f64[] = scan(%x) {{length={inner}, num_carries=1, num_xs=0, reverse=false}} [
+        graph @inner(%x: f64[]) -> f64[] {{
+          %0: f64[] = sin(%x)
+          return %0
+        }}
+      ]
+      {more}
+    }}
+  ]
+  return %0, %1
+}}
+"""
+PASSED_ON, SCALED = "return %0, %y", "%1: f64[20] = mul(%y, %y)\n      return %0, %1"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "more", "polls"),
+    [(10, 100, PASSED_ON, 0), (10, 10**8, PASSED_ON, 1), (10**8, 10, PASSED_ON, 1), (10, 100, SCALED, 1)],
+)
+def test_loops_that_last_some_milliseconds_ask_nothing(outer: int, inner: int, more: str, polls: int) -> None:
+    """Those whose turns are counted and of scalars; any other, and each around one of these, asks the host."""
+    compiled = made(COUNTED.format(outer=outer, inner=inner, more=more))
+    assert entry_of(compiled).count("call i32 @jg_poll") == polls
+    if outer * inner < 10**6:
+        check(compiled, [np.array(3.0), np.linspace(0.0, 1.0, 20)])
+
+
 def test_a_long_kernel_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inlining, "MOST_LINES", 5)
+    monkeypatch.setattr(inlining, "MOST_STRAIGHT_LINES", 5)
     compiled = made(newton("[]"))
     assert "alwaysinline" not in compiled.llvm_ir and "call i32 @k_" in entry_of(compiled)
     check(compiled, [np.array(3.0), np.array(2.0), np.array(40)])

@@ -103,6 +103,18 @@ def taking_while(x: Any, step: Any) -> Any:
     return jg.while_loop(lambda c: c[1] >= 0, body, (x[0] * 0, jg.asarray(0)))
 
 
+@jg.script
+def writing(x: Any, table: Any) -> Any:
+    """Elements and rows written in the carries' own memory, beside reads of their neighbours."""
+    out, table = x * 1, table * 1
+    for i in range(1, x.shape[0]):
+        out[i], out[i - 1] = out[i - 1] * 0.5, out[i] + table[i, 2]
+        if out[i] > 0:
+            table[i] = table[i - 1] - out[i]
+            table[i, 1:3] = table[i, 0:2] * 2
+    return out, table
+
+
 def _positive(*shape: int) -> Any:
     return jg.abs(floats(*shape)) + 1
 
@@ -126,6 +138,7 @@ PROGRAMS: dict[str, Program] = {
     "products": (products, (_positive(5, 20), jg.abs(floats(20, 20)) * 0.02)),
     "powers": (powers, (floats(4, 800), floats(800, 4) * 0.01)),
     "printing": (printing, (floats(3, 2),)),
+    "writing": (writing, (floats(5), floats(5, 70))),
     "taking": (taking, (floats(6, 3), ints(0, 6, 4))),
 }
 

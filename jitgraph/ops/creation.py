@@ -12,7 +12,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
-from jitgraph.errors import DTypeError
+from jitgraph.errors import DTypeError, NumberError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.op import Op, Sample
@@ -35,8 +35,18 @@ def _full_type(*, shape: Shape, value: object, dtype: DType) -> TensorType:
 
 
 def _full(*, shape: tuple[int, ...], value: Any, dtype: DType) -> Array:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if dtypes.is_inexact(dtype):
+            value = float(value)  # of any length, as a size may be, and rounded as Python does
+        elif dtypes.is_integer(dtype) and not _fits(value, dtypes.int64 if value < 0 else dtypes.uint64):
+            raise NumberError(f"full: {value} has no room in 64 bits")
     with np.errstate(all="ignore"):
         return np.full(shape, np.asarray(value).astype(dtype))
+
+
+def _fits(value: int, dtype: DType) -> bool:
+    least, greatest = dtypes.LIMITS[dtype]
+    return least <= value <= greatest
 
 
 full: Op = Op(

@@ -1,18 +1,22 @@
 """Kernel IR: loop nests over buffers, as plain data. It has text, a verifier and a slow executor, and targets emit it.
 
 All names in a kernel live in one namespace of index expressions (``ir.dims``): sizes of the graph by their own names,
-loop axes as ``_i0, _i1, ...`` and integer scalars as ``_v0, _v1, ...``; user sizes never begin with an underscore. So
+loop axes as ``_i0, _i1, ...`` and integer scalars as ``_v0, _v1, ...``; user sizes never begin with an underscore, and
+what the entry computes of them is named ``_n0, _n1, ...``. So
 an index is a ``DimLike`` over axes, sizes and, for indirect access, int64 scalars; a buffer is flat and an index counts
 elements.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from jitgraph.dtypes import DType
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
+
+SIZE_NUMBER: Final = "_n"
+"""How the names begin of numbers that the entry computes of the sizes (``SizeNumber``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Final
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import is_natural
 from jitgraph.codegen.kernels.kernel import (
+    SIZE_NUMBER,
     Attend,
     Body,
     CheckStatement,
@@ -68,7 +69,7 @@ class _KernelVerifier(KnownNames):
         names = [*kernel.sizes, *(param.name for param in kernel.params)]
         if len(set(names)) != len(names):
             self.fail(None, "two sizes or params have one name")
-        if any(name.startswith("_") for name in names):
+        if any(name.startswith("_") and not name.startswith(SIZE_NUMBER) for name in names):
             self.fail(None, "names that begin with an underscore belong to axes and scalars")
         self.seen.update(names)
         for param in kernel.params:

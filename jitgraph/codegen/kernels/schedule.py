@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -130,6 +132,27 @@ class CheckSite:
     location: Location | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SizeNumber:
+    """A number that the entry computes of the sizes, exactly, and that kernels read as a size by its ``name``.
+
+    A float is there by the bits of the nearest float64. The call is refused where there is none, or no int64.
+    """
+
+    name: str
+    dim: DimLike
+    kind: Literal["int", "float"]
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """What kernels read; OverflowError where the number has no room."""
+        number = dims.evaluate(self.dim, sizes)
+        form = "<q" if self.kind == "int" else "<d"
+        try:
+            return int.from_bytes(struct.pack(form, number), "little", signed=True)
+        except struct.error:
+            raise OverflowError(f"the size {self.dim} leaves 64 bits") from None
+
+
 def aligned(size: DimLike, alignment: int) -> DimLike:
     """``size`` in bytes rounded up to a multiple of ``alignment``."""
     return (size + (alignment - 1)) // alignment * alignment
@@ -167,3 +190,4 @@ class Schedule:
     plan: MemoryPlan | None = None
     prints: tuple[loader.Print, ...] = ()
     calls: tuple[HostCall, ...] = ()
+    numbers: tuple[SizeNumber, ...] = ()

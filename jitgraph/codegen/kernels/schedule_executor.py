@@ -104,6 +104,7 @@ class _ScheduleRun:
         for constraint in self.schedule.constraints:
             if not constraint.holds(self.sizes):
                 raise ArgumentError(f"{self.schedule.name} requires {constraint}, which does not hold here")
+        self.sizes |= {number.name: number.value(self.sizes) for number in self.schedule.numbers}
 
     def place(self, donate: bool) -> None:
         plan = self.schedule.plan

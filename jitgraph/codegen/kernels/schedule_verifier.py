@@ -168,7 +168,7 @@ class _ScheduleVerifier:
         for statement in statements_of(kernel.body):
             if isinstance(statement, CheckStatement) and statement.check >= len(self.schedule.checks):
                 self.fail(f"kernel {kernel.name} has check {statement.check}, which the schedule does not say")
-        if unknown := set(kernel.sizes) - set(self.schedule.sizes):
+        if unknown := set(kernel.sizes) - set(self.schedule.sizes) - {number.name for number in self.schedule.numbers}:
             self.fail(f"kernel {kernel.name} has sizes {', '.join(sorted(unknown))}, which are not the schedule's")
         if len(kernel.params) != len(launch.buffers):
             self.fail(f"kernel {kernel.name} takes {len(kernel.params)} buffers, not {len(launch.buffers)}")

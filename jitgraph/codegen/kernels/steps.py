@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jitgraph.codegen.kernels.schedule import Branch, Step, While
+from jitgraph.codegen.kernels.kernel import Attend, Contract, Loop
+from jitgraph.codegen.kernels.schedule import Branch, Launch, Schedule, Step, While
+from jitgraph.codegen.kernels.traversal import dims_of, statements_of
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
 
 
 def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
@@ -18,3 +22,20 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
 def inner_steps(step: Branch | While) -> tuple[Step, ...]:
     """The steps that stand in a branch or loop."""
     return (*step.then, *step.otherwise) if isinstance(step, Branch) else (*step.condition, *step.body)
+
+
+def extents_of(schedule: Schedule) -> list[DimLike]:
+    """The extents of arrays and loops that follow from the sizes alone, each once."""
+    found: dict[DimLike, None] = {}
+    for buffer in schedule.buffers:
+        found.update(dict.fromkeys(buffer.type.shape))
+    kernels = {id(step.kernel): step.kernel for step in all_steps(schedule.steps) if isinstance(step, Launch)}
+    for kernel in kernels.values():
+        for statement in statements_of(kernel.body):
+            if isinstance(statement, Loop | Contract | Attend):
+                found.update(dict.fromkeys(dims_of(statement)))
+    for step in all_steps(schedule.steps):
+        if isinstance(step, While) and step.count is not None:
+            found[step.count] = None
+    sizes = set(schedule.sizes)
+    return [dim for dim in found if not isinstance(dim, int) and dims.names(dim) <= sizes]

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Factor, IndexValue, Load, Loop, Statement, Store
+from jitgraph.codegen.kernels.kernel import (
+    SIZE_NUMBER,
+    Attend,
+    Body,
+    Contract,
+    Factor,
+    IndexValue,
+    Load,
+    Loop,
+    Statement,
+    Store,
+)
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 
@@ -90,6 +101,6 @@ def statements_of(body: Body) -> Iterator[Statement]:
 
 
 def sizes_of(body: Body) -> frozenset[str]:
-    """The sizes of the graph that a body mentions."""
+    """The sizes of the graph that a body mentions, and the numbers that the entry computes of them."""
     mentioned = {name for s in statements_of(body) for dim in dims_of(s) for name in dims.names(dim)}
-    return frozenset(name for name in mentioned if not name.startswith("_"))
+    return frozenset(name for name in mentioned if not name.startswith("_") or name.startswith(SIZE_NUMBER))

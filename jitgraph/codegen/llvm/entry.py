@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule, ScheduleBuffer, aligned
+from jitgraph.codegen.kernels.steps import extents_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.exact_sizes import ExactSizes
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.errors import CompileError
 from jitgraph.ir.constraints import SizeConstraint
+from jitgraph.ir.dim_bounds import stays_in_64_bits
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
@@ -48,6 +51,7 @@ class EntryWriter:
         self.function = LlvmFunction(module, EXPORTS["entry"], "i32", linkage="", attributes="nounwind")
         self.host, self.call, self.buffers, self.dims = (self.function.argument("ptr") for _ in range(4))
         self.sizes = Sizes(self.function, schedule.sizes, self.dims)
+        self.exact = ExactSizes(self.sizes)
         self.places: dict[str, str] = {}
 
     def verify_sizes(self) -> None:
@@ -55,24 +59,34 @@ class EntryWriter:
 
         Its number is told: of a constraint its place, and behind them of a size that is negative its own.
         """
-        function, sizes = self.function, self.sizes
+        function = self.function
         natural = [SizeConstraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]
-        sides = [(c, sizes.value(c.left), sizes.value(c.right)) for c in (*self.schedule.constraints, *natural)]
-        if not sides:
+        conditions = (*self.schedule.constraints, *natural)
+        if not conditions:
             return
-        if (overflow := sizes.overflow()) != "false":
-            self.leave_if(overflow, loader.SIZE_OVERFLOW)
-        number = str(len(sides))
-        for place, (constraint, left, right) in reversed(list(enumerate(sides))):
-            broken = function.emit("i1", f"icmp {'ne' if constraint.relation == '==' else 'slt'} i64 {left}, {right}")
-            number = function.emit("i32", f"select {broken}, i32 {place}, i32 {number}").name
+        held = [self.exact.holds(c.left, c.relation, c.right) for c in conditions]
+        number = str(len(held))
+        for place, holds in reversed(list(enumerate(held))):
+            number = function.emit("i32", f"select i1 {holds}, i32 {number}, i32 {place}").name
         refuse, stay = function.label("refuse"), function.label("stay")
-        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(sides)}").name, refuse, stay, likely=False)
+        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(held)}").name, refuse, stay, likely=False)
         function.start_block(refuse)
         at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
         function.ret(LlvmValue(str(loader.SIZES_REFUSED), "i32"))
         function.start_block(stay)
+        self._compute_sizes()
+
+    def _compute_sizes(self) -> None:
+        """The numbers of sizes that kernels read; extents of arrays and loops that leave 64 bits are overflows."""
+        for dim in extents_of(self.schedule):
+            if not stays_in_64_bits(dim):
+                self.sizes.value(dim)
+        for number in self.schedule.numbers:
+            compute = self.exact.as_int if number.kind == "int" else self.exact.as_float
+            self.sizes.values[number.name] = compute(number.dim)
+        if (overflow := self.sizes.overflow()) != "false":
+            self.leave_if(overflow, loader.SIZE_OVERFLOW)
 
     def place_given(self) -> int:
         """The addresses of inputs and outputs; gives their number."""

@@ -32,6 +32,10 @@ class Sizes:
             self._known[dim] = total
         return self._known[dim]
 
+    def note(self, overflow: str) -> None:
+        """Count an i1 among the overflows."""
+        self._overflows.append(overflow)
+
     def overflow(self) -> str:
         """Whether any value asked for so far left 64 bits, or divided by zero, as an i1."""
         found = "false"

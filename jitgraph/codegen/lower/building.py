@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.schedule import HostCall, Launch, ScheduleBuffer, 
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.schedules.decisions import Decisions
 from jitgraph.codegen.lower.storage import Storage
-from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
+from jitgraph.codegen.lower.values import Evaluator, Inline, Sites, SizeNumbers
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
@@ -54,6 +54,7 @@ class ScheduleBuilder:
         self.fastmath = fastmath
         self.buffers: dict[str, ScheduleBuffer] = {}
         self.sites = Sites()
+        self.numbers = SizeNumbers()
         self.stacks: list[str] = []
         self._stack_numbers = itertools.count()
         self.prints: list[loader.Print] = []
@@ -96,6 +97,7 @@ class ScheduleBuilder:
             group.inputs,
             self.constant,
             self.sites,
+            self.numbers,
             self._table,
             self.decisions,
             group.checked,

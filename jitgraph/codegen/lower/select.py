@@ -69,6 +69,7 @@ def select_with_copies(graph: Graph, nests: Nests, *, fastmath: bool = False, al
         tuple(builder.stacks),
         prints=tuple(builder.prints),
         calls=tuple(builder.calls),
+        numbers=tuple(builder.numbers.all),
     )
 
 

@@ -9,18 +9,21 @@ inputs by loads, reductions by loops of their own. A value is computed once for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
-from jitgraph.codegen.kernels.kernel import Var
-from jitgraph.codegen.kernels.schedule import CheckSite
+from jitgraph.codegen.kernels.kernel import SIZE_NUMBER, Var
+from jitgraph.codegen.kernels.schedule import CheckSite, SizeNumber
 from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import apply_scalar, converted
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import Decisions
 from jitgraph.codegen.lower.storage import Storage
+from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
+from jitgraph.ir.dim_bounds import stays_in_64_bits
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
@@ -42,6 +45,22 @@ class Sites:
         return self.all.index(site)
 
 
+class SizeNumbers:
+    """The numbers that the entry of the schedule being made computes of the sizes; equal ones stand there once."""
+
+    def __init__(self) -> None:
+        self.all: list[SizeNumber] = []
+
+    def read(self, recorder: KernelRecorder, dim: Dim, kind: Literal["int", "float"]) -> Var:
+        """``dim`` as an int64, or as a float64, in a kernel."""
+        found = next((number for number in self.all if (number.dim, number.kind) == (dim, kind)), None)
+        if found is None:
+            found = SizeNumber(f"{SIZE_NUMBER}{len(self.all)}", dim, kind)
+            self.all.append(found)
+        number = recorder.index_value(Dim.name(found.name))
+        return number if kind == "int" else ScalarOps(recorder, number.dtype).bitcast(number, dtypes.float64)
+
+
 class Evaluator:
     """Values of one region.
 
@@ -57,6 +76,7 @@ class Evaluator:
         storages: Mapping[Value, Storage],
         constants: Callable[[Node], Storage],
         sites: Sites,
+        numbers: SizeNumbers,
         table: Mapping[Kind | Lowering, Inline],
         decisions: Decisions,
         checked: frozenset[Node] = frozenset(),
@@ -66,6 +86,7 @@ class Evaluator:
         self.storages = dict(storages)
         self.constants = constants
         self.sites = sites
+        self.numbers = numbers
         self.table = table
         self.decisions = decisions
         self.checked = checked
@@ -122,8 +143,20 @@ def elementwise_at(values: Evaluator, node: Node, output: int, index: Index, mas
 def _full_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
     value: Any = node.attrs["value"]
     if isinstance(value, Dim):
-        return converted(values.recorder, values.recorder.index_value(value), node.output.dtype)
+        return _size_in(values, value, node.output.dtype)
     return ScalarOps(values.recorder, node.output.dtype).const(value)
+
+
+def _size_in(values: Evaluator, size: Dim, dtype: DType) -> Var:
+    """A size in ``dtype``: in a float the nearest one to the nearest float64, as Python and NumPy round an int."""
+    recorder, wide = values.recorder, not stays_in_64_bits(size)
+    ops = ScalarOps(recorder, dtypes.int64)
+    if dtypes.is_float(dtype):
+        number = values.numbers.read(recorder, size, "float") if wide else recorder.index_value(size)
+        return ops.cast(ops.cast(number, dtypes.float64), dtype)
+    return converted(
+        recorder, values.numbers.read(recorder, size, "int") if wide else recorder.index_value(size), dtype
+    )
 
 
 def _iota_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:

@@ -29,6 +29,10 @@ def _in_int64(value: int, text: str) -> int:
     return value
 
 
+def _in_any(value: int, text: str) -> int:
+    return value
+
+
 class Expression:
     """A size such as ``2*batch + 1`` or ``(n + 1)//2``: ints, names and ``+ - * // %``, in 64 bits throughout."""
 
@@ -47,7 +51,10 @@ class Expression:
 
 
 class Constraint(Expression):
-    """A comparison of two sizes, such as ``batch >= 2``; ``evaluate`` gives 1 where it holds, else 0."""
+    """A comparison of two sizes, such as ``batch >= 2``, in as many bits as they need.
+
+    ``evaluate`` gives 1 where it holds, else 0.
+    """
 
     __slots__ = ()
 
@@ -61,6 +68,10 @@ class Constraint(Expression):
             raise LoadError(f"{text[:80]!r} is not a constraint; expected one comparison, such as 'a == b'")
         _verify_size(tree.left, text)
         _verify_size(tree.comparators[0], text)
+
+    def evaluate(self, dims: Mapping[str, int]) -> int:
+        """Whether it holds for these sizes; ArgumentError where something is divided by zero."""
+        return _evaluate(self.tree, dims, self.text, _in_any)
 
 
 def _parse_expression(text: str) -> ast.expr:
@@ -93,26 +104,28 @@ def _verify_size(node: ast.expr, text: str) -> None:
                 raise LoadError(f"{text[:80]!r} is not a size: only names, ints and + - * // % may stand in one")
 
 
-def _evaluate(node: ast.expr, dims: Mapping[str, int], text: str) -> int:
+def _evaluate(node: ast.expr, dims: Mapping[str, int], text: str, within: Callable[[int, str], int] = _in_int64) -> int:
     match node:
         case ast.Constant(value=int(value)):
-            return _in_int64(value, text)
+            return within(value, text)
         case ast.Name(id=name):
             return dims[name]
         case ast.UnaryOp(operand=operand):
-            return _in_int64(-_evaluate(operand, dims, text), text)
+            return within(-_evaluate(operand, dims, text, within), text)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return int(_COMPARISONS[type(op)](_evaluate(left, dims, text), _evaluate(right, dims, text)))
+            return int(
+                _COMPARISONS[type(op)](_evaluate(left, dims, text, within), _evaluate(right, dims, text, within))
+            )
         case ast.BinOp(left=left, op=op, right=right):
-            a, b = _evaluate(left, dims, text), _evaluate(right, dims, text)
+            a, b = _evaluate(left, dims, text, within), _evaluate(right, dims, text, within)
             match op:
                 case ast.Add():
-                    return _in_int64(a + b, text)
+                    return within(a + b, text)
                 case ast.Sub():
-                    return _in_int64(a - b, text)
+                    return within(a - b, text)
                 case ast.Mult():
-                    return _in_int64(a * b, text)
+                    return within(a * b, text)
             if b == 0:
                 raise ArgumentError(f"the size {text[:80]!r} divides by zero")
-            return _in_int64(a // b if isinstance(op, ast.FloorDiv) else a % b, text)
+            return within(a // b if isinstance(op, ast.FloorDiv) else a % b, text)
     raise LoadError(f"{text[:80]!r} is not a size")

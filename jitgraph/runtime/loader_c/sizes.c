@@ -32,6 +32,7 @@ typedef struct SizeParser {
     const char *unknown; /* the first unknown name */
     int unknown_size;
     int nesting, stack;
+    bool is_beyond; /* a number leaves 64 bits */
     size_t count;
     Step steps[MAX_EXPRESSION + 1];
 } SizeParser;
@@ -68,7 +69,7 @@ static bool parse_atom(SizeParser *p) {
         const char *start = p->at;
         for (; is_digit(*p->at); p->at++)
             if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *p->at - '0', &value))
-                return false;
+                p->is_beyond = true;
         return !(c == '0' && p->at > start + 1) && !is_letter(*p->at) && emit(p, NUMBER, value);
     }
     if (c == '(') {
@@ -146,12 +147,18 @@ static Expression compile_expression(Loading *l, const char *text, bool constrai
     p->dim_names = dim_names;
     p->unknown = NULL;
     p->nesting = p->stack = 0;
+    p->is_beyond = false;
     p->count = 0;
-    if (!(constraint ? parse_comparison(p) : parse_sum(p)) || next_character(p) != '\0')
+    bool is_read = (constraint ? parse_comparison(p) : parse_sum(p)) && next_character(p) == '\0';
+    if (!is_read || (p->is_beyond && !constraint))
         refuse(l, constraint ? "'%.80s' is not a constraint; expected one comparison of sizes, such as 'a == b'"
                              : "'%.80s' is not a size: only names, ints and + - * // %% may stand in one", text);
     if (p->unknown)
         refuse(l, "%s: '%.80s' uses the unknown dims '%.*s'", where, text, p->unknown_size, p->unknown);
+    if (p->is_beyond) { /* as a comparison that leaves 64 bits when it is evaluated */
+        p->count = 0;
+        emit(p, NUMBER, 1);
+    }
     Step *steps = make(l, l->kept, p->count, sizeof *steps);
     return (Expression){text, memcpy(steps, p->steps, p->count * sizeof *steps), p->count};
 }
@@ -181,7 +188,8 @@ static bool apply(Opcode opcode, int64_t a, int64_t b, int64_t *result) {
     }
 }
 
-/* The value for these sizes, 1 or 0 for a comparison; an error where it leaves 64 bits or divides by zero. */
+/* The value for these sizes, 1 or 0 for a comparison; an error where it divides by zero or a size leaves 64 bits. A
+   comparison that does counts as true here: the entry makes all comparisons again, in as many bits as they need. */
 static bool evaluate(const Expression *expression, const int64_t *dims, int64_t *value, jg_error *error) {
     int64_t stack[EXPRESSION_STACK];
     int top = 0;
@@ -196,9 +204,11 @@ static bool evaluate(const Expression *expression, const int64_t *dims, int64_t 
         if (!unary) top--;
         if ((step.opcode == DIVIDE || step.opcode == MODULO) && b == 0)
             return fail(error, JG_BAD_ARGUMENT, "the size '%.80s' divides by zero", expression->text);
-        if (!apply(unary ? SUBTRACT : step.opcode, a, b, &stack[top - 1]))
+        if (!apply(unary ? SUBTRACT : step.opcode, a, b, &stack[top - 1])) {
+            if (expression->steps[expression->count - 1].opcode >= EQ) return (*value = 1, true);
             return fail(error, JG_BAD_ARGUMENT, "the size '%.80s' leaves 64 bits; use smaller arguments",
                         expression->text);
+        }
     }
     *value = stack[0];
     return true;

@@ -374,10 +374,10 @@ class Recorder:
         """The size that an int or a symbolic size means."""
         return to_dim(size)
 
-    def size_value(self, size: Any) -> TracedValue:
-        """A size as a 0-d int64 value."""
+    def size_value(self, size: Any, dtype: dtypes.DType = dtypes.int64) -> TracedValue:
+        """A size as a 0-d value: an int is refused where ``dtype`` has no room for it, a float is the nearest one."""
         with context.using(emitter=self, trace=self):
-            value: TracedValue = ops.full(shape=(), value=to_dim(size), dtype=dtypes.int64)
+            value: TracedValue = ops.full(shape=(), value=to_dim(size), dtype=dtype)
         return value
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.errors import DTypeError, NumberError, TraceError
+from jitgraph.errors import DTypeError, GraphError, NumberError, TraceError
 from jitgraph.ir import context, dims
+from jitgraph.ir.dim_bounds import magnitude
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.symbolic.arithmetic import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 2000  # characters of an expression; a longer one is held to its value
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
+_GREATEST_SIZE: Final = 2**1023  # what float64 holds; beyond it sizes are expressions as other numbers are
 _PLAIN: Final = frozenset({int, float, bool})
 _NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
 
@@ -119,14 +121,14 @@ class SymbolicNumber:
         return self.numbers.trace.number_value(self.text, dtype)
 
     def _size_in(self, dim: Dim, dtype: np.dtype[Any]) -> Any:
-        """A size as a 0-d value, held to what an integer dtype has room for; floats round it."""
+        """A size as a 0-d value, held to what an integer dtype has room for; floats round it, as they round an int."""
         if dtypes.is_integer(dtype):
             (least, greatest), known = dtypes.LIMITS[dtype], self.numbers.trace.constraints
-            small = dtype.itemsize == 8 or known.at_least(greatest, dim)
-            if not small or not known.at_least(dim, least):
+            if not known.at_least(greatest, dim) or not known.at_least(dim, least):
                 hint = "cast the tensor to a wider dtype with .astype(...)"
                 raise NumberError(f"the size {dim} does not fit {dtype.name}", hint=hint)
-        return lifting.cast(context.current().trace.size_value(dim), dtype)
+        made = dtypes.float64 if dtypes.is_bool(dtype) else dtype
+        return lifting.cast(context.current().trace.size_value(dim, made), dtype)
 
     def _handle(self) -> Tensor:
         """A weak float64 tensor that the graph itself computes."""
@@ -331,16 +333,20 @@ class SymbolicNumber:
         terms = list(map(_dim_of, operands))
         if function is operator.pow:
             power = terms[1]
-            written = isinstance(power, int) and 0 <= power <= _LARGEST_POWER
-            return self._made_size(dims.product([terms[0]] * power)) if written else None
+            if not isinstance(power, int) or not 0 <= power <= _LARGEST_POWER:
+                return None
+            function, terms = dims.product, [[terms[0]] * power]  # type: ignore[list-item]
         if function in (operator.floordiv, operator.mod):
             divisor, decide = terms[1], self.numbers.trace.constraints.decide
             asked = isinstance(divisor, Dim) and not self.numbers.portable
             if divisor == 0 or (asked and not decide(divisor, "!=", 0, f"a division by {divisor}")):
                 return None
-        return self._made_size(function(*terms))
-
-    def _made_size(self, dim: DimLike) -> Any:
+        try:
+            dim = function(*terms)
+        except GraphError:  # more terms than a size may have
+            return None
+        if magnitude(dim) > _GREATEST_SIZE:
+            return None
         return dim if isinstance(dim, int) else self.numbers.of_size(dim)
 
     def through(self, name: str) -> Any:

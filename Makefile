@@ -26,7 +26,7 @@ check: $(STAMP)
 # pyenv or the PATH has them, on the last of them with every warm call past Python from the first one.
 LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
 CALLS = tests/tracing tests/runtime tests/optim tests/nn
-PARTS = calls cuda rounds files models gradients scripts arrays captures mutants $(OTHER_PYTHONS)
+PARTS = calls cuda rounds files models gradients scripts arrays captures sizes mutants $(OTHER_PYTHONS)
 NIGHT := build/nightly/$(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD || date +%s)
 
 nightly: $(addprefix $(NIGHT)/,$(PARTS))
@@ -70,6 +70,10 @@ $(NIGHT)/arrays: $(STAMP)
 
 $(NIGHT)/captures: $(STAMP)
 	CAPTURE_PROGRAMS=5000 $(BIN)/python $(SUITE) tests/tracing/capture/test_capture_programs.py
+	@$(passed)
+
+$(NIGHT)/sizes: $(STAMP)  # arithmetic of sizes
+	SIZE_FORMULAS=2000 $(BIN)/python $(SUITE) tests/tracing/test_size_arithmetic.py
 	@$(passed)
 
 $(NIGHT)/mutants: $(STAMP)  # the planted faults

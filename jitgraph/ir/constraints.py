@@ -159,6 +159,7 @@ class Constraints:
         if isinstance(atom, str):
             return True
         if atom not in seen:
+            seen[atom] = False  # unknown, where a bound of its divisor mentions the atom itself
             natural = self._is_natural(atom.denominator, seen)
             seen[atom] = natural and (isinstance(atom, Mod) or self._is_natural(atom.numerator, seen))
         return seen[atom]

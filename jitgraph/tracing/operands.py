@@ -36,7 +36,8 @@ def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
     """A Python number in ``dtype`` as an operand; OverflowError where ``dtype`` does not hold it."""
     scalars.require_representable(number, dtype)
     value = float(number) if is_float(dtype) else number
-    array = np.array(value, dtype) if dtype.itemsize > 2 else np.full((), value, dtype)  # which round 16 bits apart
+    with np.errstate(over="ignore"):
+        array = np.array(value, dtype) if dtype.itemsize > 2 else np.full((), value, dtype)  # which round 16 bits apart
     return placed(array, native_type(array.dtype, ()), loader.address_of(array))
 
 

@@ -178,3 +178,31 @@ def test_a_sum_and_what_was_summed(here: Machine) -> None:
     found, expected = (jg.trace(function)(*on(place, x)) for place in ("cuda", "cpu"))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one.cpu().numpy(), other.numpy())
+
+
+def test_sizes_are_exact_at_any_length(here: Machine) -> None:
+    """The host computes them; kernels are given float64 or 64-bit integers."""
+
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def f(x: Any, y: Any, i: Any) -> Any:
+        n = x.shape[0]
+        return y * n**4, n * (n * n - 1) * y, y + n**5 // 7, i + n**2 % 1009
+
+    for n in (3, 2_097_152, 4_194_305, 2**31):
+        x, y, i = on("cuda", np.empty((n, 0), np.int8), np.ones((), np.float32), np.zeros((), np.int64))
+        expected = [n**4, n * (n * n - 1), 1 + n**5 // 7, n**2 % 1009]
+        found = [result.cpu().numpy() for result in f(x, y, i)]
+        assert [array.item() for array in found[:2]] == [np.float32(float(number)) for number in expected[:2]]
+        assert found[2] == np.float32(1) + np.float32(float(expected[2] - 1)) and found[3] == expected[3]
+
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def narrow(x: Any, i: Any) -> Any:
+        return i + x.shape[0] ** 3
+
+    for n in (5, 2**21):
+        x, i = on("cuda", np.empty((n, 0), np.int8), np.zeros((), np.int64))
+        if n == 5:
+            assert narrow(x, i).cpu().item() == 125
+        else:
+            with pytest.raises(jg.NumberError, match="does not fit int64"):
+                narrow(x, i)

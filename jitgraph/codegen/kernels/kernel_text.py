@@ -69,6 +69,7 @@ def print_schedule(schedule: Schedule) -> str:
         place = f" at {offsets[buffer.name]}" if buffer.name in offsets else ""
         lines.append(_INDENT + _buffer(buffer) + place)
     lines += [f"{_INDENT}require {constraint}" for constraint in schedule.constraints]
+    lines += [f"{_INDENT}extent {extent}" for extent in schedule.extents]
     lines += [f"{_INDENT}number {n.name} = {n.kind}({n.dim})" for n in schedule.numbers]
     lines += [f"{_INDENT}stack {stack}" for stack in schedule.stacks]
     for number, site in enumerate(schedule.checks):

@@ -132,21 +132,24 @@ class CheckSite:
     location: Location | None = None
 
 
+NumberKind: TypeAlias = Literal["int", "uint", "float"]
+
+
 @dataclass(frozen=True, slots=True)
 class SizeNumber:
     """A number that the entry computes of the sizes, exactly, and that kernels read as a size by its ``name``.
 
-    A float is there by the bits of the nearest float64. The call is refused where there is none, or no int64.
+    A float is there by the bits of the nearest float64. The call is refused where there is none, or no 64-bit integer.
     """
 
     name: str
     dim: DimLike
-    kind: Literal["int", "float"]
+    kind: NumberKind
 
     def value(self, sizes: Mapping[str, int]) -> int:
         """What kernels read; OverflowError where the number has no room."""
         number = dims.evaluate(self.dim, sizes)
-        form = "<q" if self.kind == "int" else "<d"
+        form = {"int": "<q", "uint": "<Q", "float": "<d"}[self.kind]
         try:
             return int.from_bytes(struct.pack(form, number), "little", signed=True)
         except struct.error:
@@ -177,6 +180,8 @@ class MemoryPlan:
 class Schedule:
     """Buffers and steps. ``sizes`` are the names of symbolic sizes in the order of the entry's ``dims`` argument.
 
+    ``extents`` are those of the graph's values that may leave 64 bits, where the call is refused: an index into a value
+    that is nowhere in memory, as those of ``arange(4*n)``, would wrap.
     A temporary may be written by several steps (a loop's carries); an output is written by the steps too.
     """
 
@@ -191,3 +196,4 @@ class Schedule:
     prints: tuple[loader.Print, ...] = ()
     calls: tuple[HostCall, ...] = ()
     numbers: tuple[SizeNumber, ...] = ()
+    extents: tuple[DimLike, ...] = ()

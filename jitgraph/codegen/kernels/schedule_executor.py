@@ -104,6 +104,9 @@ class _ScheduleRun:
         for constraint in self.schedule.constraints:
             if not constraint.holds(self.sizes):
                 raise ArgumentError(f"{self.schedule.name} requires {constraint}, which does not hold here")
+        for extent in self.schedule.extents:
+            if dims.evaluate(extent, self.sizes) >= 1 << 63:
+                raise ArgumentError(f"{self.schedule.name}: the size {extent} leaves 64 bits")
         self.sizes |= {number.name: number.value(self.sizes) for number in self.schedule.numbers}
 
     def place(self, donate: bool) -> None:

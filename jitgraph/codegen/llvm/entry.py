@@ -79,12 +79,11 @@ class EntryWriter:
 
     def _compute_sizes(self) -> None:
         """The numbers of sizes that kernels read; extents of arrays and loops that leave 64 bits are overflows."""
-        for dim in extents_of(self.schedule):
+        for dim in (*self.schedule.extents, *extents_of(self.schedule)):
             if not stays_in_64_bits(dim):
                 self.sizes.value(dim)
         for number in self.schedule.numbers:
-            compute = self.exact.as_int if number.kind == "int" else self.exact.as_float
-            self.sizes.values[number.name] = compute(number.dim)
+            self.sizes.values[number.name] = self.exact.number(number)
         if (overflow := self.sizes.overflow()) != "false":
             self.leave_if(overflow, loader.SIZE_OVERFLOW)
 

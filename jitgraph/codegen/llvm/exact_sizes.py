@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from jitgraph.codegen.kernels.schedule import SizeNumber
 from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.ir.dim_bounds import atom_magnitude, magnitude
@@ -36,25 +37,20 @@ class ExactSizes:
     def _function(self) -> LlvmFunction:
         return self._sizes.function
 
-    def as_int(self, dim: DimLike) -> str:
-        """``dim`` as an i64; an overflow where it is none."""
-        width = self._width(dim)
-        value = self._value(dim, width)
+    def number(self, number: SizeNumber) -> str:
+        """What kernels read, as an i64; an overflow where there is no such number."""
+        width = self._width(number.dim)
+        width += _WORD if number.kind == "uint" and width == _WORD else 0
+        value = self._value(number.dim, width)
+        if number.kind == "float":
+            rounded = self._rounded(value, width)
+            return self._emit("i64", f"bitcast double {rounded} to i64")
         if width == _WORD:
             return value
         short = self._emit("i64", f"trunc i{width} {value} to i64")
-        self._sizes.note(self._emit("i1", f"icmp ne i{width} {self._extended(short, _WORD, width)}, {value}"))
+        back = f"{'sext' if number.kind == 'int' else 'zext'} i64 {short} to i{width}"
+        self._sizes.note(self._emit("i1", f"icmp ne i{width} {self._emit(f'i{width}', back)}, {value}"))
         return short
-
-    def as_float(self, dim: DimLike) -> str:
-        """The bits of the float64 nearest to ``dim``, as ``float()`` rounds; an overflow where there is none."""
-        width = self._width(dim)
-        value = self._value(dim, width)
-        if width == _WORD:
-            rounded = self._emit("double", f"sitofp i64 {value} to double")
-        else:
-            rounded = self._rounded(value, width)
-        return self._emit("i64", f"bitcast double {rounded} to i64")
 
     def holds(self, left: DimLike, relation: str, right: DimLike) -> str:
         """Whether ``left == right`` or ``left >= right``, as an i1."""
@@ -123,6 +119,8 @@ class ExactSizes:
 
     def _rounded(self, value: str, width: int) -> str:
         """The nearest float64, ties to even: of the leading 64 bits, the last of which stands for all behind it."""
+        if width == _WORD:
+            return self._emit("double", f"sitofp i64 {value} to double")
         type = f"i{width}"
         negative = self._emit("i1", f"icmp slt {type} {value}, 0")
         opposite = self._emit(type, f"sub {type} 0, {value}")

@@ -17,6 +17,8 @@ from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
+from jitgraph.ir.dim_bounds import stays_in_64_bits
+from jitgraph.ir.dims import DimLike
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
@@ -70,6 +72,7 @@ def select_with_copies(graph: Graph, nests: Nests, *, fastmath: bool = False, al
         prints=tuple(builder.prints),
         calls=tuple(builder.calls),
         numbers=tuple(builder.numbers.all),
+        extents=_long_extents(graph),
     )
 
 
@@ -87,6 +90,13 @@ def sizes_of(graph: Graph) -> tuple[str, ...]:
         for extent in value.shape if isinstance(value.type, TensorType) else ():
             found.update(dict.fromkeys(sorted(dims.names(extent))))
     return tuple(found)
+
+
+def _long_extents(graph: Graph) -> tuple[DimLike, ...]:
+    """The extents of values, those inside of regions too, that may leave 64 bits; each once."""
+    types = [value.type for node in graph.walk() for value in node.outputs]
+    found = dict.fromkeys(extent for type in types if isinstance(type, TensorType) for extent in type.shape)
+    return tuple([extent for extent in found if not stays_in_64_bits(extent)])
 
 
 def _tensor(value: Value, what: str) -> TensorType:

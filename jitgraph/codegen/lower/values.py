@@ -9,12 +9,12 @@ inputs by loads, reductions by loops of their own. A value is computed once for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import SIZE_NUMBER, Var
-from jitgraph.codegen.kernels.schedule import CheckSite, SizeNumber
+from jitgraph.codegen.kernels.schedule import CheckSite, NumberKind, SizeNumber
 from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import apply_scalar, converted
@@ -51,14 +51,14 @@ class SizeNumbers:
     def __init__(self) -> None:
         self.all: list[SizeNumber] = []
 
-    def read(self, recorder: KernelRecorder, dim: Dim, kind: Literal["int", "float"]) -> Var:
-        """``dim`` as an int64, or as a float64, in a kernel."""
+    def read(self, recorder: KernelRecorder, dim: Dim, kind: NumberKind) -> Var:
+        """``dim`` as an int64 (the bits of an unsigned one, too), or as a float64, in a kernel."""
         found = next((number for number in self.all if (number.dim, number.kind) == (dim, kind)), None)
         if found is None:
             found = SizeNumber(f"{SIZE_NUMBER}{len(self.all)}", dim, kind)
             self.all.append(found)
         number = recorder.index_value(Dim.name(found.name))
-        return number if kind == "int" else ScalarOps(recorder, number.dtype).bitcast(number, dtypes.float64)
+        return ScalarOps(recorder, number.dtype).bitcast(number, dtypes.float64) if kind == "float" else number
 
 
 class Evaluator:
@@ -150,13 +150,13 @@ def _full_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
 def _size_in(values: Evaluator, size: Dim, dtype: DType) -> Var:
     """A size in ``dtype``: in a float the nearest one to the nearest float64, as Python and NumPy round an int."""
     recorder, wide = values.recorder, not stays_in_64_bits(size)
-    ops = ScalarOps(recorder, dtypes.int64)
     if dtypes.is_float(dtype):
+        ops = ScalarOps(recorder, dtypes.int64)
         number = values.numbers.read(recorder, size, "float") if wide else recorder.index_value(size)
         return ops.cast(ops.cast(number, dtypes.float64), dtype)
-    return converted(
-        recorder, values.numbers.read(recorder, size, "int") if wide else recorder.index_value(size), dtype
-    )
+    kind: NumberKind = "uint" if dtype == dtypes.uint64 else "int"
+    number = values.numbers.read(recorder, size, kind) if wide else recorder.index_value(size)
+    return converted(recorder, number, dtype)
 
 
 def _iota_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:

@@ -20,6 +20,7 @@ import numpy as np
 from jitgraph import random
 from jitgraph.artifact import safetensors
 from jitgraph.errors import JitgraphError, LoadError
+from jitgraph.foreign_files import SAFETENSORS, SAVED_RUN, format_of
 from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.runtime.loader.weights import read_safetensors
 from jitgraph.runtime.whole_file import replacing
@@ -202,9 +203,19 @@ def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True
 
 def _contents(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The parts of a file by their names."""
-    arrays = read_safetensors(memoryview(Path(path).read_bytes()))
+    try:
+        arrays = read_safetensors(memoryview(Path(path).read_bytes()))
+    except LoadError as error:
+        found = format_of(path)
+        if found is None or found in (SAVED_RUN, SAFETENSORS):
+            raise
+        reads = "load_checkpoint reads what save_checkpoint wrote"
+        raise LoadError(f"{os.fspath(path)} is {found.text}; {reads}\n  hint: {found.hint}") from error
     if _STRUCTURE not in arrays or arrays[_STRUCTURE].dtype != np.uint8:
-        raise LoadError(f"{os.fspath(path)} is a safetensors file, and no checkpoint: it has no {_STRUCTURE}")
+        raise LoadError(
+            f"{os.fspath(path)} is a safetensors file, and no checkpoint: it has no {_STRUCTURE}\n"
+            f"  hint: {SAFETENSORS.hint}"
+        )
     structure, own = arrays.pop(_STRUCTURE).tobytes(), arrays.pop(_SUM, None)
     if own is None or own.dtype != np.uint32 or own.shape or zlib.crc32(structure) != int(own):
         raise LoadError(f"{os.fspath(path)}: {_STRUCTURE} has changed since it was saved; save it again")

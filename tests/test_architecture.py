@@ -26,7 +26,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (
         1,
         r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"
-        r"|foreign_(names|keywords|special|einops)",
+        r"|foreign_(files|names|keywords|special|einops)",
     ),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),

@@ -18,6 +18,7 @@ from jitgraph import ops
 from jitgraph.eager import placement
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
+from jitgraph.foreign_files import SAVED_FUNCTION, format_of
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
@@ -223,11 +224,22 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward", device: str = 
     """
     place = placement.canonical(device)
     try:
-        return _load(Artifact(path), entry, place)
+        return _load(_artifact(path), entry, place)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
     except JitgraphError as error:  # whatever a part of the file offends against
         raise LoadError(f"{os.fspath(path)}: {getattr(error, 'message', error)}") from error
+
+
+def _artifact(path: str | os.PathLike[str]) -> Artifact:
+    """The file's members; LoadError that says what the file is where jitgraph did not write it."""
+    try:
+        return Artifact(path)
+    except LoadError as error:
+        found = None if isinstance(path, bytes) else format_of(path)
+        if found is None or found is SAVED_FUNCTION:
+            raise
+        raise LoadError(f"this is {found.text}; jg.load reads what jg.save wrote\n  hint: {found.hint}") from error
 
 
 def _load(artifact: Artifact, entry: str, device: str) -> SavedModel:

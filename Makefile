@@ -61,7 +61,7 @@ $(NIGHT)/gradients: $(STAMP)
 	@$(passed)
 
 $(NIGHT)/scripts: $(STAMP)
-	SCRIPT_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/tracing/script/test_script_programs.py
+	ATTRIBUTE_PROGRAMS=1000 SCRIPT_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/tracing/script/test_script_programs.py tests/tracing/script/test_function_objects.py
 	@$(passed)
 
 $(NIGHT)/arrays: $(STAMP)

@@ -77,7 +77,7 @@ class Provenance:
         """The source of a place."""
         if place.kind == "object":
             return self.of(place.owner, place.text)
-        identity = place.identity
+        identity = place.kind, place.identity
         found = self._places.get(identity)
         if found is None:  # the place is kept with its source, so that the ids in its identity stay those of its parts
             found = self._places[identity] = place, self._at(place)

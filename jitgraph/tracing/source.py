@@ -78,6 +78,13 @@ class Source(NamedTuple):
         return same and len(self.steps) > count
 
     @property
+    def stored(self) -> Source:
+        """The source by what is set there: an attribute of an instance, however it is read."""
+        if not self.steps or self.steps[-1].kind != "own":
+            return self
+        return self.owner.then("attribute", self.steps[-1].key)
+
+    @property
     def text(self) -> str:
         """The source as people would write it."""
         text = self.name
@@ -118,7 +125,7 @@ class World(NamedTuple):
 
     def place(self, source: Source) -> Place | None:
         """The place where a source stands now; None where its owner is not there, or is found by other steps."""
-        if not source.steps or source.steps[-1].kind not in ("attribute", "item", "entry", "cell", "class"):
+        if not source.steps or source.steps[-1].kind not in ("attribute", "own", "item", "entry", "cell", "class"):
             return None
         step = source.steps[-1]
         kind: Any = "item" if step.kind == "entry" else step.kind
@@ -345,6 +352,17 @@ class Place(NamedTuple):
         if self.kind != "own" and (self.kind != "attribute" or hasattr(type(self._of_class), "__set__")):
             return None
         return attributes_of(self.owner)
+
+    @property
+    def as_own(self) -> Place:
+        """The place in what the owner itself holds, where its class has something of that name, too."""
+        if (
+            self.kind != "attribute"
+            or self.storage is None
+            or class_entry(type(self.owner), self.key, MISSING) is MISSING
+        ):
+            return self
+        return self._replace(kind="own")
 
     @property
     def _of_class(self) -> Any:

@@ -6,6 +6,7 @@ the user's up to the one that answers, and the entry of the instance.
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 import weakref
@@ -157,6 +158,8 @@ class Lookup(ClassLookup):
             elif not may_change(type(owner)) or hides_state(type(owner)):
                 self._keep_answer(owner, name)
             return None
+        if is_a(owner, enum.Enum) and name in ("name", "value") and _is_enums_own(entry):
+            return self._own_attribute(owner, f"_{name}_", getattr(owner, f"_{name}_", MISSING))
         if type(entry).__name__ == "_tuplegetter":
             value = getattr(owner, name, MISSING)
             if self.is_steady(owner):
@@ -299,3 +302,8 @@ def _step_names(container: Any) -> set[Any]:
     """The keys and names under which a container of the arguments holds what is in the key of a call."""
     kind = tree.container_of(container)
     return set() if kind is None else {step[0] for step in kind.take_apart(container).steps}
+
+
+def _is_enums_own(entry: Any) -> bool:
+    """Whether a descriptor is that of ``enum``, which gives what the member itself holds: it can be set to another."""
+    return getattr(getattr(entry, "fget", None), "__module__", None) == "enum"

@@ -287,10 +287,13 @@ class State:
                 own = rebound or id(read.place.owner) in whole  # for ``changes`` sees what was done
                 found += self._of_read(read, own, lifted)
         for write in self.writes.values():
-            after = write.target.get_or(MISSING)
+            after = write.target.held()
             if after is write.before and not _is_value(after) and not self.is_own(write.target.owner):
                 predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
-                found.append(Assumption(write.target, predicate, write.location))
+                found.append(Assumption(write.target.as_own, predicate, write.location))
+            elif after is MISSING and write.target.identity not in self.reads and write.target.storage is not None:
+                kind = self.objects.kind(type(write.before))  # it is deleted, which another call cannot do without it
+                found.append(Assumption(write.target.as_own, kind, write.location))
         for place, handle in self.tensors:
             if id(handle) in self.with_attributes:
                 found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
@@ -305,7 +308,7 @@ class State:
                 raise _changed(place.text, location)
             return
         predicate = Absent() if value is MISSING else self.objects.value(value)
-        assumption = Assumption(place, predicate, location)
+        assumption = Assumption(place.as_own, predicate, location)
         if issubclass(type(value), np.ndarray) and (id(value) not in lifted or id(value) in self.by_numpy):
             if value.dtype.hasobject:
                 self.unguarded.setdefault(f"the objects in the array {place.text}", location)
@@ -348,7 +351,7 @@ class State:
             owner = write.target.owner
             if self.is_own(owner) or self.is_subsumed(owner):
                 continue
-            after = write.target.get_or(MISSING)
+            after = write.target.held()
             if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
                 found.append((write, after))
         return found

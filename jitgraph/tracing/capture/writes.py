@@ -120,7 +120,7 @@ class Writes(ContentsKept):
             self.keep_contents(owner)
             return
         place = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
-        self.note_write(place, place.get_or(MISSING))
+        self.note_write(place, place.held())
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:
         """TraceError where the code of a library, which is not followed, is about to change an object."""

@@ -22,6 +22,7 @@ from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
+from jitgraph.tracing.script.callbacks import calls_what_it_is_given
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
 from jitgraph.tracing.staged import math_functions
@@ -195,11 +196,18 @@ def _maker(kind: Any) -> Any:
         return make
     if innermost_journal() is None:
         return kind if kind is not map and kind is not filter else _with_rewritten_arguments(kind)
-    return lambda *args, **kwargs: made_here(kind(*map(_argument, args), **kwargs))
+    argument = _argument if calls_what_it_is_given(kind) else _itself
+    return lambda *args, **kwargs: made_here(kind(*map(argument, args), **kwargs))
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _with_rewritten_arguments(function: Any) -> Any:
-    """A library's function, which gets the user's functions among its arguments rewritten."""
+    """A library's function, which gets the user's functions among its arguments rewritten where it may call them."""
+    if not calls_what_it_is_given(function):
+        return function
     known = _with_rewritten_cells(function) if isinstance(function, FunctionType) else function
 
     @functools.wraps(function, updated=())

@@ -39,6 +39,9 @@ def rewrite(function: FunctionType) -> FunctionType:
     made.__kwdefaults__ = function.__kwdefaults__
     made.__annotations__ = function.__annotations__
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    made.__dict__.update(function.__dict__)
+    if sys.version_info >= (3, 12):
+        made.__type_params__ = function.__type_params__
     return made
 
 

@@ -148,7 +148,7 @@ def _identity(source: Source, plan: CallPlan, world: World) -> Any:
 
 def _counted(plan: CallPlan, world: World) -> list[tuple[Place, Source]]:
     """Numbers by whose values the plan is guarded and that it itself sets to something else."""
-    set_to = {effect.source for effect in plan.effects if effect.operation == "set"}
-    found = [g.source for g in plan.guards if g.source is not None and g.source in set_to and is_numeric(g)]
+    set_to = {effect.source.stored for effect in plan.effects if effect.operation == "set"}
+    found = [g.source for g in plan.guards if g.source is not None and g.source.stored in set_to and is_numeric(g)]
     places = [(world.place(source), source) for source in found if not _is_argument(source, plan)]
     return [(place, source) for place, source in places if place is not None]

@@ -108,7 +108,7 @@ def picked(value: Any, index: Any) -> Any:
 
 def _of_tensors(index: Any) -> Any:
     """An index with tensors in place of numbers that the graph computes."""
-    if isinstance(index, tuple):
+    if type(index) is tuple:  # and no _Picks, which is a tensor already
         return tuple(map(_of_tensors, index))
     if isinstance(index, slice):
         bounds = index.start, index.stop, index.step

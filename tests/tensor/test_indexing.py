@@ -205,3 +205,10 @@ def test_zero_dimensional_tensors_are_indices_and_bounds() -> None:
     x[four] = 0
     assert x[4].item() == 0
     assert [row.item() for row in x[:3]] == [0, 1, 2]
+
+
+def test_along_an_axis_in_a_trace() -> None:
+    x, at = np.arange(6.0).reshape(2, 3), np.array([[1, 0, 1], [0, 0, 1]])
+    for axis, names in (0, {}), (-2, {"x": {1: "n"}, "at": {1: "n"}}), (1, {}):
+        found = jg.trace(lambda x, at, k=axis: jg.take_along_axis(x, at, axis=k), dynamic_shapes=names or None)(x, at)
+        assert np.array_equal(found.numpy(), np.take_along_axis(x, at, axis))

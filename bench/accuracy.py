@@ -24,6 +24,8 @@ EXACT: dict[str, Callable[..., Any]] = {
     "pow": mp.power,
     "lgamma": lambda x: mp.inf if x <= 0 and x == mp.floor(x) else mp.re(mp.loggamma(x)),
     "erfinv": lambda x: erfinv(x),  # below
+    "gaussian": lambda x: mp.exp(-(min(abs(x), mpf(100)) ** 2) / 2),
+    "ndtr": lambda x: mp.erfc(-max(min(x, mpf(100)), mpf(-100)) / mp.sqrt(2)) / 2,
     "erfc": lambda x: mp.erfc(max(min(x, mpf(100)), mpf(-100))),
 }
 

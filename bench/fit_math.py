@@ -110,6 +110,16 @@ def _erfinv_ratio(w: Any) -> Any:
     raise ArithmeticError(w)
 
 
+def _ndtr(centre: Any, top: Any) -> tuple[Function, Function, Any, Any]:
+    """ndtr(-z) exp(z^2/2) (z + centre) in t = (z - centre) / (z + centre)."""
+
+    def f(t: Any) -> Any:
+        z = centre * (1 + t) / (1 - t)
+        return mp.erfc(z / mp.sqrt(2)) / 2 * mp.exp(z * z / 2) * (z + centre)
+
+    return f, lambda t: 1 / f(t), mpf(-1), (mpf(top) - centre) / (mpf(top) + centre)
+
+
 def _erfinv(low: Any, high: Any, centre: Any, *, root: bool) -> tuple[Function, Function, Any, Any]:
     """erfinv(x) / x in w - centre, or in sqrt(w) - centre."""
 
@@ -128,6 +138,7 @@ def _log_rest(z: Any) -> Any:
 LOG_REST = (_log_rest, _z(lambda s: s**5 / mp.log((1 + s) / (1 - s))), mpf(10) ** -8, LOG_S**2)
 ERFCX_32 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("2.5"))
 ERFCX_64 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("4.5"))
+NDTR_32, NDTR_64 = _ndtr(mpf("3.5"), "14.5"), _ndtr(mpf("5.5"), "38.6")
 ERFC_32, ERFC_64 = _erfc_rest(mpf("2.5"), "10.1"), _erfc_rest(mpf("3.75"), "27.3")
 
 TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
@@ -144,6 +155,8 @@ TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
     ("ERFCX", "erfc(x) exp(x^2) in x - 1.5 for 1 <= x <= 6", ERFCX_64, 0, 20),
     ("ERFC", "erfc(x) exp(x^2) sqrt(pi) (x + 7/16) - 1 in (x - 2.5) / (x + 2.5), 1/4 <= x <= 10.1", ERFC_32, 9, 0),
     ("ERFC", "erfc(x) exp(x^2) sqrt(pi) (x + 7/16) - 1 in (x - 3.75) / (x + 3.75), 1/4 <= x <= 27.3", ERFC_64, 0, 22),
+    ("NDTR", "ndtr(-z) exp(z^2/2) (z + 3.5) in (z - 3.5) / (z + 3.5), 0 <= z <= 14.5", NDTR_32, 10, 0),
+    ("NDTR", "ndtr(-z) exp(z^2/2) (z + 5.5) in (z - 5.5) / (z + 5.5), 0 <= z <= 38.6", NDTR_64, 0, 22),
 ]
 
 

@@ -22,8 +22,8 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "bits": "bitwise_and bitwise_not bitwise_or bitwise_xor shift_left shift_right",
     "conversion": "bitcast cast optimization_barrier stop_gradient",
     "transcendental": (
-        "acos acosh asin asinh atan atan2 atanh ceil cos cosh erf erfc erfinv exp exp2 expm1 floor hypot log "
-        "log1p pow rint rsqrt sin sinh sqrt tan tanh trunc"
+        "acos acosh asin asinh atan atan2 atanh ceil cos cosh erf erfc erfinv exp exp2 expm1 floor gaussian "
+        "hypot log log1p ndtr pow rint rsqrt sin sinh sqrt tan tanh trunc"
     ),
     "gamma_functions": "digamma lgamma polygamma",
     "movement": "flip reshape transpose",

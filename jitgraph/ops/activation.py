@@ -15,7 +15,7 @@ from jitgraph.ops.comparison import eq, gt, le, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.sampling import Domain, elementwise_samples
-from jitgraph.ops.transcendental import erf, exp, expm1, log, log1p, tanh
+from jitgraph.ops.transcendental import exp, expm1, gaussian, log, log1p, ndtr
 
 _SMOOTH: Domain = (-2.0, 2.0)
 
@@ -127,17 +127,29 @@ silu: Op = _activation("silu", lambda x: mul(x, sigmoid(x)), onnx="Swish", doc="
 
 
 def _gelu(x: Any, *, approximate: str) -> Any:
-    if approximate == "tanh":
-        inner = add(x, _scaled(mul(x, mul(x, x)), 0.044715))
-        gate = tanh(_scaled(inner, math.sqrt(2 / math.pi)))
-    else:
-        gate = erf(_scaled(x, math.sqrt(0.5)))
-    return mul(_scaled(x, 0.5), add(_one(x), gate))
+    if approximate != "tanh":
+        return mul(x, ndtr(x))
+    inner = add(x, _scaled(mul(x, mul(x, x)), 0.044715))
+    return mul(x, sigmoid(_scaled(inner, 2 * math.sqrt(2 / math.pi))))  # that is (1 + tanh(inner / 2)) / 2
+
+
+def _gelu_vjp(ct: Any, out: Any, x: Any, *, approximate: str) -> tuple[Any]:
+    if approximate != "tanh":
+        slope = _scaled(gaussian(x), 1 / math.sqrt(2 * math.pi))
+        return (mul(ct, add(ndtr(x), mul(x, slope))),)
+    factor = 2 * math.sqrt(2 / math.pi)
+    square = mul(x, x)
+    gate = sigmoid(_scaled(add(x, _scaled(mul(x, square), 0.044715)), factor))
+    inner = add(full_like(factor, x), _scaled(square, 3 * 0.044715 * factor))
+    rest = mul(gate, sub(_one(x), gate))
+    bend = select(eq(rest, zeros_like(rest)), zeros_like(x), mul(mul(x, inner), rest))  # not 0 times infinity
+    return (mul(ct, add(gate, bend)),)
 
 
 gelu: Op = _activation(
     "gelu",
     _gelu,
+    vjp=_gelu_vjp,
     attrs=({"approximate": "none"}, {"approximate": "tanh"}),
     onnx="Gelu",
     doc="x * Phi(x), Phi the normal distribution function; approximate='tanh' as in Hendrycks and Gimpel, "

@@ -108,7 +108,7 @@ def _k(x: Any, order: int) -> tuple[Any, Any, Any]:
     rest, first, far = (
         (tables.K1_NEAR, tables.I1_LOW, tables.K1_FAR) if order else (tables.K0_NEAR, tables.I0_LOW, tables.K0_FAR)
     )
-    product = mul(log(div(low, bound)), chebyshev(first, t))
+    product = mul(_log_of_half(low), chebyshev(first, t))
     if order:
         inner = add(div(full_like(1.0, x), low), mul(low, add(product, chebyshev(rest, t))))
         inner = _at_zero(inner, x, math.inf)
@@ -116,6 +116,13 @@ def _k(x: Any, order: int) -> tuple[Any, Any, Any]:
         inner = sub(chebyshev(rest, t), product)
     outer = div(chebyshev(far, sub(div(full_like(4.0, x), high), full_like(1.0, x))), sqrt(high))
     return inner, outer, le(x, bound)
+
+
+def _log_of_half(x: Any) -> Any:
+    """log(x / 2), of subnormal numbers too, whose halves would be rounded."""
+    tiny = le(x, full_like(2.0**-1000, x))
+    lifted = mul(x, select(tiny, full_like(2.0**99, x), full_like(0.5, x)))
+    return sub(log(lifted), select(tiny, full_like(100 * math.log(2.0), x), zeros_like(x)))
 
 
 def _decaying(x: Any, order: int) -> Any:

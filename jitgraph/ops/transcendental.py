@@ -175,10 +175,18 @@ atanh: Op = _function(
 tanh: Op = _function(
     "tanh", np.tanh, lambda ct, out, x: (mul(ct, _one_minus_square(out)),), onnx="Tanh", doc="The hyperbolic tangent."
 )
+
+
+def _gaussian_square(x: Any) -> Any:
+    """exp(-x^2)."""
+    root = gaussian(x)
+    return mul(root, root)
+
+
 erf: Op = _function(
     "erf",
     each(math.erf),
-    lambda ct, out, x: (mul(_scaled(ct, 2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),),
+    lambda ct, out, x: (mul(_scaled(ct, 2.0 / math.sqrt(math.pi)), _gaussian_square(x)),),
     onnx="Erf",
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
 )
@@ -187,8 +195,24 @@ erf: Op = _function(
 erfc: Op = _function(
     "erfc",
     each(math.erfc),
-    lambda ct, out, x: (mul(_scaled(ct, -2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),),
+    lambda ct, out, x: (mul(_scaled(ct, -2.0 / math.sqrt(math.pi)), _gaussian_square(x)),),
     doc="1 - erf(x), to full precision where it is small.",
+)
+
+
+gaussian: Op = _function(
+    "gaussian",
+    lambda x: np.exp(x * x * x.dtype.type(-0.5)),
+    lambda ct, out, x: (neg(mul(ct, mul(select(eq(out, zeros_like(out)), zeros_like(x), x), out))),),
+    doc="exp(-x^2 / 2), to full precision far from 0.",
+)
+
+
+ndtr: Op = _function(
+    "ndtr",
+    each(lambda x: 0.5 * math.erfc(x * -math.sqrt(0.5))),
+    lambda ct, out, x: (mul(ct, _scaled(gaussian(x), 1.0 / math.sqrt(2.0 * math.pi))),),
+    doc="The distribution function of the standard normal distribution, to full precision in its lower tail.",
 )
 
 

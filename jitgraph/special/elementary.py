@@ -34,11 +34,17 @@ def exprel(x: TensorLike) -> Tensor:
     """(exp(x) - 1) / x, which is 1 at 0. Computed in float64."""
 
     def body(x: Tensor) -> Tensor:
-        small = abs(x) < 1e-5
+        small = (x > -1) & (x < 1)  # there by its series, so that derivatives near 0 are right, too
         near = where(small, x, 0.0)
-        series = 1 + near * (0.5 + near * (1 / 6 + near / 24))
-        far = where(small | (x == math.inf), 1.0, x)
-        return where(small, series, where(x == math.inf, math.inf, expm1(far) / far))
+        series = near * 0.0 + 1.0
+        for k in range(19, 1, -1):
+            series = 1 + near / k * series
+        great = x > 700  # where exp overflows before the quotient does
+        far = where(small | great, 1.0, x)
+        size = where(great & (x < math.inf), x, 1.0)
+        root = exp(size * 0.5)
+        above = where(x == math.inf, math.inf, root / size * root)
+        return where(small, series, where(great, above, expm1(far) / far))
 
     return in_float64(body, x)
 
@@ -174,15 +180,30 @@ def ellipe(m: TensorLike) -> Tensor:
 
     def body(m: Tensor) -> Tensor:
         inside = (m < 1) & (m > -math.inf)
-        held = where(inside, m, 0.0)
-        x, y = held * 0 + 1, sqrt(1 - held)
-        total, factor = held * 0.5, 0.5
-        for _ in range(8):
-            step = (x - y) * 0.5
-            x, y = (x + y) * 0.5, sqrt(x * y)
-            factor *= 2
-            total = total + factor * step * step
-        found = (math.pi / 2) / x * (1 - total)
+        within = where(inside, m, 0.0)
+        negative = within < 0  # there by sqrt(1 - m) and m / (m - 1), so that nothing overflows
+        wide = 1 - within
+        rest = where(negative, 1 / where(negative, wide, 1.0), wide)  # 1 less the parameter
+        parameter = where(negative, where(rest < 0.5, 1 - rest, -within * rest), within)
+        found = _second_kind(parameter, rest) * sqrt(where(negative, wide, 1.0))
         return where(inside, found, where(m == 1, 1.0, where(m == -math.inf, math.inf, math.nan)))
 
     return in_float64(body, m)
+
+
+def _second_kind(parameter: Tensor, rest: Tensor) -> Tensor:
+    """ellipe of a parameter from 0 to 1, of which ``rest`` is left to 1.
+
+    Up to 1/2 by the arithmetic-geometric mean (Abramowitz and Stegun 17.6.4), whose sum comes close to 1 above: there
+    by the same sum of the rest, and Legendre's relation (17.3.13), in which all terms are positive.
+    """
+    above = parameter > 0.5
+    x, y = rest * 0 + 1, sqrt(where(above, parameter, rest))
+    total, factor = where(above, rest, parameter) * 0.5, 0.5
+    for _ in range(5):
+        step = (x - y) * 0.5
+        x, y = (x + y) * 0.5, sqrt(x * y)
+        factor *= 2
+        total = total + factor * step * step
+    first_kind = (math.pi / 2) / where(above, _agm(rest * 0 + 1, sqrt(where(above, rest, 1.0))), x)
+    return where(above, x + first_kind * total, first_kind * (1 - total))

@@ -81,9 +81,15 @@ def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
 
 
 def tanhshrink(input: TensorLike) -> Tensor:
-    """x - tanh(x)."""
+    """x - tanh(x), to full precision where both are nearly the same."""
     x = _float(input)
-    return x - tanh(x)
+    near = (x > -1) & (x < 1)
+    small = where(near, x, 0.0)
+    square = small * small
+    rest = square / 19
+    for odd in range(17, 2, -2):  # Lambert's continued fraction: tanh(x) = x / (1 + rest)
+        rest = square / (odd + rest)
+    return where(near, small * (rest / (1 + rest)), x - tanh(where(near, 0.0, x)))
 
 
 def softsign(input: TensorLike) -> Tensor:

@@ -71,6 +71,13 @@ def exp_of_pair(s: Scalars, x: Scalar, low: Scalar) -> Scalar:
     return _exponential(s, k, *two_sum(s, r, s.add(rest, low)), form)
 
 
+def exponential_part(s: Scalars, x: Scalar, low: Scalar, form: Format) -> tuple[Scalar, Scalar]:
+    """Integer k, and a float that times ``2**k`` is exp(x + low), for x in the range of exp or below."""
+    k, r, rest = _reduce(s, x, form)
+    r = s.add(r, s.add(rest, low))
+    return k, s.add(s.const(1.0, form.dtype), _tail(s, r, r, form))
+
+
 def exponential_parts(s: Scalars, x: Scalar, low: Scalar, form: Format) -> tuple[Scalar, Scalar, Scalar]:
     """Integer k, and a sum of two floats that times ``2**k`` is exp(x + low), for x in the range of exp or below."""
     k, r, rest = _reduce(s, x, form)

@@ -48,6 +48,9 @@ class Format:
     erfc_centre: float
     erfc_zero: float  # erfc is 0 from here on
     sqrt_pi: tuple[float, float]
+    ndtr: Sequence[float]
+    ndtr_centre: float
+    ndtr_zero: float  # the normal distribution function is 0 from minus this on
     tiny: float  # |x| below: odd functions with slope 1 are x
 
 
@@ -74,6 +77,9 @@ _SINGLE: Final = Format(
     erfc=tables.ERFC_32,
     erfc_centre=2.5,
     erfc_zero=10.25,
+    ndtr=tables.NDTR_32,
+    ndtr_centre=3.5,
+    ndtr_zero=14.5,
     sqrt_pi=(1.7724539041519165, -5.324639928971919e-08),
     tiny=2.0**-13,
 )
@@ -100,6 +106,9 @@ _DOUBLE: Final = Format(
     erfc=tables.ERFC_64,
     erfc_centre=3.75,
     erfc_zero=27.5,
+    ndtr=tables.NDTR_64,
+    ndtr_centre=5.5,
+    ndtr_zero=38.75,
     sqrt_pi=(1.772453850905516, -7.666586499825799e-17),
     tiny=2.0**-28,
 )

@@ -17,6 +17,7 @@ from jitgraph.ops.math_functions.exp import cosh, exp, exp2, expm1, sinh, tanh
 from jitgraph.ops.math_functions.gamma import digamma, lgamma
 from jitgraph.ops.math_functions.hyperbolic import acosh, asinh, atanh, hypot
 from jitgraph.ops.math_functions.log import log, log1p, log2, pow_
+from jitgraph.ops.math_functions.normal import gaussian, ndtr
 from jitgraph.ops.math_functions.trig import acos, asin, atan, atan2, cos, sin, tan
 
 FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
@@ -47,4 +48,6 @@ FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "lgamma": lgamma,
     "digamma": digamma,
     "rsqrt": rsqrt,
+    "gaussian": gaussian,
+    "ndtr": ndtr,
 }

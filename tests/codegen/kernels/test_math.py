@@ -24,7 +24,15 @@ Array = NDArray[Any]
 INF, NAN = math.inf, math.nan
 DTYPES = [np.float32, np.float64]
 PAIRS = {"pow", "atan2", "hypot"}
-SLACK = {"erf": 1.0, "erfc": 3.0, "erfinv": 1.5, "lgamma": 8.0, "digamma": 4.0}  # errors of float64 references, in ulp
+SLACK = {
+    "erf": 1.0,
+    "erfc": 3.0,
+    "erfinv": 1.5,
+    "gaussian": 1.0,
+    "ndtr": 3.0,
+    "lgamma": 8.0,
+    "digamma": 4.0,
+}  # errors of float64 references, in ulp
 AROUND_ZEROS = {"lgamma": 3e-15, "digamma": 1e-14}  # absolute errors, those of the references included
 WIDER = np.finfo(np.longdouble).nmant > 60
 
@@ -54,10 +62,21 @@ BOUNDS = {
     "erf": 1.4,
     "erfc": 1.6,
     "erfinv": 2.0,
+    "gaussian": 1.0,
+    "ndtr": 6.0,
     "rsqrt": 1.6,
     "lgamma": 1.0,  # and 2e-18 around 1 and 2, 2e-16 below 0
     "digamma": 1.0,  # and 4e-15 below 0
 }
+
+
+def _ndtr(x: float) -> float:
+    """By erfc, with what is lost where its argument is rounded."""
+    at = -x * math.sqrt(0.5)
+    lost = float(np.longdouble(-x) * np.sqrt(np.longdouble(0.5)) - np.longdouble(at)) if math.isfinite(x) else 0.0
+    return 0.5 * (math.erfc(at) - 2 / math.sqrt(math.pi) * math.exp(-at * at) * lost)
+
+
 NUMPY: dict[str, Callable[..., Any]] = {
     "pow": np.power,
     "asin": np.arcsin,
@@ -73,6 +92,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "digamma": lambda x: np.vectorize(gamma_functions.digamma_of, otypes=[np.float64])(x.astype(np.float64)),
     "erfinv": lambda x: np.vectorize(inverse_erf.erfinv, otypes=[np.float64])(x.astype(np.float64)),
     "erfc": lambda x: np.vectorize(math.erfc, otypes=[np.float64])(x.astype(np.float64)),
+    "gaussian": lambda x: np.exp(x.astype(np.longdouble) ** 2 * -0.5),
+    "ndtr": lambda x: np.vectorize(_ndtr, otypes=[np.float64])(x.astype(np.float64)),
 }
 
 
@@ -157,6 +178,8 @@ EDGES: dict[str, list[tuple[float, float]]] = {
     "acosh": [(1.0, 0.0), (INF, INF), (0.5, NAN), (-1.0, NAN), (-3.0, NAN), (-INF, NAN), (NAN, NAN)],
     "atanh": [(-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (-1e30, NAN), (INF, NAN), (NAN, NAN)],
     "erfc": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (30.0, 0.0), (-30.0, 2.0), (NAN, NAN)],
+    "gaussian": [(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 0.0), (50.0, 0.0), (NAN, NAN)],
+    "ndtr": [(0.0, 0.5), (-0.0, 0.5), (INF, 1.0), (-INF, 0.0), (50.0, 1.0), (-50.0, 0.0), (NAN, NAN)],
     "erfinv": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
     "lgamma": [(1.0, 0.0), (2.0, 0.0), (0.0, INF), (-0.0, INF), (-3.0, INF), (INF, INF), (-INF, INF), (NAN, NAN)],
     "digamma": [(0.0, -INF), (-0.0, INF), (-1.0, NAN), (-7.0, NAN), (INF, INF), (-INF, NAN), (NAN, NAN)],

@@ -15,6 +15,7 @@ NAMES = (
     "kernels",
     "digits_step",
     "amp",
+    "checkpoint",
     "data",
     "eager",
     "models",

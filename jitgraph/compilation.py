@@ -19,6 +19,7 @@ from jitgraph.codegen.backend import Backend
 from jitgraph.codegen.cpu.backend import CpuBackend
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule
+from jitgraph.codegen.kernels.step_order import order_steps
 from jitgraph.graph_signature import Donation, signature_of
 from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
@@ -98,6 +99,7 @@ def _staged(clock: _Clock, target: Target, donate: Sequence[Donation], backend: 
     with clock.stage("select"):
         schedule = backend.schedule(fused, target)
     with clock.stage("memory"):
+        schedule = order_steps(schedule, donate)
         schedule = plan_memory(schedule, donate, backend.alignment, reads_again=backend.reads_again)
     if config.VERIFY.is_on():
         with faults_reported(graph, "verify"):

@@ -5,6 +5,10 @@ values alive there are replaced by the cheapest set from which the rest follows 
 minimum cut of ``partition.py``. It runs after the last pass that merges equal computations, and before fusion. What the
 copies are computed from, they read behind an ``optimization_barrier`` that waits for the peak: without it fusion would
 put a copy into the early kernel that makes its operand, and the copy would be alive from there on.
+
+An optimiser's step stands behind the whole backward part, but its arithmetic on a gradient is fused with the gradient,
+and ``step_order.py`` runs that as soon as it can. So liveness is judged in an order in which cheap nodes that outputs
+alone depend on stand right behind what they read, and outputs, which lie in memory of the caller's, do not count.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from jitgraph.passes.rewriter import is_tensor
 
 LEAST_GAIN: Final = 1 << 20  # bytes: below a megabyte, caches hold it all and the work is not worth doing again
 ROUNDS: Final = 4
+MOST_SEGMENTS: Final = 60
 
 
 def rematerialise(graph: Graph, target: Target, *, least: int = LEAST_GAIN) -> Graph:
@@ -29,37 +34,92 @@ def rematerialise(graph: Graph, target: Target, *, least: int = LEAST_GAIN) -> G
 
     Regions stay as they are: those of loops were cut when they were differentiated.
     """
-    peak = max(live_bytes(graph), default=0)
-    for _ in range(ROUNDS):
+    alive = live_bytes(outputs_early(graph))
+    peak = max(alive, default=0)
+    best = graph
+    for _ in range(ROUNDS + _segments(graph)):
         if peak < least:
-            return graph
+            break
         again = _cut_at_peak(graph, target)
-        lower = max(live_bytes(again), default=0)
-        if lower > peak - least:
-            return graph
-        graph, peak = again, lower
-    return graph
+        sunk = live_bytes(outputs_early(again))
+        high = max(alive) - least
+        if _count_above(high, sunk) >= _count_above(high, alive):
+            break
+        graph, alive = again, sunk
+        if max(alive, default=0) <= peak - least:
+            best, peak = graph, max(alive, default=0)
+    return best
+
+
+def _segments(graph: Graph) -> int:
+    """How many checkpointed parts the graph computes anew: each may have a peak of its own."""
+    anchors = {node.inputs[1] for node in graph.nodes if node.op is optimization_barrier}
+    return min(MOST_SEGMENTS, len(anchors))
+
+
+def _count_above(bound: int, alive: Sequence[int]) -> int:
+    return sum(one > bound for one in alive)
 
 
 def live_bytes(graph: Graph) -> list[int]:
-    """For each node, the bytes of computed values alive while it runs: its outputs too, the graph's inputs not.
+    """For each node, the bytes of computed values alive while it runs: its outputs too, the graph's inputs and
+    outputs not.
 
     A view shares the memory of its operand; named sizes count as ``partition.ASSUMED_SIZE``.
     """
     owners = _owners(graph)
     last = {owners[value]: i for i, node in enumerate(graph.nodes) for value in node.inputs}
-    last |= {owners[value]: len(graph.nodes) for value in graph.outputs}
+    callers = {owners[value] for value in graph.outputs}
     alive = 0
     found: list[int] = []
     dying: dict[int, list[Value]] = {}
     for i, node in enumerate(graph.nodes):
         for value in node.outputs:
-            if owners[value] is value and is_tensor(value):
+            if owners[value] is value and is_tensor(value) and value not in callers:
                 alive += cost(value)
                 dying.setdefault(max(i, last.get(value, i)), []).append(value)
         found.append(alive)
         alive -= sum(cost(value) for value in dying.pop(i, ()))
     return found
+
+
+def outputs_early(graph: Graph) -> Graph:
+    """``graph`` with the cheap nodes that outputs alone depend on right behind the last of what they read."""
+    tail = _tail(graph)
+    if not tail:
+        return graph
+    step: dict[Value, int] = {}  # the last node before the tail that a value waits for
+    keys: dict[Node, int] = {}
+    for i, node in enumerate(graph.nodes):
+        behind = max((step.get(value, -1) for value in node.inputs), default=-1)
+        keys[node] = behind if node in tail else i
+        step.update(dict.fromkeys(node.outputs, keys[node]))
+    return replace(graph, nodes=tuple(sorted(graph.nodes, key=lambda node: (keys[node], node in tail))))
+
+
+def _tail(graph: Graph) -> set[Node]:
+    """The cheap nodes whose values nothing reads but outputs and others of them."""
+    other: set[Value] = set()  # read by what is none of them
+    found: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if other.isdisjoint(node.outputs) and is_cheap(node):
+            found.add(node)
+        else:
+            other.update(node.inputs)
+    return found
+
+
+def _in_order(placed: Sequence[tuple[int | None, Node]]) -> list[Node]:
+    """The nodes in the order of their numbers, each without one before the first that reads it."""
+    first: dict[Value, int] = {}
+    keys: list[int] = []
+    for number, node in reversed(placed):
+        key = number if number is not None else min(first[value] for value in node.outputs if value in first)
+        keys.append(key)
+        for value in node.inputs:
+            first[value] = min(key, first.get(value, key))
+    keys.reverse()
+    return [placed[i][1] for i in sorted(range(len(placed)), key=keys.__getitem__)]
 
 
 def _owners(graph: Graph) -> Mapping[Value, Value]:
@@ -73,27 +133,37 @@ def _owners(graph: Graph) -> Mapping[Value, Value]:
 
 def _cut_at_peak(graph: Graph, target: Target) -> Graph:
     """The graph with what crosses its peak reduced to the cheapest values that suffice."""
+    old, graph = graph, outputs_early(graph)
     alive = live_bytes(graph)
     if not alive:
         return graph
     peak = max(range(len(alive)), key=alive.__getitem__)
     early, late = graph.nodes[: peak + 1], graph.nodes[peak + 1 :]
     producers = {value: node for node in early for value in node.outputs}
+    tail = _tail(graph)
     given = {*graph.inputs, *graph.outputs, *(value for value in producers if not is_tensor(value))}
+    given.update(*(node.inputs for node in late if node in tail))  # a copy would wait at the first line that reads it
     crossing = {value for node in late for value in node.inputs if value in producers and value not in given}
     kept = {
         *given,
         *cheapest(producers, producers, crossing, given, lambda value: not is_cheap(producers[value])),
     }
-    again = _Again(producers, kept, _anchor(early))
+    again = _Again(producers, kept, _anchor([node for node in early if node not in tail]))
     copies = again.copies
-    nodes = list(early)
+    number = {node: i for i, node in enumerate(old.nodes)}
+    placed: list[tuple[int | None, Node]] = [(number[node], node) for node in early]
     for node in late:
+        if node in tail:
+            placed.append((number[node], node))
+            continue
         for value in node.inputs:
             if value in producers:
-                nodes.extend(again.computed(value))
-        nodes.append(replace(node, inputs=tuple(copies.get(value, value) for value in node.inputs)))
-    return dce(replace(graph, nodes=tuple(nodes)), target)  # what only late nodes read, which read a copy now
+                placed.extend((None, copy) for copy in again.computed(value))
+        inputs = tuple(copies.get(value, value) for value in node.inputs)
+        placed.append((number[node], replace(node, inputs=inputs)))
+    return dce(
+        replace(graph, nodes=tuple(_in_order(placed))), target
+    )  # what only late nodes read, which read a copy now
 
 
 def _is_view(node: Node) -> bool:

@@ -132,6 +132,9 @@ class _Grouping:
             source = producer.inputs[read.operand]
             place = tuple(0 if extent == 1 else dim for dim, extent in zip(read.index, source.shape, strict=True))
             self._trace(source, place, found, seen)
+            for other in producer.inputs:  # copied with it, unread: a fill value where nothing is padded
+                if other is not source:
+                    self._trace(other, None, found, seen)
             return
         for source in producer.inputs:
             self._trace(source, None, found, seen)

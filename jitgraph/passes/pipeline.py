@@ -20,6 +20,7 @@ from jitgraph.passes.fuse import fuse
 from jitgraph.passes.planes import planes
 from jitgraph.passes.rematerialise import rematerialise
 from jitgraph.passes.simplify import simplify
+from jitgraph.passes.wide_concats import wide_concats
 
 Pass: TypeAlias = Callable[[Graph, Target], Graph]
 
@@ -31,6 +32,7 @@ PIPELINE: Final[tuple[Pass, ...]] = (
     simplify,
     cse,
     dce,
+    wide_concats,  # after the rules, which join what is joined
     rematerialise,  # after cse, which would merge what it computes twice
     fuse,
 )

@@ -142,7 +142,8 @@ def _cut_at_peak(graph: Graph, target: Target) -> Graph:
     producers = {value: node for node in early for value in node.outputs}
     tail = _tail(graph)
     given = {*graph.inputs, *graph.outputs, *(value for value in producers if not is_tensor(value))}
-    given.update(*(node.inputs for node in late if node in tail))  # a copy would wait at the first line that reads it
+    late_tail = {value for node in late if node in tail for value in node.inputs}  # a copy would wait at the first line
+    given.update(value for value in late_tail if value not in producers or producers[value].op.kind != "creation")
     crossing = {value for node in late for value in node.inputs if value in producers and value not in given}
     kept = {
         *given,

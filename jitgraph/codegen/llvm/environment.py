@@ -90,6 +90,7 @@ class Environment:
         statement: Callable[[Statement, Environment], None],
         lanes: Lanes | None = None,
         outermost: bool = False,
+        unaliased: frozenset[str] | None = None,
     ) -> None:
         self.function = function
         self.kernel = kernel
@@ -100,13 +101,10 @@ class Environment:
         self.lanes = lanes
         self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
         self.ops = LlvmScalarOps(function, fastmath=kernel.fastmath)
-
-    @property
-    def unaliased(self) -> frozenset[str]:
-        """The kernel's params that share no written memory with another."""
-        return frozenset(param.name for param in self.kernel.params) - {
-            name for pair in self.kernel.aliases for name in pair
-        }
+        if unaliased is None:
+            aliased = {name for pair in kernel.aliases for name in pair}
+            unaliased = frozenset([param.name for param in kernel.params if param.name not in aliased])
+        self.unaliased = unaliased  # the kernel's params that share no written memory with another
 
     @property
     def module(self) -> LlvmModule:
@@ -121,8 +119,19 @@ class Environment:
 
     def inner(self) -> Environment:
         """A scope inside this one, in the same lanes; it is not outermost."""
-        names = Names(self.names)
-        return Environment(self.function, self.kernel, self.target, names, self.memory, self.statement, self.lanes)
+        return self._scope(self.function, Names(self.names), self.lanes)
+
+    def _scope(self, function: LlvmFunction, names: Names, lanes: Lanes | None) -> Environment:
+        return Environment(
+            function,
+            self.kernel,
+            self.target,
+            names,
+            self.memory,
+            self.statement,
+            lanes,
+            unaliased=self.unaliased,
+        )
 
     def at(self, axes: Mapping[str, LlvmScalar]) -> Environment:
         """A scope in which each of ``axes`` has a uniform int64 value."""
@@ -151,7 +160,7 @@ class Environment:
 
     def outlined(self, function: LlvmFunction, capture: Callable[[str, LlvmScalar], LlvmScalar]) -> Environment:
         """The scope of another function: names of this one are captured as they are used."""
-        return Environment(function, self.kernel, self.target, Names(self.names, capture), self.memory, self.statement)
+        return self._scope(function, Names(self.names, capture), None)
 
 
 def integer(value: int) -> LlvmScalar:

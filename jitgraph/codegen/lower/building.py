@@ -64,7 +64,7 @@ class ScheduleBuilder:
         self.lines: tuple[Location, ...] = ()  # of that and of what was fused into it
         self._table = table
         self._constants: dict[Constant, Storage] = {}
-        self._kernels: dict[str, list[Kernel]] = {}
+        self._kernels: dict[str, dict[Kernel, int]] = {}
 
     def storage(self, buffer: ScheduleBuffer) -> Storage:
         """The buffer, entered into the schedule."""
@@ -109,10 +109,8 @@ class ScheduleBuilder:
         kernel, buffers = recorder.kernel(name, decisions.tiles, decisions.lane_cuts, fastmath=self.fastmath)
         if not kernel.body:
             return
-        same = self._kernels.setdefault(name, [])
-        if kernel not in same:
-            same.append(kernel)
-        number = same.index(kernel)
+        same = self._kernels.setdefault(name, {})
+        number = same.setdefault(kernel, len(same))
         if number:
             kernel = replace(kernel, name=f"{name}_{number}")
         self.steps.append(Launch(kernel, buffers, self.location, self.lines))

@@ -7,6 +7,7 @@ and outputs lie in buffers that are told apart in the same way, give the same la
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from jitgraph.codegen.kernels.schedule import Launch
@@ -64,9 +65,10 @@ class RepeatedGroups:
     def _first(self, group: Group, buffers: tuple[str, ...]) -> _Lowered | None:
         """Lower a group, and give what it became; None where that is more than launches and temporaries."""
         builder = self._builder
-        steps, before, sites = len(builder.steps), set(builder.buffers), len(builder.sites.all)
+        steps, before, sites = len(builder.steps), len(builder.buffers), len(builder.sites.all)
         lower_group(builder, group, self._nests)
-        made, fresh = builder.steps[steps:], [builder.buffers[name] for name in builder.buffers if name not in before]
+        fresh = list(islice(reversed(builder.buffers.values()), len(builder.buffers) - before))[::-1]
+        made = builder.steps[steps:]
         launches = tuple([step for step in made if isinstance(step, Launch)])
         if len(launches) < len(made) or len(builder.sites.all) > sites:
             return None

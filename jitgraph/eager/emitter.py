@@ -94,7 +94,7 @@ class EagerEmitter:
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
-        from jitgraph.ir.interpreter import interpret  # here, as most eager programs need neither
+        from jitgraph.eager import long_loops  # here, as most eager programs need neither
         from jitgraph.passes.autodiff import vjp_graph
 
         builder = GraphBuilder()
@@ -104,7 +104,7 @@ class EagerEmitter:
         source = builder.graph(outputs, op.name)
         with collector.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
-        results = interpret(forward, [_payload(value) for value in inputs])
+        results = long_loops.run(forward, [_payload(value) for value in inputs])
         found, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
         return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(found), source))
 
@@ -148,14 +148,14 @@ def _taped(record: Record) -> tuple[Any, ...]:
 
 
 def _interpret(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
-    from jitgraph.ir.interpreter import interpret
+    from jitgraph.eager import long_loops
 
     if not regions:
         raise UnsupportedOp(f"{op.name} cannot run eagerly", hint="call it inside a function under @jg.trace")
     builder = GraphBuilder()
     operands = [builder.input(value.type) for value in inputs]
     outputs = builder.emit(op, operands, attrs, regions)
-    return tuple(interpret(builder.graph(outputs, op.name), [_payload(value) for value in inputs]))
+    return long_loops.run(builder.graph(outputs, op.name), [_payload(value) for value in inputs])
 
 
 def _payload(value: Any) -> Any:

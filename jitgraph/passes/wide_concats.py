@@ -8,7 +8,7 @@ copied once a level, equal joins share a kernel, and all is linear.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
@@ -33,9 +33,10 @@ def wide_concats(graph: Graph, target: Target) -> Graph:
 
 def _joined(parts: Sequence[Value], node: Node, rewriter: Rewriter) -> Value:
     """The join of ``parts``; those of each level are buffers, which fusion does not look behind."""
+    attrs: Any = node.attrs
     with rewriter.emitting(node):
         while len(parts) > WIDEST:
-            joins = [concat(*parts[i : i + WIDEST], **node.attrs) for i in range(0, len(parts), WIDEST)]
+            joins = [concat(*parts[i : i + WIDEST], **attrs) for i in range(0, len(parts), WIDEST)]
             parts = [optimization_barrier(join, join) for join in joins]
-        joined: Value = concat(*parts, **node.attrs)
+        joined: Value = concat(*parts, **attrs)
     return joined

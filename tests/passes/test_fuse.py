@@ -267,3 +267,18 @@ def test_random_programs_keep_their_value(program: Callable[..., Any]) -> None:
     found = execute_schedule(schedule, arguments)
     scale = max(1.0, *(float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in expected))
     require_same(expected, found, ulps=4096, scale=scale)
+
+
+def test_what_is_copied_unread_makes_no_cycle() -> None:
+    """A pad that pads nothing reads no fill value; the fill, which waits for an early value, is copied with it."""
+
+    def program(x: Any, y: Any, fill: Any) -> Any:
+        early = exp(x)
+        padded = OPS["pad"](y, OPS["optimization_barrier"](fill, early), low=(0,), high=(0,), interior=(0,))
+        return add(mul(early, early), padded)
+
+    graph = build(program, [t(4), t(4), t()])
+    fused = fuse_with_reasons(graph, TARGET)[0]
+    verify(fused)
+    arrays = [np.arange(4, dtype=np.float32), np.ones(4, np.float32), np.float32(7)]
+    np.testing.assert_array_equal(interpret(fused, arrays)[0], interpret(graph, arrays)[0])

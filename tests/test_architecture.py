@@ -227,6 +227,8 @@ OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/
     "passes.fold": 2,
     "passes.rewriter": 1,
     "tracing.record.recorder": 1,
+    "passes.rematerialise": 1,  # the barriers of what is computed anew
+    "passes.wide_concats": 1,
 }
 OP_NAMES = re.compile(r"(\w+\.)*op\.name|op_name")
 

@@ -62,6 +62,7 @@ $(NIGHT)/gradients: $(STAMP)
 
 $(NIGHT)/scripts: $(STAMP)
 	ATTRIBUTE_PROGRAMS=1000 SCRIPT_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/tracing/script/test_script_programs.py tests/tracing/script/test_function_objects.py
+	WRITE_PROGRAMS=1000 $(BIN)/python $(SUITE) tests/codegen/test_element_writes.py
 	@$(passed)
 
 $(NIGHT)/arrays: $(STAMP)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.handle import stopped
 from jitgraph.errors import ShapeError
-from jitgraph.ops import decompositions, general_eigenvalues
+from jitgraph.ops import decompositions, general_eigenvalues, spectral_functions
 from jitgraph.ops.matrices import adjoint
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import array_function
@@ -80,8 +81,15 @@ def eigh(x: TensorLike) -> EighResult:
 
 @array_function
 def eigvalsh(x: TensorLike) -> Tensor:
-    """Ascending eigenvalues of symmetric matrices, as ``eigh`` gives them."""
-    return eigh(x).eigenvalues
+    """Ascending eigenvalues of symmetric matrices, as ``eigh`` gives them.
+
+    Where some are equal, derivatives of first and second order of functions that treat these alike are right, too.
+    """
+    value = lifting.value_of(x)
+    if dtypes.is_complex(value.dtype) or 0 in value.shape:
+        return eigh(x).eigenvalues
+    found = decompositions.eigh(stopped(value), checked=False)
+    return wrap(spectral_functions.eigenvalues(value, *found)[0])
 
 
 @array_function
@@ -97,8 +105,12 @@ def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
 
 @array_function
 def svdvals(x: TensorLike) -> Tensor:
-    """Descending singular values."""
-    return svd(x, full_matrices=False).S
+    """Descending singular values; where some are equal, what ``eigvalsh`` says of derivatives is true of them, too."""
+    value = lifting.value_of(x)
+    if dtypes.is_complex(value.dtype) or 0 in value.shape:
+        return svd(x, full_matrices=False).S
+    u, s, vh = decompositions.svd(stopped(value), full_matrices=False, checked=False)
+    return wrap(spectral_functions.singular_values(value, s, u, vh)[0])
 
 
 @array_function

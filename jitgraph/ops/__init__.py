@@ -68,6 +68,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "determinants": "cofactors cofactors_gradient det slogdet",
     "linear_systems": "inv pinv solve",
     "decompositions": "cholesky eigh qr svd",
+    "spectral_functions": "eigenvalue_gradient eigenvalues singular_value_gradient singular_values",
     "triangular": "lu_factor order_of_pivots solve_triangular",
     "least_squares": "lstsq",
     "general_eigenvalues": "eig eig_of_real",

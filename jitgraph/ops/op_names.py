@@ -88,6 +88,12 @@ from jitgraph.ops.pooling import avg_pool2d, max_pool2d
 from jitgraph.ops.predicates import clamp, isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
 from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod
 from jitgraph.ops.sorting import sort
+from jitgraph.ops.spectral_functions import (
+    eigenvalue_gradient,
+    eigenvalues,
+    singular_value_gradient,
+    singular_values,
+)
 from jitgraph.ops.statistics import log_softmax, logsumexp, masked_softmax, mean, softmax, std, var
 from jitgraph.ops.transcendental import (
     acos,
@@ -216,6 +222,8 @@ __all__ = [
     "dynamic_update_slice",
     "eig",
     "eig_of_real",
+    "eigenvalue_gradient",
+    "eigenvalues",
     "eigh",
     "elu",
     "embedding",
@@ -329,6 +337,8 @@ __all__ = [
     "sign",
     "silu",
     "sin",
+    "singular_value_gradient",
+    "singular_values",
     "sinh",
     "slice",
     "slogdet",

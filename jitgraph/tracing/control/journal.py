@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from types import CellType
 from typing import Any, Final
 
 from jitgraph.errors import ScriptError
@@ -120,6 +121,30 @@ class LastElements(JournalEntry):
         list.__setitem__(self.owner, slice(-self.key, None), value)
 
 
+class CellVariable(JournalEntry):
+    """A variable of an enclosing function, by its cell, which a function inside rebinds."""
+
+    __slots__ = ()
+
+    def __init__(self, cell: CellType, name: str, location: Location | None = None) -> None:
+        super().__init__(cell, name, attribute=False, location=location)
+
+    def __str__(self) -> str:
+        return f"the variable {self.key!r}"
+
+    def get(self) -> Any:
+        try:
+            return self.owner.cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def put(self, value: Any) -> None:
+        if value is not UNBOUND:
+            self.owner.cell_contents = value
+        elif self.get() is not UNBOUND:
+            del self.owner.cell_contents
+
+
 class Changed(NamedTuple):
     """What stood at an entry before the body, and what stands there after it."""
 
@@ -146,9 +171,17 @@ class Journal:
         if id(target) not in self._made and self._log.entry(found) is None:
             self._log.keep(found, f"a {type(target).__name__}", Location.of_user())
 
+    def rebind(self, cell: CellType, name: str) -> None:
+        """A variable of an enclosing function is about to be rebound."""
+        if id(cell) not in self._made and self._log.entry(found := Place("cell", cell, None, name)) is None:
+            self._log.keep(found, f"the variable {name!r}", Location.of_user())
+
     def set(self, entry: JournalEntry, value: Any) -> None:
         """Set an entry as the body does."""
-        self.change(entry.owner, entry.key if entry.attribute else None)
+        if isinstance(entry, CellVariable):
+            self.rebind(entry.owner, entry.key)
+        else:
+            self.change(entry.owner, entry.key if entry.attribute else None)
         entry.put(value)
         if isinstance(entry, LastElements):
             self.windows[id(entry.owner)] = entry.key
@@ -166,6 +199,7 @@ class Journal:
         """Whether a change of this entry is noted here, or is one of an object that the body made."""
         return (
             id(owner) in self._made
+            or (isinstance(owner, CellType) and self._log.entry(Place("cell", owner, None, "")) is not None)
             or self._log.entry(Place("attribute", owner, key, key) if attribute else owner) is not None
         )
 
@@ -186,7 +220,10 @@ class Journal:
 def _differences(found: LogEntry, window: int) -> Iterator[tuple[JournalEntry, Changed]]:
     """``window`` elements at the end of what a list held are carried, and no changes."""
     target, before, location = found.target, found.before, found.location
-    if isinstance(target, Place):
+    if isinstance(target, Place) and target.kind == "cell":
+        variable = CellVariable(target.owner, target.text, location=location)
+        yield variable, Changed(UNBOUND if before is MISSING else before, variable.get())
+    elif isinstance(target, Place):
         entry = JournalEntry(target.owner, target.key, attribute=True, location=location)
         stood = getattr(type(target.owner), target.key, UNBOUND) if before is MISSING else before
         yield entry, Changed(stood, entry.get())

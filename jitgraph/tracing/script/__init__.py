@@ -19,9 +19,9 @@ means what it means in Python. On tensors:
   of the graph with all operations of Python's int, float or bool, exact or checked when the graph runs. Beside a tensor
   it takes that one's dtype, in the body or on the other side of an ``if``. Returned, it is a Python number again. What
   needs the number itself (a hash, a text, a library) is refused; a loop of known length is then unrolled.
-- A variable that is defined on one side or in a body that may not run cannot be read afterwards; types that differ are
-  errors where the variable is read later. The variable of a ``for`` whose steps are not known, and one that ``:=``
-  binds in a later operand, may be read: where it has no value, the graph raises UnboundLocalError.
+- A variable that is defined on one side alone, in a body that may not run or by ``:=`` in a later operand may be read:
+  where it has no value, the graph raises UnboundLocalError. Types that differ are errors where the variable is read
+  later.
 - An element of a list, deque or dict and an attribute that a staged statement sets is a result of it, as a variable is.
   What changes the length or keys of an outer container is refused; loops of known length are then unrolled.
 - ``assert`` becomes a check, ``raise`` of a builtin exception with one text, too.
@@ -30,8 +30,8 @@ means what it means in Python. On tensors:
   of a tensor stand for Python numbers.
 
 What raises ScriptError: generators, coroutines; tensor control flow inside a ``try`` that has handlers; print of a
-tensor; in staged bodies ``del``, assignment to globals and outer variables; ``:=`` in the later operands of a lambda or
-comprehension; recursion under a tensor condition.
+tensor; in staged bodies assignment to globals; ``:=`` in the later operands of a lambda or comprehension;
+recursion that a tensor ends.
 
 A variable that is rebound in a staged body is a tensor of its own afterwards: ``x += 1`` then does not reach the tensor
 that it held before, where Python would depend on a value to decide it.
@@ -54,7 +54,7 @@ from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.options import AskedOptions
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
-from jitgraph.tracing.script.callees import bound_call, staged
+from jitgraph.tracing.script.callees import EndlessRecursionError, bound_call, refuse_endless_recursion, staged
 from jitgraph.tracing.script.lists import require_known_lengths
 from jitgraph.tracing.script.variables import unbound_name
 
@@ -131,10 +131,15 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = context.current().trace
         if recorder is None:
             return function(*args, **kwargs)
+        refuse_endless_recursion(inside)
         try:
             result = inside(*args, **kwargs)
             require_known_lengths(result)
             return result
+        except EndlessRecursionError as error:
+            if recorder.parent is not None:
+                raise
+            raise ScriptError(error.message, location=error.location, hint=error.hint) from None  # not of each call
         except NameError as error:
             name = unbound_name(error)
             if name not in recorder.dropped:

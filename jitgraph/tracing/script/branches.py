@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from functools import partial
 from types import FunctionType
 from typing import Any, Final, TypeAlias
@@ -105,11 +105,11 @@ def choose(
     words: Sequence[str],
     lines: Sequence[Mapping[str, Sequence[int]]] = ({}, {}),
     *,
-    unsure: bool = False,
+    unsure: Container[Any] = (),
 ) -> dict[str, Any]:
     """The results of the first side where ``test`` holds, else of the second.
 
-    Names that only one side has are dropped, or with ``unsure`` checked where they are read.
+    Names that only one side has are dropped, or, those in ``unsure``, checked where they are read.
     Entries of outer objects that a side sets are set to what is chosen. ScriptError where a name that is read later, or
     an entry, has types that differ. ``words`` say what the sides are called, ``lines`` where they bind a name.
     """
@@ -198,13 +198,13 @@ def recorders() -> Iterator[Recorder]:
 
 class Sides(NamedTuple):
     """Both sides of a statement: their regions, what they give (None where it always raises), what they are called,
-    at which lines they bind a name, and whether a name that one side does not bind may be read later."""
+    at which lines they bind a name, and which names that one side does not bind may be read later."""
 
     regions: Sequence[Region]
     found: Sequence[Results | None]
     words: Sequence[str]
     lines: Sequence[Mapping[str, Sequence[int]]]
-    unsure: bool
+    unsure: Container[Any]
 
     def where(self, name: Name) -> str:
         """At which lines a name gets its values, for an error message."""
@@ -235,11 +235,11 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
                     location=name.location,
                     hint="set it to a value of the same type before that statement, or on both sides",
                 )
-            if sides.unsure and a is not b and name != RESULT:
+            if name in sides.unsure and a is not b and name != RESULT:
                 known, home = (b, second) if a is UNBOUND else (a, first)
                 merges[name] = _unsure(known, home)
                 continue
-            if name != RESULT or a is b:
+            if (name != RESULT and name not in live) or a is b:  # a live one is set again before it is read
                 results[name] = UNBOUND
                 if a is not b:
                     word = sides.words[1] if a is UNBOUND else sides.words[0]
@@ -363,7 +363,9 @@ def choose_value(test: Any, sides: Sequence[Callable[[], Any]], cells: Cells, na
         return {**cells.read(), name: value}
 
     try:
-        results = choose(test, [partial(run, side) for side in sides], (), ("left side", "right side"), unsure=True)
+        results = choose(
+            test, [partial(run, side) for side in sides], (), ("left side", "right side"), unsure=cells.read()
+        )
     finally:
         cells.write(before)
     value = results.pop(name)

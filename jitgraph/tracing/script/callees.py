@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
+from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
@@ -112,11 +113,12 @@ def bound_call(value: Any) -> MethodType | None:
 
 def _function(function: FunctionType) -> Any:
     if is_rewritten(function.__code__):
+        refuse_endless_recursion(function)
         return function
     if not is_users_function(function):
         return _with_rewritten_arguments(function)
     made = _rewritten_or_itself(function)
-    _refuse_endless_recursion(made)
+    refuse_endless_recursion(made)
     return made
 
 
@@ -263,8 +265,16 @@ def _argument(value: Any) -> Any:
     return value
 
 
-def _refuse_endless_recursion(function: FunctionType) -> None:
-    """ScriptError where a function has called itself again and again, each time under another tensor condition."""
+class EndlessRecursionError(ScriptError):
+    """A function calls itself, and only a tensor says when that ends."""
+
+
+def refuse_endless_recursion(function: Any) -> None:
+    """An error where a function has called itself again and again, each time under another tensor condition."""
+    if isinstance(function, MethodType):
+        function = function.__func__
+    if not isinstance(function, FunctionType):
+        return
     if sum(recorder.journal is not None for recorder in recorders()) < _DEEPEST:
         return
     frame, count = sys._getframe(), 0
@@ -272,7 +282,8 @@ def _refuse_endless_recursion(function: FunctionType) -> None:
         count += frame.f_code is function.__code__
         frame = frame.f_back  # type: ignore[assignment]
     if count >= _DEEPEST:
-        raise ScriptError(
+        raise EndlessRecursionError(
             f"{function.__name__} calls itself under a condition on a tensor, which never ends in a trace",
-            hint="write a while loop, or let a Python number count the depth",
+            location=Location.of_user(),
+            hint="write a while loop over what the calls hand on, or let a Python number count the depth",
         )

@@ -176,7 +176,21 @@ def _always_leaves(statements: list[ast.stmt]) -> bool:
                 return True
             case ast.With() if _always_leaves(node.body):
                 return True
+            case ast.While(test=ast.Constant(value=value)) if value and not _breaks(node):
+                return True
+            case ast.Try() if _always_leaves(node.finalbody) or _all_leave(node):
+                return True
     return False
+
+
+def _breaks(node: ast.While) -> bool:
+    return any(isinstance(inner, ast.Break) for statement in node.body for inner in _own_level(statement))
+
+
+def _all_leave(node: ast.Try) -> bool:
+    """Whether a ``try`` is left however it ends."""
+    body = _always_leaves(node.body) or _always_leaves(node.orelse)
+    return body and all(_always_leaves(handler.body) for handler in node.handlers)
 
 
 def _at(new: ast.If, node: ast.AST) -> ast.If:

@@ -8,7 +8,7 @@ is, which the loop then rebinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import FunctionType
 from typing import Any, Final
@@ -123,7 +123,7 @@ class StagedLoop:
         inside = before
         redefined: dict[str, ScriptError] = {}
         while True:
-            carry = _Carry(self, inside, variables)
+            carry = _Carry(self, inside, variables, redefined)
             try:
                 with trying():
                     outputs = make(carry)
@@ -158,8 +158,15 @@ class StagedLoop:
 class _Carry:
     """The carried variables, as a list of tensors and back."""
 
-    def __init__(self, loop: StagedLoop, before: dict[str, Any], variables: dict[Name, _Variable]) -> None:
+    def __init__(
+        self,
+        loop: StagedLoop,
+        before: dict[str, Any],
+        variables: dict[Name, _Variable],
+        redefined: Mapping[str, ScriptError],
+    ) -> None:
         self.loop = loop
+        self.redefined = redefined
         self.before = before
         self.variables = variables
         self.unchanged: set[Name] = set()
@@ -301,7 +308,14 @@ class _Carry:
 
     def _consider(self, name: str, value: Any) -> None:
         """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
-        if name == RESULT or (name in self.loop.site.live and self.loop.runs):
+        site = self.loop.site
+        if name in self.redefined:
+            self.undefined.add(name)
+            return
+        sure = (
+            name in site.live and name not in site.targets and _is_carried(value)
+        )  # it is set again before it is read
+        if name == RESULT or sure or (name in site.live and self.loop.runs):
             raise _ReviseError(name, _Variable.starting_as_zeros(value))
         if name in self.loop.site.targets or isinstance(value, Unsure):
             raise _ReviseError(name, _Variable.starting_as_zeros(Unsure.of(value)))
@@ -361,6 +375,11 @@ class _Carry:
         if value is entered and values == found and variable.start is not UNBOUND:
             self.unchanged.add(name)
         return made
+
+
+def _is_carried(value: Any) -> bool:
+    """Whether a loop can carry a value: tensors, numbers, and what is the same in each turn."""
+    return all(kind_of(leaf) is not None or isinstance(leaf, str | bytes) for leaf in tree.flatten(value)[0])
 
 
 def _counts(trace: Any, value: Any) -> bool:

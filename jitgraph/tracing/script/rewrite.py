@@ -15,7 +15,9 @@ from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.capture.followed import STAGING
 from jitgraph.tracing.script.copying import copied
+from jitgraph.tracing.script.definite import possibly_unbound
 from jitgraph.tracing.script.exits import without_exits
+from jitgraph.tracing.script.matching import MatchesAsTests, permanent
 from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
 
 _ITEM: Final = "jg_item_"
@@ -43,12 +45,16 @@ def rewritten(node: ast.FunctionDef | ast.Lambda, file: str) -> ast.FunctionDef 
         node.body = _Rewriter(node, file, frozenset()).expression(node.body)
         return node
     node.decorator_list = []
-    return _definition(node, file, frozenset())
+    MatchesAsTests(_call).visit(node)
+    return _definition(ast.fix_missing_locations(node), file, frozenset())
 
 
 def _definition(node: ast.FunctionDef, file: str, unsure: Set[str]) -> ast.FunctionDef:
+    unbound = possibly_unbound(node)
+    owned = _shared_below(node)
     node.body = without_exits(node, file)
     rewriter = _Rewriter(node, file, unsure)
+    rewriter.unsure |= unbound
     free = sorted(bound(node.body) - rewriter.declared)
     node.body = rewriter.block(node.body)
     if free:  # never run: it makes the variables the function's own, so that inner functions can bind them
@@ -62,7 +68,20 @@ def _definition(node: ast.FunctionDef, file: str, unsure: Set[str]) -> ast.Funct
             ast.copy_location(inner, node)
         declarations = sum(isinstance(s, ast.Global | ast.Nonlocal) for s in node.body[:1])
         node.body.insert(declarations, dead)
+        if owned:
+            names: Any = tuple(owned)
+            first = ast.copy_location(ast.Constant(value=None), node.body[-1])
+            own_cells = rewriter.call("owning", rewriter.cells_of(owned, first), ast.Constant(value=names), at=node)
+            node.body.insert(declarations + 1, _statement(own_cells, node))
     return ast.fix_missing_locations(node)
+
+
+def _shared_below(node: ast.FunctionDef) -> list[str]:
+    """The function's own variables that functions inside it rebind."""
+    inner = (s for statement in node.body for s in ast.walk(statement) if isinstance(s, ast.Nonlocal))
+    declared = {name for s in own(node.body) if isinstance(s, ast.Global | ast.Nonlocal) for name in s.names}
+    parameters = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+    return sorted(({name for s in inner for name in s.names} - declared) & (bound(node.body) | parameters))
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -96,9 +115,7 @@ class _Rewriter(ast.NodeTransformer):
         return ScriptError(what, location=Location(self.file, getattr(node, "lineno", 0)), hint=way)
 
     def call(self, name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
-        function = ast.Attribute(value=ast.Name(id=STAGING, ctx=ast.Load()), attr=name, ctx=ast.Load())
-        made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
-        return ast.fix_missing_locations(made)
+        return _call(name, *args, at=at)
 
     def thunk(self, body: ast.expr) -> ast.expr:
         """A function of no arguments that gives an expression's value, and says which variables it binds."""
@@ -144,10 +161,17 @@ class _Rewriter(ast.NodeTransformer):
         groups = (names, kept, live)
         sides = [lines_of(side) for side in (at.body, at.orelse)] if isinstance(at, ast.If) else []
         lines = tuple(tuple((name, tuple(found)) for name, found in side.items() if name in live) for side in sides)
-        targets = tuple(sorted(live & bound([at.target]))) if isinstance(at, ast.For) else ()
+        targets = tuple(sorted(names & self.unsure if isinstance(at, ast.For | ast.While) else live & self.unsure))
         tested = tuple(sorted(names & bound([at.test]))) if isinstance(at, ast.While) else ()
         value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines, targets, tested)
         return ast.Constant(value=value)
+
+    def cells_of(self, names: Sequence[str], at: ast.AST) -> ast.expr:
+        """A function, never called, that closes over variables."""
+        none = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        parts: list[ast.expr] = [ast.Name(id=name, ctx=ast.Load()) for name in names]
+        closing = ast.Lambda(args=none, body=ast.Tuple(elts=parts, ctx=ast.Load()))
+        return ast.fix_missing_locations(ast.copy_location(closing, at))
 
     def name(self, function: Any) -> ast.expr:
         return ast.Name(id=function.name, ctx=ast.Load())
@@ -168,7 +192,7 @@ class _Rewriter(ast.NodeTransformer):
     # --- statements that steer --------------------------------------------------------------------------------------
 
     def visit_If(self, node: ast.If) -> Any:
-        names = bound([*node.body, *node.orelse]) - self.declared
+        names = {*permanent(bound([*node.body, *node.orelse]))} - self.declared
         site = self.site(node, names)
         test = self.test(node.test)
         then = self.inner("then", self.block(node.body), names, (), node)
@@ -177,7 +201,7 @@ class _Rewriter(ast.NodeTransformer):
         return [then, orelse, _statement(call, node)]
 
     def visit_While(self, node: ast.While) -> Any:
-        names = bound([node.test, *node.body]) - self.declared
+        names = {*permanent(bound([node.test, *node.body]))} - self.declared
         kept = names - bound_by_assignment([node.test, *node.body])
         site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
         result = ast.copy_location(ast.Return(value=self.test(node.test)), node.test)
@@ -187,7 +211,7 @@ class _Rewriter(ast.NodeTransformer):
         return [test, body, _statement(call, node)]
 
     def visit_For(self, node: ast.For) -> Any:
-        names = bound([node.target, *node.body]) - self.declared
+        names = {*permanent(bound([node.target, *node.body]))} - self.declared
         kept = names - bound_by_assignment([node.target, *node.body])
         site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
         item = ast.Name(id=_ITEM, ctx=ast.Load())
@@ -390,7 +414,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.visit_Assign(plain)
 
     def visit_Delete(self, node: ast.Delete) -> Any:
-        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        names = [target.id for target in node.targets if isinstance(target, ast.Name) and target.id in self.declared]
         refused = [self.call("unstaged", ast.Constant(value=f"del {name}"), at=node) for name in names]
         self.generic_visit(node)
         return [*(_statement(call, node) for call in refused), *self.changes(node.targets, node), node]
@@ -405,8 +429,10 @@ class _Rewriter(ast.NodeTransformer):
                 case ast.Starred():
                     made += self.changes([target.value], node)
                 case ast.Name(id=name) if name in self.declared and not isinstance(target.ctx, ast.Del):
-                    kind = "global" if name in self.globals else "nonlocal"
-                    call = self.call("unstaged", ast.Constant(value=f"an assignment to the {kind} {name}"), at=node)
+                    if name in self.globals:
+                        call = self.call("unstaged", ast.Constant(value=f"an assignment to the global {name}"), at=node)
+                    else:
+                        call = self.call("rebinding", self.cells_of([name], node), ast.Constant(value=name), at=node)
                     made.append(_statement(call, node))
                 case ast.Attribute() | ast.Subscript():
                     owner = self.owner(target, made)
@@ -511,6 +537,13 @@ def _written_by_keys(target: ast.expr) -> list[ast.expr] | None:
         case _:
             return None
     return None if all(map(_is_known, keys)) or any(isinstance(key, ast.Slice) for key in keys) else keys
+
+
+def _call(name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
+    """The call of a staging function."""
+    function = ast.Attribute(value=ast.Name(id=STAGING, ctx=ast.Load()), attr=name, ctx=ast.Load())
+    made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
+    return ast.fix_missing_locations(made)
 
 
 def _on_first_line(made: Any, at: Any) -> Any:

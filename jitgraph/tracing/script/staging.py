@@ -16,10 +16,11 @@ from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
 from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.branches import DeadEnd, choose, choose_value, innermost_journal, lazily, made_here, truth
-from jitgraph.tracing.script.callees import callee
+from jitgraph.tracing.script.callees import EndlessRecursionError, callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
 from jitgraph.tracing.script.loops import LONGEST, RetypedError, record_for, record_while
+from jitgraph.tracing.script.matching import Match, matched
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
 from jitgraph.tracing.staged.number import StagedNumber, is_number
@@ -44,9 +45,12 @@ __all__ = [
     "item",
     "listed",
     "made",
+    "match_",
     "not_",
     "or_",
+    "owning",
     "raising",
+    "rebinding",
     "store",
     "sure",
     "unstaged",
@@ -93,7 +97,8 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
 
     try:
         lines = [dict(bound) for bound in site.lines]
-        results = choose(test, (side(then), side(orelse)), site.live, ("if branch", "else branch"), lines or ({}, {}))
+        words = "if branch", "else branch"
+        results = choose(test, (side(then), side(orelse)), site.live, words, lines or ({}, {}), unsure=site.targets)
     finally:
         cells.write(before)
     cells.write(results)
@@ -107,7 +112,7 @@ def while_(test: FunctionType, body: FunctionType, place: tuple[Any, ...]) -> No
 
     def again() -> Any:
         flag = _stopped(cells, site)
-        return test() if flag is False else and_(not_(flag), operand)
+        return test() if flag is False else all_(not_(flag), operand)
 
     going = again()
     while not _staged(going):
@@ -169,6 +174,8 @@ def _failure(site: Site, cells: Cells, steps: Steps, body: FunctionType) -> Exce
     try:
         with trying():
             record_for(site, cells, steps, body, lambda: _stopped(cells, site))
+    except EndlessRecursionError:
+        raise
     except Exception as error:
         if capture is not None:  # what the body asked of staged values, it does not ask of Python's
             capture.unguarded = unguarded
@@ -340,6 +347,11 @@ def choose_(test: Any, left: Callable[[], Any], right: Callable[[], Any]) -> Any
     return choose_value(test, (left, right), _bound_by((left, right)), "the value of the conditional expression")
 
 
+def match_(subject: Any, pattern: tuple[Any, ...], values: Sequence[Callable[[], Any]]) -> Match:
+    """How the pattern of a ``case`` fits."""
+    return matched(subject, pattern, values, and_, or_, callee(isinstance))
+
+
 def listed(function: Callable[[Any], Any], iterable: Any) -> Any:
     """The list of a comprehension, of which ``function`` is the loop over ``iterable``."""
     if context.current().trace is None:
@@ -423,6 +435,21 @@ def store(owner: Any, value: Any, *keys: Any) -> None:
     else:
         changing(owner)
         owner[first] = value
+
+
+def owning(closure: FunctionType, names: Sequence[str]) -> None:
+    """The cells of ``names`` are of a call that runs here."""
+    journal = innermost_journal()
+    if journal is not None:
+        for cell in Cells.of(closure, names).cells.values():
+            journal.make(cell)
+
+
+def rebinding(closure: FunctionType, name: str) -> None:
+    """A variable of an enclosing function is about to be rebound."""
+    journal = innermost_journal()
+    if journal is not None:
+        journal.rebind(Cells.of(closure, [name]).cells[name], name)
 
 
 def unstaged(what: str) -> None:

@@ -27,6 +27,8 @@ def sure(value: Any, name: str) -> Any:
     """The value of a variable that is read; where it has none, the graph raises UnboundLocalError."""
     if not isinstance(value, Unsure):
         return value
+    if value.defined is True:
+        return value.value
     message = f"cannot access local variable '{name}' where it is not associated with a value"
     ops.check(lifting.value_of(value.defined), kind="UnboundLocalError", message=message)
     return value.value

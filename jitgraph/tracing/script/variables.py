@@ -31,7 +31,8 @@ _INT64: Final = np.iinfo(np.int64)
 class Site(NamedTuple):
     """A statement: the variables it binds; of these, which are only changed in place and which are read elsewhere; the
     flags that stop it; the line of a ``try`` around it, or 0; for each side of an ``if`` the variables with the lines
-    that bind them; the variables of a ``for`` that are read after it; those that the test of a ``while`` binds."""
+    that bind them; the variables that may have no value after it where they are read; those that the test of a
+    ``while`` binds."""
 
     names: tuple[str, ...]
     kept: tuple[str, ...]
@@ -65,6 +66,10 @@ class Cells:
 
     def __or__(self, other: Cells) -> Cells:
         return Cells({**self._cells, **other._cells})
+
+    @property
+    def cells(self) -> dict[str, CellType]:
+        return self._cells
 
     def __bool__(self) -> bool:
         return bool(self._cells)

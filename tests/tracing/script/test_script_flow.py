@@ -1,0 +1,405 @@
+"""Programs of control flow as users write them: what each gives, or raises, is what the plain function does."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from tests.tracing.script.test_script_control import agree
+
+X = np.array([0.5, -0.25, 1.0])
+FLOATS = tuple((X * scale,) for scale in (1.0, -1.0, 4.0, 40.0))
+
+
+# --- loops that end by return ---------------------------------------------------------------------------------------
+
+
+def endless_until_return(x: Any) -> Any:
+    while True:
+        x = x * 0.5 + 0.01
+        if x.sum() < 0.1:
+            return x, x.sum()
+
+
+def endless_with_two_ends(x: Any) -> Any:  # noqa: RET503 - it has no end
+    steps = 0
+    while 1:
+        steps += 1
+        if x.sum() > 20:
+            return x
+        if steps > 12:
+            return x * 0
+        x = x + 0.5 * steps
+
+
+def converged(x: Any) -> Any:
+    for _ in range(100):
+        y = x * 0.5 + 1
+        if abs(y - x).sum() < 1e-3:
+            return y
+        x = y
+    return x * 100
+
+
+def return_behind_a_loop_in_a_branch(x: Any) -> Any:
+    if x.sum() > 2:
+        while True:
+            x = x - 1
+            if x.sum() < 0:
+                return x
+    for i in range(12):
+        if x.sum() > i:
+            return x * 2
+    return x
+
+
+def nested_exits(x: Any) -> Any:
+    for i in range(12):
+        for j in range(10):
+            x = x * 0.9 + j * 0.01
+            if x.sum() > 3:
+                break
+            if x.sum() < -2:
+                return x
+            if j > i:
+                continue
+            x = x + 0.125
+        else:
+            continue
+        while True:
+            x = x * 0.5
+            if x.sum() < 1:
+                break
+    return x + 1
+
+
+def exits_in_with_and_finally(x: Any) -> Any:
+    count = 0
+    for i in range(3):
+        with jg.no_grad():
+            while True:
+                x = x + 1
+                if x.sum() > 30:
+                    return x, count
+                if x[0] > i:
+                    break
+        try:
+            while True:
+                count += 1
+                x = x * 1.5
+                if x[0] > 20:
+                    return x + 1, count
+                if count > i:
+                    break
+        finally:
+            x = x + 1
+    return x, count
+
+
+def else_of_loops(x: Any) -> Any:
+    for i in range(12):
+        if x.sum() > 10 + i:
+            break
+        x = x + 0.5
+    else:
+        x = x - 100
+    while x.sum() < 3:
+        x = x + 1
+        if x[1] > 2:
+            break
+    else:
+        x = x * 2
+    return x
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def first_set_in_a_loop(x: Any) -> Any:
+    while x.sum() > 0.5:
+        x = x * 0.5
+        y = x + 1
+    return y
+
+
+def first_set_in_one_branch(x: Any) -> Any:
+    if x.sum() > 2:
+        y = x * 2
+        word = "large"
+    return y, len(word)
+
+
+def first_set_in_a_branch_of_a_loop(x: Any) -> Any:
+    for i in range(12):
+        if x.sum() > 3:
+            y = x * 2
+        if i > 5 and x.sum() > 3:
+            z = y + 1
+        x = x + 0.25
+    return z
+
+
+def set_before_a_break(x: Any) -> Any:
+    while True:
+        if x.sum() > 5:
+            found = x
+            break
+        x = x + 1
+        if x.sum() < -100:
+            return x
+    return found
+
+
+def deleted_in_bodies(x: Any) -> Any:
+    y = x * 2
+    while x.sum() < 100:
+        t = x + 1
+        x = abs(t)
+        del t
+    if x.sum() > 120:
+        del y
+    return y
+
+
+def star_and_swap(x: Any) -> Any:
+    first, *rest = x * 1, x * 2, x * 3
+    while first.sum() < 20:
+        first, *rest = rest[0] + 1, first, rest[1]
+        (a, *_), b = rest, first
+        first = first + a * 0.5 + b * 0.5 + 1
+    return first, rest
+
+
+def walrus(x: Any) -> Any:
+    n = 0
+    while (total := x.sum()) > 0.5 and (half := total * 0.5) > 0.1 and n < 10:
+        x = x * 0.8 - half * 0.01
+        n += 1
+    return x, n, total
+
+
+# --- functions ------------------------------------------------------------------------------------------------------
+
+
+def counted_by_a_closure(x: Any) -> Any:
+    hits, state = 0, x * 0
+
+    def visit(value: Any) -> Any:
+        nonlocal hits, state
+        if value.sum() > 1:
+            hits += 1
+            state = state + value
+        return value * 0.75
+
+    while x.sum() > 0.25:
+        x = visit(x)
+    return x, hits, state
+
+
+def closures_made_in_a_loop(x: Any) -> Any:
+    def counter() -> Any:
+        n = 0
+
+        def add(k: Any) -> Any:
+            nonlocal n
+            n += k
+            return n
+
+        return add
+
+    outer, total = counter(), x * 0
+    for i in range(12):
+        inner = counter()
+        total = total + outer(i) + inner(2) + inner(1)
+        if total.sum() > 50:
+            outer(5)
+    return total, outer(0)
+
+
+def lambdas_and_generators(x: Any) -> Any:
+    scale = lambda v: v * 0.5 if v.sum() > 1 else v + 1
+    for _ in range(10):
+        x = scale(x)
+        assert x.sum() < 100, "too large"
+        x = x + sum(v * 0.1 for v in x if True) + (1 if any(v > 2 for v in x) else 0)
+    return x, all(v > -5 for v in x)
+
+
+# --- match ----------------------------------------------------------------------------------------------------------
+
+
+def match_on_numbers(x: Any) -> Any:
+    for _ in range(12):
+        match x.sum():
+            case 1.25 | 5.0:
+                x = x + 2
+            case s if s > 30:
+                return x
+            case s if s > 3:
+                x = x + s * 0.5
+                continue
+            case _:
+                x = x + 1
+        x = x + 0.25
+    return x
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@dataclasses.dataclass
+class Pair:
+    first: Any
+    second: Any
+
+
+def match_on_structures(x: Any) -> Any:
+    total = x.sum()
+    pairs = (Pair(1, 2), Pair(total, 2), Pair(total, 100))
+    for value in ([], (x, x), [x, x * 2, x, x], {"k": 1, "z": 3}, {"k": total}, *pairs, 3, Color.BLUE, None):
+        match value:
+            case [a, b, *rest] if a.sum() > 1:
+                x = x + b * len(rest)
+            case (a, _):
+                x = x - a
+            case {"k": 1, **others}:
+                x = x + len(others)
+            case {"k": v}:
+                x = x + v
+            case Pair(second=2, first=q) if q != 0:
+                x = x * q
+            case Pair(u, w) if u > w:
+                x = x + u
+            case int(n) | float(n):
+                x = x * n
+            case Color.BLUE as c:
+                x = x + c.value
+            case None | []:
+                x = x - 1
+    return x
+
+
+PROGRAMS = (
+    endless_until_return, endless_with_two_ends, converged, return_behind_a_loop_in_a_branch, nested_exits,
+    exits_in_with_and_finally, else_of_loops, first_set_in_a_loop, first_set_in_one_branch,
+    first_set_in_a_branch_of_a_loop, set_before_a_break, deleted_in_bodies, star_and_swap, walrus, counted_by_a_closure,
+    closures_made_in_a_loop, lambdas_and_generators, match_on_numbers, match_on_structures,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_a_program_does_what_it_does_in_python(program: Any) -> None:
+    agree(program, FLOATS)
+
+
+# --- recursion ------------------------------------------------------------------------------------------------------
+
+
+def halved(x: Any) -> Any:
+    if x.sum() < 0.1:
+        return x
+    return halved(x * 0.5)
+
+
+def ping(x: Any) -> Any:
+    return x if x.sum() < 0.1 else pong(x * 0.5)
+
+
+def pong(x: Any) -> Any:
+    return x if x.sum() < 0.1 else ping(x * 0.5)
+
+
+@jg.script
+def scripted(x: Any) -> Any:
+    if x.sum() < 0.1:
+        return x
+    return scripted(x * 0.5)
+
+
+def in_a_loop(x: Any) -> Any:
+    if x.sum() < 0.1:
+        return x
+    for i in range(20):
+        x = in_a_loop(x * 0.5) + i
+    return x
+
+
+def twice(n: Any) -> Any:
+    if n.sum() < 2:
+        return n
+    return twice(n - 1) + twice(n - 2)
+
+
+def inside(x: Any) -> Any:
+    def go(v: Any) -> Any:
+        if v.sum() < 0.1:
+            return v
+        return go(v * 0.5)
+
+    return go(x)
+
+
+def _wrapping(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    return call
+
+
+@_wrapping
+def wrapped(x: Any) -> Any:
+    if x.sum() < 0.1:
+        return x
+    return wrapped(x * 0.5)
+
+
+class Steps:
+    def step(self, x: Any) -> Any:
+        if x.sum() < 0.1:
+            return x
+        return self.step(x * 0.5)
+
+    def __call__(self, x: Any) -> Any:
+        return x if x.sum() < 0.1 else self(x * 0.5)
+
+
+by_lambda = lambda x: x if x.sum() < 0.1 else by_lambda(x * 0.5)
+RECURSIVE = (halved, ping, scripted, in_a_loop, twice, inside, wrapped, Steps().step, Steps(), by_lambda)
+
+
+@pytest.mark.parametrize("function", RECURSIVE, ids=lambda f: getattr(f, "__name__", "object"))
+def test_recursion_that_a_tensor_ends_is_one_error(function: Any) -> None:
+    with pytest.raises(jg.ScriptError, match="calls itself under a condition on a tensor") as error:
+        (function if function is scripted else jg.script(function))(jg.asarray(X))
+    assert "test_script_flow.py:" in str(error.value)
+    assert "hint: write a while loop" in str(error.value)
+    assert len("".join(traceback.format_exception(error.value)).splitlines()) < 60
+
+
+def test_recursion_that_python_ends_is_unrolled() -> None:
+    def power(x: Any, n: int) -> Any:
+        if n == 0:
+            return x * 0 + 1
+        half = power(x, n // 2)
+        if half.sum() > 1e3:
+            half = half * 1e-3
+        return half * half * (x if n % 2 else 1)
+
+    def hanoi(n: int, a: Any, b: Any, c: Any) -> Any:
+        return a if n == 0 else hanoi(n - 1, a, c, b) + hanoi(n - 1, c, b, a) * 0.5
+
+    x = jg.asarray(X)
+    for n in (0, 3, 40):
+        np.testing.assert_array_equal(jg.script(power)(x, n).numpy(), power(x, n).numpy())
+    np.testing.assert_array_equal(jg.script(hanoi)(4, x, x + 1, x + 2).numpy(), hanoi(4, x, x + 1, x + 2).numpy())

@@ -64,8 +64,18 @@ def program(a, b, n, m, xs, flag, mode):
     box, state = [a, 0, [b, 1]], {"h": b, "n": 1, "deep": {"b": a}}
     point = Point(b - 1)
 """
-SIMPLE = ("float", "int", "augmented", "flag", "exit", "list", "dict", "attribute", "function")
-NESTED = ("if", "if", "range", "step", "rows", "enumerate", "zip", "while", "while", "finally", "with", "match")
+COMPREHENSIONS = (
+    "a = a + sum(x * 0.5 for x in xs)", "b = jg.stack([x + b for x in xs]).max()",
+    "a = [a * j for j in range(11)][-1] - sum([b - j for j in range(10)])",
+)  # fmt: skip
+SIMPLE = (
+    "float", "int", "augmented", "flag", "exit", "list", "dict", "attribute", "function", "grown", "comprehension",
+    "nonlocal", "deleted",
+)  # fmt: skip
+NESTED = (
+    "if", "if", "range", "step", "rows", "enumerate", "zip", "while", "while", "finally", "with", "match", "endless",
+    "numbers",
+)  # fmt: skip
 
 
 @st.composite
@@ -106,6 +116,19 @@ def simple(draw: Any, kind: str, in_loop: bool) -> list[str]:
         case "exit":
             leave = draw(st.sampled_from([f"return {RESULT}", *(["break", "continue"] if in_loop else [])]))
             return [f"if {test}:", f"    {leave}"]
+        case "grown":
+            last = draw(st.sampled_from(["a", "a + out[-1] * 0.25", "out[-1] - out[0] * 0.5"]))
+            head = ["out = [b]", f"for j in range({draw(st.sampled_from([3, 11, 40]))}):", "    a = a * 0.5 + j"]
+            tail = [f"    if {test}:", "        a = a - 0.25", f"    out.append({last})"]
+            return [*head, *tail, "b = out[-1] + sum(out) * 0.125 + out[1] + jg.stack(out).min() + len(out)"]
+        case "comprehension":
+            return [draw(st.sampled_from(COMPREHENSIONS))]
+        case "nonlocal":
+            name = f"count_{draw(st.integers(0, 999))}"
+            body = ["    nonlocal k", f"    if {test.replace(':=', '==')}:", "        k = k + 1", "    return y * 0.5"]
+            return [f"def {name}(y):", *body, f"b = {name}(b)"]
+        case "deleted":
+            return ["gone = a * 0.5", "b = b - gone", "del gone"]
         case "function":
             body = ["    if x > y + last:", "        return x * 0.5 + n * 0.25", "    return y - k"]
             name = f"inner_{draw(st.integers(0, 999))}"
@@ -132,6 +155,15 @@ def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
             return ["with jg.no_grad():", *inner]
         case "match":
             return ["match mode:", '    case "x":', *_indented(inner), "    case _:", "        b = b - 0.5"]
+        case "endless":
+            count, word = f"e{depth}", f"found{depth}"
+            head = [f"{count} = 0", "while True:", f"    {count} += 1", *inner]
+            head += [f"    if {count} > 3 or ({test}):", f"        {word} = a + {count}", "        break"]
+            return [*head, f"b = b + {word} * 0.5"]
+        case "numbers":
+            other = _indented(_indented(draw(blocks(depth - 1, in_loop))))
+            head = ["match n:", "    case 0 | 2:", *_indented(inner), f"    case q if q > 3 and ({test}):"]
+            return [*head, "        a = a - q", "    case q:", "        m = m + q % 2", *other]
         case "range":
             head = [f"for {i} in range({draw(st.sampled_from(['3', '11', 'n % 4', '1, m % 5']))}):", use, *inner]
         case "step":
@@ -165,6 +197,7 @@ def parts(source: str) -> set[str]:
         "if": "if ", "elif": "elif ", "else": "else:", "for": "for ", "while": "while ", "break": "break",
         "continue": "continue", "early return": f"    return {RESULT}\n    ", "finally": "finally:", "with": "with ",
         "match": "match ", "list": "box[", "dict": "state[", "attribute": "point.", ":=": ":=", "closure": "def inner",
-        "step": "range(n", "zip": "zip(", "enumerate": "enumerate(",
+        "grown": "out.append", "comprehension": "for x in xs", "nonlocal": "nonlocal", "endless": "while True",
+        "pattern": "match n:", "deleted": "del gone", "step": "range(n", "zip": "zip(", "enumerate": "enumerate(",
     }  # fmt: skip
     return {part for part, word in words.items() if word in body}

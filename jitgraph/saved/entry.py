@@ -32,6 +32,9 @@ CONSTANT: Final = "constant."
 """Before the sha256 of a large constant of the graph, its key among the weights."""
 
 
+_MOST_SHOWN: Final = 3  # changes that an error names
+
+
 class FileState(NamedTuple):
     """A tensor that the file brings along: its key among the weights, its value now, and what stands for it."""
 
@@ -83,7 +86,20 @@ class _Assembly:
         self.output_names: dict[str, int] = {}  # each with its output, in their order
         self.name = lowered.function.__name__
         if self.plan.state_effects:
-            self._refuse("it changes Python state besides tensors", "keep that state in tensors")
+            self._refuse_effects()
+
+    def _refuse_effects(self) -> None:
+        """A file has no Python: JitgraphError that names what would be changed there, each with its line."""
+        changed: dict[str, None] = {}
+        for effect in self.plan.state_effects:
+            line = "" if effect.location is None else f" ({effect.location})"
+            changed[effect.source.text + line] = None
+        shown = [*list(changed)[:_MOST_SHOWN], *(["..."] if len(changed) > _MOST_SHOWN else [])]
+        if any(effect.source.text.endswith(".training") for effect in self.plan.state_effects):
+            hint = "call eval() or train() before the function is saved, not inside of it"
+        else:
+            hint = "keep that state in tensors, and change them in place: self.n += 1, not self.n = self.n + 1"
+        self._refuse(f"it changes Python state besides tensors: {', '.join(shown)}", hint)
 
     def _refuse(self, reason: str, hint: str) -> None:
         raise JitgraphError(f"{self.name} cannot be saved: {reason}\n  hint: {hint}")

@@ -1,0 +1,54 @@
+"""What a saved function cannot do to Python state is named with its line, and with what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.runtime import loader
+
+X = np.ones((1, 2), np.float32)
+
+
+class Counting(jg.nn.Module):
+    def __init__(self, in_place: bool) -> None:
+        super().__init__()
+        self.in_place = in_place
+        self.register_buffer("n", jg.zeros((), dtype=jg.int64))
+
+    def forward(self, x: Any) -> Any:
+        if self.in_place:
+            self.n += 1
+        else:
+            self.n = self.n + 1  # the line that is named
+        return x * self.n
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return 1 + next(number for number, line in enumerate(lines) if text in line)
+
+
+def test_a_buffer_that_is_set_anew_is_named_and_one_changed_in_place_is_saved(tmp_path: Path) -> None:
+    place = rf"\bn \(.*test_refused_state\.py:{line_of('the line that is named')}\)"
+    with pytest.raises(jg.JitgraphError, match=rf"besides tensors: {place}\n  hint: .*self\.n \+= 1"):
+        jg.save(Counting(False), tmp_path / "model.jg", example_inputs=(X,))
+    jg.save(Counting(True), tmp_path / "model.jg", example_inputs=(X,))
+    model = loader.load(tmp_path / "model.jg")
+    assert [np.asarray(model(X)).tolist() for _ in range(3)] == [[[n, n]] for n in (1.0, 2.0, 3.0)]
+
+
+def test_eval_inside_of_a_saved_function_is_named(tmp_path: Path) -> None:
+    model = jg.nn.Sequential(jg.nn.Linear(2, 2), jg.nn.Dropout(0.5), jg.nn.ReLU())
+
+    def predict(x: Any) -> Any:
+        model.eval()  # inside
+        return model(x)
+
+    message = rf"model\.training \(.*:{line_of('# inside')}\), .*, \.\.\.\n  hint: call eval\(\) or train\(\) before"
+    with pytest.raises(jg.JitgraphError, match=message):
+        jg.save(predict, tmp_path / "model.jg", example_inputs=(X,))

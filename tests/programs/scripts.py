@@ -1,14 +1,19 @@
 """Random structured programs for the property test of jg.script: drawn by hypothesis, as source text.
 
 Variables, elements and attributes keep their types; branches and loops nest, are left by break, continue and return,
-have else clauses, and change lists, dicts and objects in place.
+have else clauses, change lists, dicts and objects in place, and compute with numbers by the table of ``numbers.py``. A
+statement of one line is a text in ``SINGLE``; one with a block is a kind in ``nested``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import re
+from typing import Any, Final
 
 from hypothesis import strategies as st
+
+from tests.programs import numbers
 
 FLOATS = (
     "a + b", "a - b * 0.5", "a * 0.5", "b - 1", "a + n", "b * 0.25 + m", "helper(a, b)", "0.5 * (a if {} else b)",
@@ -36,9 +41,18 @@ ATTRIBUTE = (
     "point.total = point.total + b * 0.25", "point.count += 1", "point.bump(a, n)", "setattr(point, 'count', n + 1)",
     "point.pair[0] = a - point.pair[0]",
 )  # fmt: skip
+BY_NUMBER = (
+    "box[3][q % 3] = q + 1", "box[3][i0 % 3] += 2", "q = box[3][q % 3] + q % 5", "q += state['m'].get(q, 7)",
+    "state['m'][q % 2] += 1", "state['m'][i1 % 2] = state['m'][q % 2] % 11", "r = r * 0.5 + (q in (1, 3, 2.0))",
+    "q = q % 9 + (i0 in box[3])", "q = [5, 2, q % 7][i0 % 3]", "q = q % 9 + (q is not None and (q > 2) is True)",
+    "q = sorted([q % 9, i0 % 4, 3])[-1]", "q = q % 6 + box[3].count(q % 6)", "box[3][q % 3], q = q % 8, box[3][0]",
+    "r = round(r * 0.37, 2)", "q = divmod(q, 5)[1] + (q << 2) % 7", "q = (q ** 3) % 101",
+)  # fmt: skip
+NUMBERS = ("r = weigh({})", "q = int(weigh({}) * 4)", "r = r * 0.5 + weigh({})")
 AUGMENTED = ("a = a + 1", "last += 1.5", "last = last + a * 0.125", "n = n - 1", "k += 2", "k = k + n % 2")
-RESULT = "(a, b, n, m, k, last, flag, w, v, i0, i1, i2, box, state, point.total, point.count, point.pair)"
-HEAD = """
+RESULT = "(a, b, n, m, k, last, q, r, flag, w, v, i0, i1, i2, box, state, point.total, point.count, point.pair)"
+HEAD = """import math
+
 class Point:
     def __init__(self, total):
         self.total = total
@@ -52,6 +66,21 @@ class Point:
         elif n > 2:
             self.pair[1] += 1
 
+def weigh(value):
+    if value is None or isinstance(value, str):
+        return 0.25
+    if isinstance(value, dict):
+        return weigh(list(value.values()))
+    if isinstance(value, (tuple, list)):
+        total = 0.0
+        for part in value:
+            total = total * 0.5 + weigh(part)
+        return total
+    value = float(value)
+    if value != value:
+        return 0.5
+    return round(value, 3) if -900.0 < value < 900.0 else 1.5
+
 def helper(x, y):
     if x > y:
         return x * 0.5
@@ -60,17 +89,20 @@ def helper(x, y):
     return x - y
 
 def program(a, b, n, m, xs, flag, mode):
-    k, last, w, v, i0, i1, i2 = 0, 0.0, 0.0, 0.0, 0, 0, 0
-    box, state = [a, 0, [b, 1]], {"h": b, "n": 1, "deep": {"b": a}}
+    k, last, w, v, i0, i1, i2, q, r = 0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0.5
+    box, state = [a, 0, [b, 1], [4, 1, 2]], {"h": b, "n": 1, "deep": {"b": a}, "m": {0: 1, 1: 2}}
     point = Point(b - 1)
 """
 COMPREHENSIONS = (
     "a = a + sum(x * 0.5 for x in xs)", "b = jg.stack([x + b for x in xs]).max()",
     "a = [a * j for j in range(11)][-1] - sum([b - j for j in range(10)])",
 )  # fmt: skip
+SINGLE: Final = {
+    "augmented": AUGMENTED, "list": LIST, "dict": DICT, "attribute": ATTRIBUTE, "by number": BY_NUMBER,
+    "comprehension": COMPREHENSIONS,
+}  # fmt: skip
 SIMPLE = (
-    "float", "int", "augmented", "flag", "exit", "list", "dict", "attribute", "function", "grown", "comprehension",
-    "nonlocal", "deleted",
+    "float", "int", "flag", "exit", "function", "grown", "nonlocal", "deleted", "number", "number", *SINGLE,
 )  # fmt: skip
 NESTED = (
     "if", "if", "range", "step", "rows", "enumerate", "zip", "while", "while", "finally", "with", "match", "endless",
@@ -121,19 +153,65 @@ def simple(draw: Any, kind: str, in_loop: bool) -> list[str]:
             head = ["out = [b]", f"for j in range({draw(st.sampled_from([3, 11, 40]))}):", "    a = a * 0.5 + j"]
             tail = [f"    if {test}:", "        a = a - 0.25", f"    out.append({last})"]
             return [*head, *tail, "b = out[-1] + sum(out) * 0.125 + out[1] + jg.stack(out).min() + len(out)"]
-        case "comprehension":
-            return [draw(st.sampled_from(COMPREHENSIONS))]
         case "nonlocal":
             name = f"count_{draw(st.integers(0, 999))}"
             body = ["    nonlocal k", f"    if {test.replace(':=', '==')}:", "        k = k + 1", "    return y * 0.5"]
             return [f"def {name}(y):", *body, f"b = {name}(b)"]
         case "deleted":
             return ["gone = a * 0.5", "b = b - gone", "del gone"]
+        case "number":
+            return [draw(operation_statements())]
         case "function":
             body = ["    if x > y + last:", "        return x * 0.5 + n * 0.25", "    return y - k"]
             name = f"inner_{draw(st.integers(0, 999))}"
             return [f"def {name}(x, y):", *body, f"a = {name}(a, b)"]
-    return [draw(st.sampled_from({"augmented": AUGMENTED, "list": LIST, "dict": DICT, "attribute": ATTRIBUTE}[kind]))]
+    return [draw(st.sampled_from(SINGLE[kind]))]
+
+
+_SMALL: Final[tuple[dict[str, tuple[tuple[Any, ...], tuple[str, ...]]], ...]] = (
+    {
+        "i": ((0, 1, 2, 3), ("(q % 4)", "(i0 % 4)", "(int(n) % 4)", "(abs(int(m)) % 4)")),
+        "j": ((1, 2, 3), ("(q % 3 + 1)", "(i1 % 3 + 1)")),
+        "f": ((0.25, 0.6, 1.2), ("(r % 4.0 * 0.25 + 0.25)", "(float(a) % 1.0 + 0.25)", "((q % 4) * 0.25 + 0.3)")),
+        "g": ((0.25, 0.5, 1.5), ("((q % 3) * 0.5 + 0.5)", "(i1 % 2 + 0.25)")),
+        "b": ((False, True), ("(q > 2)", "(r > 0.5)", "bool(n)")),
+        "c": ((False, True), ("(i0 == 1)", "(q % 2 == 0)")),
+    },
+    *(
+        {
+            "i": ((i,), (f"(q * 0 + {i})",)),
+            "j": ((1, 2), ("(q % 2 + 1)",)),
+            "f": ((f,), (f"(r * 0.0 + {f})",)),
+            "g": ((0.5, 1.0), ("((q % 2) * 0.5 + 0.5)",)),
+            "b": ((True,), ("(q == q)",)),
+            "c": ((True,), ("(r == r)",)),
+        }
+        for i, f in ((1, 0.5), (3, 1.0))
+    ),
+)
+"""Small operands that a program makes of its variables: their values, and the expressions; the later ones for
+operations that raise for some of the others."""
+
+
+def _operands_of(operation: numbers.Operation) -> dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]:
+    """Operands for which an operation never raises; none where there are none."""
+    for small in _SMALL:
+        grid = [small[name][0] for name in operation.operands]
+        every = [dict(zip(operation.operands, values, strict=True)) for values in itertools.product(*grid)]
+        if not any(isinstance(numbers.plain(operation.text, values), Exception | complex) for values in every):
+            return small
+    return {}
+
+
+OPERATIONS: Final = {operation: small for operation in numbers.OPERATIONS if (small := _operands_of(operation))}
+_LISTED: Final = list(OPERATIONS)
+
+
+def _of_variables(number: int, choice: int) -> str:
+    """An operation of the table with small numbers of the program's in place of its operands."""
+    operation = _LISTED[number]
+    texts = {name: made for name, (_, made) in OPERATIONS[operation].items()}
+    return re.sub(r"\b[ijfgbc]\b", lambda found: texts[found[0]][choice % len(texts[found[0]])], operation.text)
 
 
 @st.composite
@@ -167,7 +245,11 @@ def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
         case "range":
             head = [f"for {i} in range({draw(st.sampled_from(['3', '11', 'n % 4', '1, m % 5']))}):", use, *inner]
         case "step":
-            bounds = draw(st.sampled_from(["0, n, 2", "n, -2, -1", "n % 3, m, n % 2 + 1", "m, n, 1 - n % 2 * 2"]))
+            bounds = draw(
+                st.sampled_from(
+                    ["0, n % 9, 2", "n % 9, -2, -1", "n % 3, m % 9, n % 2 + 1", "m % 9, n % 7, 1 - n % 2 * 2"]
+                )
+            )
             head = [f"for {i} in range({bounds}):", use, *inner]
         case "rows":
             head = ["for row in xs:", "    b = b * 0.5 + row", *inner]
@@ -187,7 +269,21 @@ def _indented(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-programs = blocks(2, False).map(lambda lines: HEAD + "\n".join([*_indented(lines), f"    return {RESULT}", ""]))
+@st.composite
+def operation_statements(draw: Any) -> str:
+    """An operation of the table, marked by its number."""
+    number = draw(st.sampled_from(range(len(_LISTED))))
+    text = _of_variables(number, draw(st.integers(0, 3)))
+    return f"{draw(st.sampled_from(NUMBERS)).format(text)}  # op {number}"
+
+
+def _program(lines: list[str], last: list[str]) -> str:
+    """A program that ends with a loop over operations of numbers."""
+    loop = ["for i2 in range(n % 3):", *_indented(last)]
+    return HEAD + "\n".join([*_indented([*lines, *loop]), f"    return {RESULT}", ""])
+
+
+programs = st.builds(_program, blocks(2, False), st.lists(operation_statements(), min_size=3, max_size=5))
 
 
 def parts(source: str) -> set[str]:
@@ -198,6 +294,12 @@ def parts(source: str) -> set[str]:
         "continue": "continue", "early return": f"    return {RESULT}\n    ", "finally": "finally:", "with": "with ",
         "match": "match ", "list": "box[", "dict": "state[", "attribute": "point.", ":=": ":=", "closure": "def inner",
         "grown": "out.append", "comprehension": "for x in xs", "nonlocal": "nonlocal", "endless": "while True",
-        "pattern": "match n:", "deleted": "del gone", "step": "range(n", "zip": "zip(", "enumerate": "enumerate(",
+        "pattern": "match n:", "deleted": "del gone", "step": "range(n % 9, -2", "zip": "zip(",
+        "enumerate": "enumerate(", "by number": "box[3]",
     }  # fmt: skip
     return {part for part, word in words.items() if word in body}
+
+
+def operations(source: str) -> set[str]:
+    """The operations of the table that a program has."""
+    return {_LISTED[int(number)].text for number in re.findall(r"# op (\d+)", source)}

@@ -135,6 +135,9 @@ def _item(start: Any, i: Any, step: Any, length: Any) -> Any:
     if all(type(part) is int for part in (start, step, length)):
         ends = start, start + (length - 1) * step
         weak_ints.note_ends(made.value, min(ends), max(ends))
+    elif type(start) is int and type(step) is int:  # before the end of the range, which int64 holds
+        least, greatest = weak_ints.LEAST + 1, weak_ints.GREATEST - 1
+        weak_ints.note_ends(made.value, *((start, greatest) if step > 0 else (least, start)))
     return made
 
 

@@ -23,6 +23,7 @@ from jitgraph.tracing.script.loops import LONGEST, RetypedError, record_for, rec
 from jitgraph.tracing.script.matching import Match, matched
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
+from jitgraph.tracing.staged.checks import Attempt, require
 from jitgraph.tracing.staged.number import StagedNumber, is_number
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
@@ -31,6 +32,7 @@ __all__ = [
     "and_",
     "any_",
     "assert_",
+    "attempt",
     "binding",
     "by_number",
     "callee",
@@ -232,10 +234,15 @@ def _itself(value: Any) -> Any:
 def assert_(test: Any, message: Callable[[], Any]) -> None:
     """``assert``; on a tensor a check that raises AssertionError when the code runs."""
     if _staged(test):
-        ops.check(truth(test).value, kind="AssertionError", message=str(message()))
+        require(truth(test).value, "AssertionError", str(message()))
     elif not test:
         text = message()
         raise AssertionError(text) if text != "" else AssertionError
+
+
+def attempt(kinds: Callable[[], Any], line: int) -> Attempt:
+    """The body of a ``try`` statement at a line, whose handlers take these errors."""
+    return Attempt(kinds, line)
 
 
 def raising(make: Callable[[], Any]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from typing import Any, Final, NoReturn
 
 from jitgraph import ops
 from jitgraph.errors import ScriptError
+from jitgraph.runtime.loader import CHECK_KINDS
 
 LEAVES_INT64: Final = "a Python int of this loop or branch leaves the range of int64"
 WAY: Final = "loop over a Python range of at most 1024 steps, which is unrolled, or compute with tensors"
@@ -13,7 +16,36 @@ WAY: Final = "loop over a Python range of at most 1024 steps, which is unrolled,
 
 def require(holds: Any, kind: str, message: str) -> None:
     """A check of the graph that raises ``kind`` where ``holds``, a 0-d bool value, is false."""
+    for attempt in _attempts.get():
+        attempt.require_unhandled(kind)
     ops.check(holds, kind=kind, message=message)
+
+
+class Attempt:
+    """The body of a ``try`` statement while it is recorded: no graph enters its handlers."""
+
+    def __init__(self, kinds: Callable[[], Any], line: int) -> None:
+        self._kinds = kinds
+        self._line = line
+        self._token: Token[tuple[Attempt, ...]] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _attempts.set((*_attempts.get(), self))
+
+    def __exit__(self, *error: object) -> None:
+        assert self._token is not None
+        _attempts.reset(self._token)
+
+    def require_unhandled(self, kind: str) -> None:
+        """ScriptError where a handler takes the error of a check."""
+        if issubclass(CHECK_KINDS[kind], self._kinds()):
+            raise ScriptError(
+                f"{kind} may be raised here when the graph runs, which the try statement at line {self._line} handles",
+                hint="ask before (if k == 0: ...), or move the statement out of the try",
+            )
+
+
+_attempts: Final[ContextVar[tuple[Attempt, ...]]] = ContextVar("jitgraph_attempts", default=())
 
 
 def refuse(what: str, hint: str = WAY) -> NoReturn:

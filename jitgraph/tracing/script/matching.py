@@ -14,6 +14,7 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.script.variables import is_staged
+from jitgraph.tracing.staged.number import StagedNumber
 
 _TEMPORARY: Final = ("jg_subject_", "jg_case_")
 _SELF: Final = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
@@ -52,6 +53,8 @@ class _Patterns:
             case ("value", int(number)):
                 return subject == self.values[number]()
             case ("singleton", value):
+                if type(subject) is StagedNumber and isinstance(value, bool):
+                    return subject.is_bool(value)
                 return subject is value
             case ("as", inner, name):
                 test = True if inner is None else self.fits(subject, inner)

@@ -247,29 +247,6 @@ class _Rewriter(ast.NodeTransformer):
         made = ast.With(items=[ast.withitem(context_expr=call)], body=node.body)
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
-    def visit_Match(self, node: ast.Match) -> Any:
-        """Patterns that compare a number, or ask for its class, as an ``if`` with a side for each."""
-        if not all(_is_plain(case.pattern) for case in node.cases):
-            return self.generic_visit(node)
-        subject = self.temporary("subject", node.subject, node)
-        name = subject.targets[0].id
-        chain: list[ast.stmt] = []
-        for case in reversed(node.cases):
-            test, bound_names = _pattern_test(case.pattern, name)
-            body = [*_bindings_to(bound_names, name, case), *case.body]
-            if case.guard is not None:
-                guard = _Renamed(dict.fromkeys(bound_names, name)).visit(copied(case.guard))
-                test = guard if test is None else ast.BoolOp(op=ast.And(), values=[test, guard])
-            if test is None:
-                chain = body
-                continue
-            branch = ast.copy_location(ast.If(test=test, body=body, orelse=chain), case.body[0])
-            for part in ast.walk(branch.test):
-                if not hasattr(part, "lineno"):
-                    ast.copy_location(part, case.pattern)
-            chain = [ast.fix_missing_locations(branch)]
-        return [*self.visit_Assign(subject), *self.block(chain)]
-
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = self.thunk(self.expression(node.msg) if node.msg is not None else ast.Constant(value=""))
         call = self.call("assert_", self.test(node.test), message, at=node)
@@ -533,61 +510,6 @@ def _loop_of(node: ast.ListComp, name: str) -> ast.FunctionDef:
             ast.copy_location(part, node)
     loop: ast.FunctionDef = ast.fix_missing_locations(made)
     return loop
-
-
-def _is_plain(pattern: ast.pattern) -> bool:
-    """Whether a pattern asks what an ``if`` can ask."""
-    match pattern:
-        case ast.MatchValue() | ast.MatchSingleton():
-            return True
-        case ast.MatchOr(patterns=patterns):
-            return all(_is_plain(part) and not isinstance(part, ast.MatchAs) for part in patterns)
-        case ast.MatchAs(pattern=inner):
-            return inner is None or _is_plain(inner)
-        case ast.MatchClass(patterns=[], kwd_patterns=[]):
-            return True
-    return False
-
-
-def _pattern_test(pattern: ast.pattern, name: str) -> tuple[ast.expr | None, list[str]]:
-    """What a pattern asks of the variable ``name``, None for nothing, and which names it binds to it."""
-    subject = ast.Name(id=name, ctx=ast.Load())
-    match pattern:
-        case ast.MatchValue(value=value):
-            return ast.Compare(left=subject, ops=[ast.Eq()], comparators=[value]), []
-        case ast.MatchSingleton(value=value):
-            return ast.Compare(left=subject, ops=[ast.Is()], comparators=[ast.Constant(value=value)]), []
-        case ast.MatchOr(patterns=patterns):
-            tests = [_pattern_test(part, name)[0] for part in patterns]
-            return ast.BoolOp(op=ast.Or(), values=[test for test in tests if test is not None]), []
-        case ast.MatchClass(cls=kind):
-            asked = ast.Name(id="isinstance", ctx=ast.Load())
-            return ast.Call(func=asked, args=[subject, kind], keywords=[]), []
-        case ast.MatchAs(pattern=inner, name=bound_name):
-            test, names = (None, []) if inner is None else _pattern_test(inner, name)
-            return test, names if bound_name is None else [*names, bound_name]
-    raise AssertionError(pattern)
-
-
-def _bindings_to(names: Sequence[str], value: str, case: ast.match_case) -> list[ast.stmt]:
-    """Assignments of a variable to the names that a pattern binds."""
-    made: list[ast.stmt] = []
-    for name in names:
-        target = ast.Name(id=name, ctx=ast.Store())
-        assigned = ast.Assign(targets=[target], value=ast.Name(id=value, ctx=ast.Load()))
-        made.append(ast.fix_missing_locations(ast.copy_location(assigned, case.pattern)))
-    return made
-
-
-class _Renamed(ast.NodeTransformer):
-    """An expression in which variables have other names."""
-
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        node.id = self.names.get(node.id, node.id)
-        return node
 
 
 def _is_known(key: ast.expr) -> bool:

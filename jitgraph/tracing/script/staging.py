@@ -384,9 +384,7 @@ def is_bool(value: Any, other: bool) -> Any:
     """``value is other``, a bool that is written out."""
     if type(value) is not StagedNumber:
         return value is other
-    if value.kind is not bool:
-        return False
-    return value if other else not_(value)
+    return value.is_bool(other)
 
 
 def item(owner: Any, *keys: Any) -> Any:

@@ -180,6 +180,12 @@ class StagedNumber:
             return value
         return ops.ne(value, lifting.constant(0, value.dtype))
 
+    def is_bool(self, other: bool) -> Any:
+        """Whether it is this very bool."""
+        if self.kind is not bool:
+            return False
+        return self if other else of_bool(ops.logical_not(self.value))
+
     # --- signs, rounding, parts --------------------------------------------------------------------------------------
 
     def __neg__(self) -> StagedNumber:

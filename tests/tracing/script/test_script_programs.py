@@ -51,7 +51,14 @@ def run_programs(count: int, part: int) -> tuple[Counter[str], set[str]]:
         for m in (1, 3, 0):
             args = [jg.asarray(np.array(x)) for x in (a, b, n, m, ROWS, True)]
             with np.errstate(all="ignore"):
-                (structure, due), (shape, mine) = plain(program(*args, mode)), plain(scripted(*args, mode))
+                structure, due = plain(program(*args, mode))
+                try:
+                    shape, mine = plain(scripted(*args, mode))
+                except jg.ScriptError as error:
+                    if "an assignment inside an expression" not in str(error):
+                        raise
+                    covered["refused"] += 1
+                    return
             assert structure == shape
             for x, y in zip(mine, due, strict=True):
                 np.testing.assert_array_equal(x, y)

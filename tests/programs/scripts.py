@@ -42,15 +42,15 @@ ATTRIBUTE = (
     "point.pair[0] = a - point.pair[0]",
 )  # fmt: skip
 BY_NUMBER = (
-    "box[3][q % 3] = q + 1", "box[3][i0 % 3] += 2", "q = box[3][q % 3] + q % 5", "q += state['m'].get(q, 7)",
-    "state['m'][q % 2] += 1", "state['m'][i1 % 2] = state['m'][q % 2] % 11", "r = r * 0.5 + (q in (1, 3, 2.0))",
-    "q = q % 9 + (i0 in box[3])", "q = [5, 2, q % 7][i0 % 3]", "q = q % 9 + (q is not None and (q > 2) is True)",
-    "q = sorted([q % 9, i0 % 4, 3])[-1]", "q = q % 6 + box[3].count(q % 6)", "box[3][q % 3], q = q % 8, box[3][0]",
-    "r = round(r * 0.37, 2)", "q = divmod(q, 5)[1] + (q << 2) % 7", "q = (q ** 3) % 101",
+    "box[3][u % 3] = u + 1", "box[3][i0 % 3] += 2", "u = box[3][u % 3] + u % 5", "u += state['m'].get(u, 7)",
+    "state['m'][u % 2] += 1", "state['m'][i1 % 2] = state['m'][u % 2] % 11", "r = r * 0.5 + (u in (1, 3, 2.0))",
+    "u = u % 9 + (i0 in box[3])", "u = [5, 2, u % 7][i0 % 3]", "u = u % 9 + (u is not None and (u > 2) is True)",
+    "u = sorted([u % 9, i0 % 4, 3])[-1]", "u = u % 6 + box[3].count(u % 6)", "box[3][u % 3], u = u % 8, box[3][0]",
+    "r = round(r * 0.37, 2)", "u = divmod(u, 5)[1] + (u << 2) % 7", "u = (u ** 3) % 101",
 )  # fmt: skip
-NUMBERS = ("r = weigh({})", "q = int(weigh({}) * 4)", "r = r * 0.5 + weigh({})")
+NUMBERS = ("r = weigh({})", "u = int(weigh({}) * 4)", "r = r * 0.5 + weigh({})")
 AUGMENTED = ("a = a + 1", "last += 1.5", "last = last + a * 0.125", "n = n - 1", "k += 2", "k = k + n % 2")
-RESULT = "(a, b, n, m, k, last, q, r, flag, w, v, i0, i1, i2, box, state, point.total, point.count, point.pair)"
+RESULT = "(a, b, n, m, k, last, u, r, flag, w, v, i0, i1, i2, box, state, point.total, point.count, point.pair)"
 HEAD = """import math
 
 class Point:
@@ -89,7 +89,7 @@ def helper(x, y):
     return x - y
 
 def program(a, b, n, m, xs, flag, mode):
-    k, last, w, v, i0, i1, i2, q, r = 0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0.5
+    k, last, w, v, i0, i1, i2, u, r = 0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0.5
     box, state = [a, 0, [b, 1], [4, 1, 2]], {"h": b, "n": 1, "deep": {"b": a}, "m": {0: 1, 1: 2}}
     point = Point(b - 1)
 """
@@ -170,20 +170,20 @@ def simple(draw: Any, kind: str, in_loop: bool) -> list[str]:
 
 _SMALL: Final[tuple[dict[str, tuple[tuple[Any, ...], tuple[str, ...]]], ...]] = (
     {
-        "i": ((0, 1, 2, 3), ("(q % 4)", "(i0 % 4)", "(int(n) % 4)", "(abs(int(m)) % 4)")),
-        "j": ((1, 2, 3), ("(q % 3 + 1)", "(i1 % 3 + 1)")),
-        "f": ((0.25, 0.6, 1.2), ("(r % 4.0 * 0.25 + 0.25)", "(float(a) % 1.0 + 0.25)", "((q % 4) * 0.25 + 0.3)")),
-        "g": ((0.25, 0.5, 1.5), ("((q % 3) * 0.5 + 0.5)", "(i1 % 2 + 0.25)")),
-        "b": ((False, True), ("(q > 2)", "(r > 0.5)", "bool(n)")),
-        "c": ((False, True), ("(i0 == 1)", "(q % 2 == 0)")),
+        "i": ((0, 1, 2, 3), ("(u % 4)", "(i0 % 4)", "(int(n) % 4)", "(abs(int(m)) % 4)")),
+        "j": ((1, 2, 3), ("(u % 3 + 1)", "(i1 % 3 + 1)")),
+        "f": ((0.25, 0.6, 1.2), ("(r % 4.0 * 0.25 + 0.25)", "(float(a) % 1.0 + 0.25)", "((u % 4) * 0.25 + 0.3)")),
+        "g": ((0.25, 0.5, 1.5), ("((u % 3) * 0.5 + 0.5)", "(i1 % 2 + 0.25)")),
+        "b": ((False, True), ("(u > 2)", "(r > 0.5)", "bool(n)")),
+        "c": ((False, True), ("(i0 == 1)", "(u % 2 == 0)")),
     },
     *(
         {
-            "i": ((i,), (f"(q * 0 + {i})",)),
-            "j": ((1, 2), ("(q % 2 + 1)",)),
+            "i": ((i,), (f"(u * 0 + {i})",)),
+            "j": ((1, 2), ("(u % 2 + 1)",)),
             "f": ((f,), (f"(r * 0.0 + {f})",)),
-            "g": ((0.5, 1.0), ("((q % 2) * 0.5 + 0.5)",)),
-            "b": ((True,), ("(q == q)",)),
+            "g": ((0.5, 1.0), ("((u % 2) * 0.5 + 0.5)",)),
+            "b": ((True,), ("(u == u)",)),
             "c": ((True,), ("(r == r)",)),
         }
         for i, f in ((1, 0.5), (3, 1.0))

@@ -147,6 +147,45 @@ def test_scan_over_a_named_size() -> None:
     assert f.cache_info().misses == 1
 
 
+def test_what_bodies_write_into_their_arguments_changes_nothing_outside() -> None:
+    """They get handles of their own, in each turn, eager and traced: rows of a scan are not written by later turns."""
+
+    def branch(x: Any) -> Any:
+        def write(x: Any) -> Any:
+            x[0] = 9.0
+            return x
+
+        return jg.cond(x.sum() > -100, write, lambda x: x, x), jg.cond(True, write, lambda x: x, x), x
+
+    def loop(x: Any) -> Any:
+        def test(carry: Any) -> Any:
+            return carry[1] < 3
+
+        def turn(carry: Any) -> Any:
+            a, i = carry
+            a[i] = 5.0
+            return a, i + 1
+
+        return jg.while_loop(test, turn, (x, 0)), x
+
+    def rows(x: Any) -> Any:
+        def turn(carry: Any, i: Any) -> Any:
+            carry[i] = carry[i] + 1.0
+            return carry, carry
+
+        return jg.scan(turn, x, jg.arange(3)), x
+
+    for function in (branch, loop, rows):
+        value = jg.asarray(np.arange(3, dtype=np.float32))
+        leaves, _ = tree.flatten(agree(function, value))
+        np.testing.assert_array_equal(leaves[-1].numpy(), [0, 1, 2])
+    (_, stacked), _ = rows(jg.zeros(3))
+    np.testing.assert_array_equal(stacked.numpy(), np.tri(3))
+    w = jg.asarray(np.ones(3, np.float32), requires_grad=True)
+    (loop(w * 1)[0][0].sum() + branch(w)[0].sum()).backward()
+    np.testing.assert_array_equal(w.grad.numpy(), [0, 1, 1])
+
+
 def test_nested_control_flow_reads_from_two_floors_up() -> None:
     def f(x: Any) -> Any:
         k = x.sum() * 0.1

@@ -34,14 +34,15 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     """``true_fn(*operands)`` where ``pred`` (a 0-d tensor or a Python bool) is nonzero, else ``false_fn(*operands)``.
 
     Both give the same structure, shapes and dtypes; ShapeError or TraceError where, in a trace, they do not. Where
-    ``pred`` is a tensor, numbers in the result become 0-d tensors.
+    ``pred`` is a tensor, numbers in the result become 0-d tensors. The function gets new handles on the operands: what
+    it writes into them changes no tensor outside.
     """
     trace = context.current().trace
     if isinstance(pred, bool | np.bool_):
-        return true_fn(*operands) if pred else false_fn(*operands)
+        return (true_fn if pred else false_fn)(*_new_handles(operands))
     test = _predicate(pred)
     if trace is None:
-        chosen, made = _flattened(true_fn if bool(test) else false_fn, operands)
+        chosen, made = _flattened(true_fn if bool(test) else false_fn, _new_handles(operands))
         return made.unflatten([_as_tensor(leaf) if _is_number(leaf) else leaf for leaf in chosen])
     return record_cond(test, watched("cond", trace, true_fn), watched("cond", trace, false_fn), operands)
 
@@ -100,11 +101,11 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     trace = context.current().trace
     leaves, structure = _carry(init)
     if trace is None:
-        carry = structure.unflatten(leaves)
-        while bool(_predicate(cond_fn(carry))):
-            after = _next_carry("while_loop", body_fn(carry), structure, [leaf._static.type for leaf in leaves])
+        carry, types = structure.unflatten(leaves), [leaf._static.type for leaf in leaves]
+        while bool(_predicate(cond_fn(_new_handles(carry)))):
+            after = _next_carry("while_loop", body_fn(_new_handles(carry)), structure, types)
             carry = structure.unflatten(after)
-        return carry
+        return _new_handles(carry)
     return record_while(watched("while_loop", trace, cond_fn), watched("while_loop", trace, body_fn), leaves, structure)
 
 
@@ -245,7 +246,7 @@ def _eager_scan(
         return structure.unflatten(leaves), _empty_results(f, types, structure, tensors, shape)
     for i in reversed(range(steps)) if reverse else range(steps):
         carry, x = structure.unflatten(leaves), shape.unflatten([tensor[i] for tensor in tensors])
-        leaves, ys, made = _split("scan", f(carry, x), structure, types)
+        leaves, ys, made = _split("scan", f(_new_handles(carry), x), structure, types)
         rows.append([_as_tensor(y) for y in ys])
     if reverse:
         rows.reverse()
@@ -281,6 +282,12 @@ def _empty_results(
 
 def _is_tensor(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
+
+
+def _new_handles(values: Any) -> Any:
+    """A tree whose tensors and arrays are new handles on the same values, as the bodies of recorded loops get them."""
+    leaves, structure = tree.flatten(values)
+    return structure.unflatten([wrap(lifting.value_of(leaf)) if _is_tensor(leaf) else leaf for leaf in leaves])
 
 
 def _is_number(leaf: Any) -> bool:

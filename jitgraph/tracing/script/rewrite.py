@@ -353,9 +353,9 @@ class _Rewriter(ast.NodeTransformer):
         if self.pending is None or _needs_its_scope(node):
             return self.visit_SetComp(node)
         self.count += 1
-        first = node.generators[0]
-        iterable = self.expression(first.iter)
-        made = _definition(_loop_of(node, f"jg_list_{self.count}_"), self.file, self.unsure)
+        name = f"jg_list_{self.count}_"  # before what is gone along, which may hold comprehensions of its own
+        iterable = self.expression(node.generators[0].iter)
+        made = _definition(_loop_of(node, name), self.file, self.unsure)
         self.pending.append(made)
         return self.call("listed", self.name(made), iterable, at=node)
 

@@ -244,6 +244,14 @@ def changed_afterwards(x: Any) -> Any:
     )
 
 
+def comprehensions_along_others(x: Any) -> Any:
+    """What a comprehension goes along may hold one, and so may its elements and conditions."""
+    pairs = [[x * i, x + i] for i in range(3)]
+    last = sum(e * 2 for e in [pairs[i] for i in range(2)][-1])
+    rows = [[a + b for a in pair] for b, pair in enumerate([p[::-1] for p in pairs])]
+    return last, [jg.stack(row) for row in rows], [y for y in [2 * i for i in range(4)] if y in [k + 1 for k in (1, 3)]]
+
+
 def shared_elements(x: Any) -> Any:
     out = []
     for _ in range(12):
@@ -343,7 +351,8 @@ def counted_while_it_grows(x: Any) -> Any:
 
 
 PYTHON = (
-    changed_afterwards, shared_elements, written_elements, one_tensor_in_each_turn, one_tensor_in_two_turns,
+    changed_afterwards, comprehensions_along_others, shared_elements, written_elements, one_tensor_in_each_turn,
+    one_tensor_in_two_turns,
     python_values, objects_of_their_own, other_types_in_turn, numbers, read_while_it_grows,
     counted_while_it_grows,
 )  # fmt: skip

@@ -74,6 +74,7 @@ def run(
     With ``races`` two accesses that no barrier orders are an error. What each launch does is added to ``profile``.
     """
     sizes = sizes_of(schedule, arguments)
+    sizes |= {number.name: number.value(sizes) for number in schedule.numbers}
     module = SimulatedModule(code.texts["llvm"])
     memory = module.memory
 

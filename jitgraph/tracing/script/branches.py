@@ -178,6 +178,18 @@ def made_here(value: Any) -> Any:
     return value
 
 
+def start_body(cells: Cells, values: dict[str, Any]) -> None:
+    """Bind the variables of a staged statement as its body, which is being recorded, starts.
+
+    What they become is a result of the statement, also where a function that the body calls rebinds them: its journal
+    would put them back to what the body itself had bound before that call.
+    """
+    cells.write(values)
+    journal = innermost()
+    for cell in cells.cells.values():
+        journal.make(cell)
+
+
 def innermost() -> Journal:
     """The journal of the innermost staged body, in one."""
     journal = innermost_journal()
@@ -358,7 +370,7 @@ def choose_value(test: Any, sides: Sequence[Callable[[], Any]], cells: Cells, na
     before = cells.read()
 
     def run(side: Callable[[], Any]) -> Results:
-        cells.write(before)
+        start_body(cells, before)
         value = side()
         return {**cells.read(), name: value}
 

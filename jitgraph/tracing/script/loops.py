@@ -30,7 +30,7 @@ from jitgraph.tracing.control.journal import (
     grows_by_data,
     other_extent,
 )
-from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
+from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, start_body, truth
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
@@ -199,7 +199,7 @@ class _Carry:
 
     def enter(self, tensors: Sequence[Tensor]) -> None:
         """Bind the variables for one run of the body."""
-        self.loop.cells.write(self.before)
+        start_body(self.loop.cells, self.before)
         for name, value in self.rebuilt(tensors).items():
             made_here(value)
             if isinstance(name, LastElements):

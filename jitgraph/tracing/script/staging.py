@@ -15,7 +15,16 @@ from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
 from jitgraph.tracing.script import lookups
-from jitgraph.tracing.script.branches import DeadEnd, choose, choose_value, innermost_journal, lazily, made_here, truth
+from jitgraph.tracing.script.branches import (
+    DeadEnd,
+    choose,
+    choose_value,
+    innermost_journal,
+    lazily,
+    made_here,
+    start_body,
+    truth,
+)
 from jitgraph.tracing.script.callees import EndlessRecursionError, callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
@@ -91,7 +100,7 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
 
     def side(function: Callable[[], None]) -> Callable[[], dict[str, Any]]:
         def run() -> dict[str, Any]:
-            cells.write(before)
+            start_body(cells, before)
             function()
             return cells.read()
 

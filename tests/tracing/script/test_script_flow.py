@@ -204,6 +204,31 @@ def counted_by_a_closure(x: Any) -> Any:
     return x, hits, state
 
 
+def rebound_by_a_statement_and_by_a_closure_in_it(x: Any) -> Any:
+    k, state = 0, x * 0
+
+    def visit(value: Any) -> Any:
+        nonlocal k, state
+        k += 1
+        state = state + value
+        return value * 0.75
+
+    while x.sum() > 0.25:
+        k = k + 2
+        x = visit(x)
+        for i in range(12):
+            k, state = k + i % 3, state * 0.5
+            x = visit(x)
+    if x.sum() > 9:
+        x = x + 1
+    else:
+        k, state = k * 2, state - x
+        x = visit(x)
+    if x.sum() < 9 and (k := k + 3) > 1 and visit(x).sum() < 9:
+        k = k - 1
+    return x, k, state
+
+
 def closures_made_in_a_loop(x: Any) -> Any:
     def counter() -> Any:
         n = 0
@@ -293,7 +318,8 @@ PROGRAMS = (
     endless_until_return, endless_with_two_ends, converged, return_behind_a_loop_in_a_branch, nested_exits,
     exits_in_with_and_finally, else_of_loops, first_set_in_a_loop, first_set_in_one_branch,
     first_set_in_a_branch_of_a_loop, set_before_a_break, deleted_in_bodies, star_and_swap, walrus, counted_by_a_closure,
-    closures_made_in_a_loop, lambdas_and_generators, match_on_numbers, match_on_structures,
+    rebound_by_a_statement_and_by_a_closure_in_it, closures_made_in_a_loop, lambdas_and_generators, match_on_numbers,
+    match_on_structures,
 )  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from typing import Final
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
 _FUNCTIONS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
-_STAGING: Final = os.path.join(PACKAGE, "tracing", "script", "staging.py")  # does what the user's code would do
+_STAGING: Final = tuple(  # these do what the user's code would do
+    os.path.join(PACKAGE, "tracing", "script", name) for name in ("staging.py", "matching.py")
+)
 _STANDARD_LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
 _INSTALLED: Final = ("site-packages", "dist-packages")  # the folders of other libraries, wherever they are
 STAGING: Final = "__jg__"
@@ -33,7 +35,7 @@ def _may_hold_state(file: str) -> bool:
         return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
-        return path.startswith(_STATEFUL) or path == _STAGING
+        return path.startswith(_STATEFUL) or path in _STAGING
     return not path.startswith(_STANDARD_LIBRARY) and not any(name in path for name in _INSTALLED)
 
 

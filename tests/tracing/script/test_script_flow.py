@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 import traceback
+from collections import UserList
 from collections.abc import Callable
 from typing import Any
 
@@ -429,3 +430,53 @@ def test_recursion_that_python_ends_is_unrolled() -> None:
     for n in (0, 3, 40):
         np.testing.assert_array_equal(jg.script(power)(x, n).numpy(), power(x, n).numpy())
     np.testing.assert_array_equal(jg.script(hanoi)(4, x, x + 1, x + 2).numpy(), hanoi(4, x, x + 1, x + 2).numpy())
+
+
+class Held:
+    """What patterns take apart: an attribute, and a sequence and a mapping of the standard library."""
+
+    __match_args__ = ("v",)
+
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+
+HELD = Held(2)
+
+
+def by_attribute(x: Any) -> Any:
+    match HELD:
+        case Held(v=int(r)):
+            return x * r
+        case Held(r):
+            return x * sum(r)
+    return x
+
+
+def by_elements(x: Any) -> Any:
+    match HELD.v:
+        case [first, *rest]:
+            return x * sum(map(abs, rest)) + first
+        case {"k": [first, _], **rest}:
+            return x * first * len(rest)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "change"),
+    [
+        (by_attribute, 2, lambda v: 5),
+        (by_attribute, [1, 2], lambda v: v.append(3)),
+        (by_attribute, UserList([1, 2]), lambda v: v.append(3)),
+        (by_elements, [1, 2], lambda v: v.append(3)),
+        (by_elements, UserList([1, 2]), lambda v: v.append(3)),
+        (by_elements, {"k": [1, 2]}, lambda v: v.update(j=1)),
+        (by_elements, {"k": [1, 2], "j": 0}, lambda v: v["k"].__setitem__(0, 7)),
+    ],
+)
+def test_what_patterns_read_is_read_at_each_call(function: Any, value: Any, change: Any) -> None:
+    HELD.v = value
+    scripted = jg.script(function)
+    for _ in range(3):
+        assert scripted(jg.ones(())).item() == function(jg.ones(())).item()
+        HELD.v = changed if (changed := change(value)) is not None else value

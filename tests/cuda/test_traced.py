@@ -193,7 +193,8 @@ def test_sizes_are_exact_at_any_length(here: Machine) -> None:
         expected = [n**4, n * (n * n - 1), 1 + n**5 // 7, n**2 % 1009]
         found = [result.cpu().numpy() for result in f(x, y, i)]
         assert [array.item() for array in found[:2]] == [np.float32(float(number)) for number in expected[:2]]
-        assert found[2] == np.float32(1) + np.float32(float(expected[2] - 1)) and found[3] == expected[3]
+        with np.errstate(over="ignore"):  # the last one is infinite in float32
+            assert found[2] == np.float32(1) + np.float32(float(expected[2] - 1)) and found[3] == expected[3]
 
     @jg.trace(dynamic_shapes={"x": {0: "n"}})
     def narrow(x: Any, i: Any) -> Any:

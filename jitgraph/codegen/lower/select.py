@@ -93,10 +93,13 @@ def sizes_of(graph: Graph) -> tuple[str, ...]:
 
 
 def _long_extents(graph: Graph) -> tuple[DimLike, ...]:
-    """The extents of values, those inside of regions too, that may leave 64 bits; each once."""
+    """The extents of values, those inside of regions too, that may leave 64 bits by what a call gives; each once.
+
+    One that is written out is no error: what is never stored may have any.
+    """
     types = [value.type for node in graph.walk() for value in node.outputs]
     found = dict.fromkeys(extent for type in types if isinstance(type, TensorType) for extent in type.shape)
-    return tuple([extent for extent in found if not stays_in_64_bits(extent)])
+    return tuple([extent for extent in found if not isinstance(extent, int) and not stays_in_64_bits(extent)])
 
 
 def _tensor(value: Value, what: str) -> TensorType:

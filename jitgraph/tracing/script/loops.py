@@ -401,16 +401,22 @@ def _counts(trace: Any, value: Any) -> bool:
 _WAY = "give it a value of the same type before the loop"
 
 
-class RetypedError(ScriptError):
-    """A variable has another type after the first turn than before it."""
+_RETYPES: Final = "jg_retypes"
+
+
+def is_retyping(error: Exception) -> bool:
+    """Whether an error says that a variable has another type after the first turn than before it."""
+    return hasattr(error, _RETYPES)
 
 
 def _mismatch(name: Name, start: str, value: Any) -> ScriptError:
-    return RetypedError(
+    error = ScriptError(
         f"{title(name)} is {start} when the loop starts and becomes {describe(value)}",
         hint="start with the structure, dtype and shape that the body gives (x.astype(...), jg.zeros(...)), "
         "or collect results with jg.scan",
     )
+    setattr(error, _RETYPES, True)
+    return error
 
 
 def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], None], again: Callable[[], Any]) -> None:

@@ -28,7 +28,7 @@ from jitgraph.tracing.script.branches import (
 from jitgraph.tracing.script.callees import EndlessRecursionError, callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
-from jitgraph.tracing.script.loops import LONGEST, RetypedError, record_for, record_while
+from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
 from jitgraph.tracing.script.matching import Match, matched
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
@@ -163,7 +163,7 @@ def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
         return
     count = _count(steps, reason)
     first = 0
-    if isinstance(reason, RetypedError) and count > UNROLLED:  # a variable may have its type from the first turn on
+    if is_retyping(reason) and count > UNROLLED:  # a variable may have its type from the first turn on
         cells.write(before)
         _unrolled([steps.each(0)], body, site, cells)
         first = 1

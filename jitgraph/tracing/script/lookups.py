@@ -15,6 +15,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir.constant import Constant
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
@@ -129,27 +130,39 @@ def _as_key(x: Any, kind: type) -> Any:
 # --- elements -------------------------------------------------------------------------------------------------------
 
 
-def element(container: Any, keys: Sequence[Any]) -> Any:
+class Later(NamedTuple):
+    """An index that is evaluated when the elements before it in ``rows[i][j()]`` have been chosen."""
+
+    evaluate: Callable[[], Any]
+
+
+def _element(container: Any, keys: Sequence[Any]) -> Any:
     """``container[key]``, or ``container[key][other]``, where the first key is staged."""
     key, *rest = keys
     if is_growing(container) and container.has_rows:
-        return _at(container[key], rest)
+        return at(container[key], rest)
     if type(container) in _DICTS:
         place = _place_of_key(container, key)
         values = list(container.values())
     else:
         place = place_in_sequence(container, key)
         values = list(container)
-    return pick([_at(value, rest) for value in values], place)
+    rest = list(map(_index, rest))
+    return pick([at(value, rest) for value in values], place)
 
 
-def _at(value: Any, keys: Sequence[Any]) -> Any:
+def at(value: Any, keys: Sequence[Any]) -> Any:
     """``value[key][other]...``."""
     for number, key in enumerate(keys):
+        key = _index(key)
         if type(key) is StagedNumber and is_indexable(value):
-            return element(value, keys[number:])
+            return _element(value, [key, *keys[number + 1 :]])
         value = value[key]
     return value
+
+
+def _index(key: Any) -> Any:
+    return key.evaluate() if type(key) is Later else key
 
 
 def place_in_sequence(container: Any, key: StagedNumber) -> Any:

@@ -310,13 +310,19 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
         keys, owner = [node.slice], node.value
-        while isinstance(owner, ast.Subscript) and len(keys) < _DEEPEST and all(map(_is_simple, keys)):
+        while isinstance(owner, ast.Subscript) and len(keys) < _DEEPEST and not any(map(_binds, keys)):
             keys, owner = [owner.slice, *keys], owner.value
         if all(map(_is_known, keys)):
             return self.generic_visit(node)
-        found = self.call("item", self.expression(owner), *map(self.expression, keys), at=node)
+        first, *others = keys
+        found = self.call("item", self.expression(owner), self.expression(first), *map(self.later, others), at=node)
         found.jg_pure = True  # type: ignore[attr-defined]
         return found
+
+    def later(self, key: ast.expr) -> ast.expr:
+        """An index, which, if it calls something, is evaluated only where Python does: after the index before it."""
+        simple, key = _is_simple(key), self.expression(key)
+        return key if simple else self.call("Later", self.thunk(key), at=key)
 
     def visit_Call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.first is not None:
@@ -529,6 +535,11 @@ def _is_known(key: ast.expr) -> bool:
 def _is_simple(node: ast.expr) -> bool:
     """Whether an expression may be evaluated twice, or later: it calls and binds nothing."""
     return not any(isinstance(inner, ast.Call | ast.NamedExpr | ast.Await) for inner in ast.walk(node))
+
+
+def _binds(node: ast.expr) -> bool:
+    """Whether an expression binds variables, or waits: it is evaluated in the function itself."""
+    return any(isinstance(inner, ast.NamedExpr | ast.Await) for inner in ast.walk(node))
 
 
 def _is_active(node: ast.AST) -> bool:

@@ -28,6 +28,7 @@ from jitgraph.tracing.script.branches import (
 from jitgraph.tracing.script.callees import EndlessRecursionError, callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
+from jitgraph.tracing.script.lookups import Later
 from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
 from jitgraph.tracing.script.matching import Match, matched
 from jitgraph.tracing.script.unsure import sure
@@ -37,6 +38,7 @@ from jitgraph.tracing.staged.number import StagedNumber, is_number
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 __all__ = [
+    "Later",
     "all_",
     "and_",
     "any_",
@@ -397,13 +399,8 @@ def is_bool(value: Any, other: bool) -> Any:
 
 
 def item(owner: Any, *keys: Any) -> Any:
-    """``owner[key]``, or ``owner[key][other]...``."""
-    value = owner
-    for number, key in enumerate(keys):
-        if type(key) is StagedNumber and lookups.is_indexable(value):
-            return lookups.element(value, keys[number:])
-        value = value[key]
-    return value
+    """``owner[key]``, or ``owner[key][other]...``, where an index may be one to be evaluated ``Later``."""
+    return lookups.at(owner, keys)
 
 
 # --- Python objects -------------------------------------------------------------------------------------------------

@@ -41,6 +41,22 @@ PROGRAMS = {
         h[0], last = h[1], h[i % 3]
     return h, g, d, t
 """,
+    "rows indexed on by calls, each once and in Python's order": """
+    rows, count, s = [[1, 2], [3, 4]], 0, 0
+    def other(k):
+        nonlocal count
+        rows[0][1] += k
+        count += 1
+        return count % 2
+    try:
+        s = rows[2][other(1)]
+    except IndexError:
+        s = 100 + count
+    for i in range(n):
+        s += rows[i % 2][other(i)] * 10 + {0: rows, 1: rows}[i % 2][other(i)][int(i > 2)]
+        s -= rows[abs(i) % 2][max(i, 3) % 2] + rows[i % 2][other(rows[i % 2][1] % 2)]
+    return s, count, rows
+""",
     "match": """
     s, seen = 0, 0
     for k in range(n):

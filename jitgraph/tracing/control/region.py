@@ -147,5 +147,6 @@ def operands_of(regions: Sequence[Region], first: Sequence[Key] = ()) -> tuple[l
 
 
 def write_back(trace: Recorder, handles: Sequence[Tensor], values: Sequence[TracedValue]) -> None:
+    """Rebind what a body rebinds; it wrote into the aliases of each, too, so that these are among the handles."""
     for handle, value in zip(handles, values, strict=True):
-        trace.write(handle, value)
+        trace.rebind(handle, value)

@@ -26,6 +26,7 @@ from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.followed import PACKAGE
+from jitgraph.tracing.record.aliases import Aliases, aliases_of, chosen
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.module_path import Places
 from jitgraph.tracing.record.values import TracedValue
@@ -73,6 +74,7 @@ class Recorder:
         self.builder.constraints = constraints
         self.location: Location | None = None  # of an op that is recorded again; else the line that runs counts
         self.states: dict[int, HandleState] = {}
+        self.aliases = Aliases()
         self.gradients = Gradients(self)
         self.producers: dict[Value, Node] = {}
         self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
@@ -260,7 +262,15 @@ class Recorder:
         return stop
 
     def write(self, handle: Tensor, value: Any) -> None:
-        """Rebind a handle; one from outside only in the shadow."""
+        """Rebind a handle, and those that are the same one where a branch chose it; one from outside in the shadow."""
+        own = self.own(value)
+        for other, condition in aliases_of(self, handle):
+            with context.using(emitter=self, trace=self, constraints=self.constraints):
+                self.rebind(other, chosen(condition, own, self.read(other)))
+        self.rebind(handle, own)
+
+    def rebind(self, handle: Tensor, value: Any) -> None:
+        """Rebind this handle alone."""
         own = self.own(value)
         old = handle._value
         if isinstance(old, TracedValue) and old.trace is self:

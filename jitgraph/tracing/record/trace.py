@@ -241,14 +241,14 @@ class Trace(Recorder):
             found = self._numbers[text, dtype] = self.wrap(ir, False, None)
         return found
 
-    def write(self, handle: Tensor, value: Any) -> None:
-        """Rebind a handle; a NumPy argument is borrowed and cannot be."""
+    def rebind(self, handle: Tensor, value: Any) -> None:
+        """Rebind this handle alone; a NumPy argument is borrowed and cannot be."""
         if id(handle) in self._borrowed:
             raise TraceError(
                 "a NumPy argument is written in place; it is only borrowed for the call",
                 hint="pass jg.asarray(array), or work on a copy: x = x + 1",
             )
-        super().write(handle, value)
+        super().rebind(handle, value)
         if not self.is_own(handle):
             self.slot_of(handle)
 

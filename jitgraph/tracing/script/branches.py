@@ -18,6 +18,7 @@ from jitgraph.tracing.control.bodies import unchanged
 from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry, Tail, grows_by_data, other_extent
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.script.aliasing import Merging
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
@@ -116,9 +117,12 @@ def choose(
     trace = context.current().trace
     predicate = trace.own(truth(test).value)
     regions = [Region(word, trace, [], []) for word in words]
-    found, entries = _recorded(regions, sides)
+    found, entries, originals = _recorded(regions, sides)
     results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
     outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
+    merging = Merging(regions, [_pair(merge, name, originals) for name, merge in merges.items()])
+    for side, (region, out) in enumerate(zip(regions, outputs, strict=True)):
+        out += region.record(merging.outputs, region, side)
     written = handles_of(regions)
     for region, out in zip(regions, outputs, strict=True):
         out += [region.read(target) for target in written]
@@ -129,19 +133,30 @@ def choose(
         raise DeadEnd
     write_back(trace, written, made[len(made) - len(written) :])
     given = iter(made)
+    values = []
     for name, merge in merges.items():
         leaves = [handle(next(given), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
-        results[name] = made_here(merge.structure.unflatten(leaves))
+        values.append(merge.structure.unflatten(leaves))
+        results[name] = made_here(values[-1])
+    merging.note(trace, predicate, values, given)
     for entry in dict.fromkeys(entries):
         set_entry(entry, results.pop(entry))
     return results
 
 
+def _pair(merge: Merge, name: Name, originals: Sequence[Results | None]) -> tuple[Any, Any]:
+    """What a name holds on both sides, UNBOUND where it has no value; with the structure of the result."""
+    left, right = (UNBOUND if values is None else values[name] for values in originals)
+    if merge.structure.kind is Unsure:
+        left, right = (value if value is UNBOUND else Unsure.of(value) for value in (left, right))
+    return left, right
+
+
 def _recorded(
     regions: Sequence[Region], sides: Sequence[Callable[[], Results]]
-) -> tuple[list[Results | None], list[JournalEntry]]:
-    """What each side gives, recorded into its region, or None where it always raises; and the entries that any sets,
-    which then each side has."""
+) -> tuple[list[Results | None], list[JournalEntry], list[Results | None]]:
+    """What each side gives, recorded into its region, or None where it always raises; the entries that any sets,
+    which then each side has; and what each gives with the containers themselves, where they are copied."""
     outcomes: list[Outcome | None] = []
     for side, region in zip(sides, regions, strict=True):
         try:
@@ -153,12 +168,13 @@ def _recorded(
     for values in found:
         if values is not None:
             values.update({entry: entry.get() for entry in entries if entry not in values})
+    originals = [None if values is None else dict(values) for values in found]
     for values, outcome, other in zip(found, outcomes, found[::-1], strict=True):
         if values is not None and outcome is not None:
             for name, value in outcome.copies.items():
                 if other is None or other[name] is not values[name]:
                     values[name] = value
-    return found, entries
+    return found, entries, originals
 
 
 def set_entry(entry: JournalEntry, value: Any) -> None:
@@ -298,7 +314,7 @@ def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
         return None
     leaves: list[tuple[Kind | None, Any]] = []
     for x, y in zip(left, right, strict=True):
-        if not is_staged(x) and same(x, y):
+        if (not is_staged(x) and same(x, y)) or (x is y and _is_outer(x, homes)):
             leaves.append((None, x))
             continue
         kinds = homes[0].record(kind_of, x), homes[1].record(kind_of, y)
@@ -309,6 +325,11 @@ def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
             return None
         leaves.append((kind, None))
     return Merge(structure, tuple(leaves))
+
+
+def _is_outer(leaf: Any, homes: Sequence[Region]) -> bool:
+    """Whether a leaf is a tensor from outside of both sides, which it then stays."""
+    return isinstance(leaf, Tensor) and not leaf._weak and not any(home.is_own(leaf) for home in homes)
 
 
 def _unsure(value: Any, home: Region) -> Merge:

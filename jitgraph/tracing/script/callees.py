@@ -22,6 +22,7 @@ from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
+from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.callbacks import calls_what_it_is_given
 from jitgraph.tracing.script.functions import rewrite
@@ -152,6 +153,7 @@ def _builtin(function: Any) -> Any:
     if function.__name__ in _SEARCHES and lookups.is_searchable(owner):
         return functools.partial(_search, function)
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
+        require_single(owner)
         journal = innermost_journal()
         if journal is not None:
             journal.change(owner, None)
@@ -178,6 +180,7 @@ def _search(function: Any, *args: Any) -> Any:
 
 def _set(setter: Any, target: Any, name: str, *value: Any) -> None:
     """``setattr`` or ``delattr``."""
+    require_single(target)
     journal = innermost_journal()
     if journal is not None and not isinstance(target, Tensor):
         journal.change(target, name)

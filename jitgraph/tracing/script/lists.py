@@ -25,6 +25,7 @@ from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
 from jitgraph.tracing.control.journal import Journal
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.script.aliasing import OPAQUE, require_single
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.variables import Kind, handle, is_staged, kind_of
 from jitgraph.tracing.staged.number import StagedNumber
@@ -136,6 +137,7 @@ def _rows_together(kind: type, steps: Any, leaves: Sequence[Any], data: Any) -> 
 
 
 tree.register(ElementRows, _rows_apart, _rows_together)
+OPAQUE.add(ElementRows)
 
 
 class GrowingList(list[Any]):
@@ -358,6 +360,7 @@ class GrowingList(list[Any]):
             journal.change(self, None)
 
     def append(self, value: Any) -> None:
+        require_single(self)
         self._change()
         list.append(self, value)
 
@@ -365,6 +368,7 @@ class GrowingList(list[Any]):
         parts = values.parts if is_growing(values) and values is not self else [*values]
         if is_growing(values):
             values.note_whole()
+        require_single(self)
         self._change()
         self.put_parts(list.__len__(self), parts)
 
@@ -377,6 +381,8 @@ class GrowingList(list[Any]):
 
     def _changed(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._expand()
+        if method is not list.__setitem__:
+            require_single(self)
         self._change()
         return method(self, *args, **kwargs)
 
@@ -389,6 +395,7 @@ class GrowingList(list[Any]):
     def pop(self, index: SupportsIndex = -1) -> Any:
         self._note(index) if type(index) is int else self._read()
         if self.has_rows and index == -1 and self.parts and type(self.parts[-1]) is not ElementRows:
+            require_single(self)
             self._change()
             return list.pop(self)
         return self._changed(list.pop, index)
@@ -398,6 +405,7 @@ class GrowingList(list[Any]):
         self._changed(list.remove, value)
 
     def clear(self) -> None:
+        require_single(self)
         self._change()
         self.put_parts(0, [])
 

@@ -419,7 +419,9 @@ class _Rewriter(ast.NodeTransformer):
         staged = ast.copy_location(ast.Assign(targets=[copied(node.target)], value=both), node)
         plain = ast.copy_location(ast.AugAssign(target=copied(node.target), op=node.op, value=copied(name)), node)
         self.generic_visit(plain)
-        test = self.call("by_number", *(self.expression(copied(key)) for key in keys), at=node)
+        target: Any = node.target
+        owner = copied(target.value if len(keys) == 1 else target.value.value)
+        test = self.call("by_store", self.expression(owner), *(self.expression(copied(key)) for key in keys), at=node)
         other = [*self.changes([plain.target], node), plain]
         chosen = ast.If(test=test, body=self.visit_Assign(staged), orelse=other)
         return [value, ast.fix_missing_locations(ast.copy_location(chosen, node))]
@@ -558,7 +560,7 @@ def _written_by_keys(target: ast.expr) -> list[ast.expr] | None:
             keys = [first, key]
         case _:
             return None
-    return None if all(map(_is_known, keys)) or any(isinstance(key, ast.Slice) for key in keys) else keys
+    return None if any(isinstance(key, ast.Slice) for key in keys) else keys
 
 
 def _call(name: str, *args: ast.expr, at: ast.AST) -> ast.Call:

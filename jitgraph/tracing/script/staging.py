@@ -14,7 +14,9 @@ from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
-from jitgraph.tracing.script import lookups
+from jitgraph.tracing.record.aliases import aliases_of
+from jitgraph.tracing.script import aliasing, lookups
+from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import (
     DeadEnd,
     choose,
@@ -45,7 +47,7 @@ __all__ = [
     "assert_",
     "attempt",
     "binding",
-    "by_number",
+    "by_store",
     "callee",
     "changing",
     "choose_",
@@ -415,14 +417,38 @@ def changing(target: Any, attribute: str | None = None) -> None:
     """An attribute of ``target``, or its contents, are about to be changed."""
     if isinstance(target, Tensor) or (attribute is None and not isinstance(target, CONTAINERS)):
         return
+    require_single(target)
+    _note(target, attribute)
+
+
+def _note(target: Any, attribute: str | None = None) -> None:
+    """Note that ``target`` is about to be changed."""
     journal = innermost_journal()
-    if journal is not None:
+    if journal is not None and not isinstance(target, Tensor) and (attribute or isinstance(target, CONTAINERS)):
         journal.change(target, attribute)
 
 
-def by_number(*keys: Any) -> bool:
-    """Whether one of these indices is a number that the graph computes."""
-    return any(type(key) is StagedNumber for key in keys)
+def _put(target: Any, key: Any, value: Any) -> None:
+    """``target[key] = value``, also in the objects that may be ``target``."""
+    for owner, new in aliasing.put(target, key, value, _unless_other):
+        _note(owner)
+        owner[key] = new
+
+
+def _unless_other(test: Any, value: Any, other: Any) -> Any:
+    sides = (partial(_itself, value), partial(_itself, other))
+    return choose_value(StagedNumber(test), sides, Cells({}), "an element of one of two containers")
+
+
+def by_store(owner: Any, *keys: Any) -> bool:
+    """Whether ``store`` is to set an element: an index is a number that the graph computes, or the container, or the
+    row that the first of two indices means, may be another object, too."""
+    if any(type(key) is StagedNumber for key in keys):
+        return True
+    row: Any = owner
+    if len(keys) > 1 and isinstance(owner, CONTAINERS):
+        row = row[keys[0]]
+    return not isinstance(row, Tensor) and bool(aliases_of(context.current().trace, row))
 
 
 def store(owner: Any, value: Any, *keys: Any) -> None:
@@ -431,21 +457,17 @@ def store(owner: Any, value: Any, *keys: Any) -> None:
     if len(keys) > 1 and type(first) is StagedNumber and lookups.has_rows(owner):
         place = lookups.place_in_sequence(owner, first)
         for number, row in enumerate(owner):
-            changing(row)
             for entry, new in lookups.write(row, last, value, lookups.is_at(place, number)):
-                row[entry] = new
+                _put(row, entry, new)
         return
-    target: Any = owner if len(keys) == 1 else owner[first] if by_number(last) else None
+    target: Any = owner if len(keys) == 1 else owner[first] if type(last) is StagedNumber else None
     if type(last) is StagedNumber and lookups.is_writable(target):
-        changing(target)
         for entry, new in lookups.write(target, last, value):
-            target[entry] = new
+            _put(target, entry, new)
     elif len(keys) > 1:
-        changing(owner[first])
-        owner[first][last] = value  # of a tensor's row an error, as that has no name
+        _put(owner[first], last, value)  # of a tensor's row an error, as that has no name
     else:
-        changing(owner)
-        owner[first] = value
+        _put(owner, first, value)
 
 
 def owning(closure: FunctionType, names: Sequence[str]) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final
+from math import inf
+from typing import Final, TypeAlias
 
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+ANYWHERE: Final = (inf, inf)  # a position behind all statements
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -61,11 +63,44 @@ def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
     found: Counter[str] = Counter()
     for root in nodes:
         for node in ast.walk(root):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                found[node.id] += 1
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                found[node.target.id] += 1
+            found.update(_read_by(node))
     return found
+
+
+def _read_by(node: ast.AST) -> tuple[str, ...]:
+    """The name that a node reads itself."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()) | ast.AugAssign(target=ast.Name(id=name)):
+            return (name,)
+    return ()
+
+
+Position: TypeAlias = "tuple[float, float]"  # of a node in its source: line and column
+
+
+def position(node: ast.AST) -> Position:
+    """Where the source of a node starts, its parts included: some are made of statements before it."""
+    return min(filter(None, map(_start, ast.walk(node))), default=(0, 0))
+
+
+def _start(node: ast.AST) -> Position | None:
+    return (node.lineno, node.col_offset) if isinstance(node, ast.stmt | ast.expr) and hasattr(node, "lineno") else None
+
+
+def read_positions(nodes: Iterable[ast.AST]) -> dict[str, list[Position]]:
+    """Where each name is read, ``ANYWHERE`` for the insides of functions, which run when they are called."""
+    found: dict[str, list[Position]] = {}
+    for root in nodes:
+        _note_reads(root, False, found)
+    return found
+
+
+def _note_reads(node: ast.AST, later: bool, found: dict[str, list[Position]]) -> None:
+    later = later or isinstance(node, (*_SCOPES, ast.GeneratorExp))
+    for name in _read_by(node):
+        found.setdefault(name, []).append(ANYWHERE if later else _start(node) or ANYWHERE)
+    for child in ast.iter_child_nodes(node):
+        _note_reads(child, later, found)
 
 
 def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:

@@ -18,7 +18,16 @@ from jitgraph.tracing.script.copying import copied
 from jitgraph.tracing.script.definite import possibly_unbound
 from jitgraph.tracing.script.exits import without_exits
 from jitgraph.tracing.script.matching import MatchesAsTests, permanent
-from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
+from jitgraph.tracing.script.names import (
+    Position,
+    bound,
+    bound_by_assignment,
+    lines_of,
+    own,
+    position,
+    read_positions,
+    reads,
+)
 
 _ITEM: Final = "jg_item_"
 _DEEPEST: Final = 3  # indices that follow each other
@@ -95,6 +104,8 @@ class _Rewriter(ast.NodeTransformer):
         self.first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), None)
         body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
         self.reads = reads(body)
+        self.read_positions = read_positions(body)
+        self.loop: Position | None = None  # where the outermost loop around the statement being rewritten starts
         self.shared = {n for s in own(body) if isinstance(s, ast.Nonlocal) for n in s.names}
         self.globals = {n for s in own(body) if isinstance(s, ast.Global) for n in s.names}
         self.declared = self.shared | self.globals
@@ -157,7 +168,8 @@ class _Rewriter(ast.NodeTransformer):
     def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
         """A constant with what ``variables.Site`` holds."""
         here = reads([at])
-        live = {name for name in names if self.reads[name] > here[name]}
+        start = position(at) if self.loop is None else self.loop
+        live = {name for name in names if self.reads_from(name, start) > here[name]}
         groups = (names, kept, live)
         sides = [lines_of(side) for side in (at.body, at.orelse)] if isinstance(at, ast.If) else []
         lines = tuple(tuple((name, tuple(found)) for name, found in side.items() if name in live) for side in sides)
@@ -165,6 +177,20 @@ class _Rewriter(ast.NodeTransformer):
         tested = tuple(sorted(names & bound([at.test]))) if isinstance(at, ast.While) else ()
         value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines, targets, tested)
         return ast.Constant(value=value)
+
+    def reads_from(self, name: str, start: Position) -> int:
+        """How often a variable is read from a position on; of those of the rewriter's own all count."""
+        if name.startswith("jg_"):
+            return self.reads[name]
+        return sum(read >= start for read in self.read_positions.get(name, ()))
+
+    def repeated(self, loop: ast.For | ast.While, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The body of a loop: what it binds may be read by the next turn, before that."""
+        outside = self.loop
+        self.loop = position(loop) if outside is None else outside
+        made = self.block(body)
+        self.loop = outside
+        return made
 
     def cells_of(self, names: Sequence[str], at: ast.AST) -> ast.expr:
         """A function, never called, that closes over variables."""
@@ -206,7 +232,7 @@ class _Rewriter(ast.NodeTransformer):
         site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
         result = ast.copy_location(ast.Return(value=self.test(node.test)), node.test)
         test = self.inner("test", [result], names, (), node)
-        body = self.inner("body", self.block(node.body), names, (), node)
+        body = self.inner("body", self.repeated(node, node.body), names, (), node)
         call = self.call("while_", self.name(test), self.name(body), site, at=node)
         return [test, body, _statement(call, node)]
 
@@ -218,7 +244,7 @@ class _Rewriter(ast.NodeTransformer):
         first = ast.copy_location(ast.Assign(targets=[node.target], value=item), node.target)
         statements: list[ast.stmt] = [ast.fix_missing_locations(first), *node.body]
         iterable = self.expression(node.iter)
-        body = self.inner("body", self.block(statements), names, (_ITEM,), node)
+        body = self.inner("body", self.repeated(node, statements), names, (_ITEM,), node)
         call = self.call("for_", iterable, self.name(body), site, at=node)
         return [body, _statement(call, node)]
 

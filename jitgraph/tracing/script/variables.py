@@ -29,7 +29,7 @@ _INT64: Final = np.iinfo(np.int64)
 
 
 class Site(NamedTuple):
-    """A statement: the variables it binds; of these, which are only changed in place and which are read elsewhere; the
+    """A statement: the variables it binds; of these, which are only changed in place and which may be read later; the
     flags that stop it; the line of a ``try`` around it, or 0; for each side of an ``if`` the variables with the lines
     that bind them; the variables that may have no value after it where they are read; those that the test of a
     ``while`` binds."""

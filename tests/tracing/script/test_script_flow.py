@@ -230,6 +230,40 @@ def rebound_by_a_statement_and_by_a_closure_in_it(x: Any) -> Any:
     return x, k, state
 
 
+def another_type_on_one_side_that_is_not_read_later(x: Any) -> Any:
+    rows = [x]
+    for i in range(40):
+        rows.append(rows[-1] * 0.5 + i)
+    total = jg.stack(rows).sum()
+    if total > 3:
+        rows = [x * 2]
+        for i in range(12):
+            rows.append(x - i)
+        total = total - jg.stack(rows).sum()
+    else:
+        rows = "none"
+    late = 1
+    if total > -1000:
+        late = total * 0.5
+    return total, (lambda: late)()
+
+
+def read_by_the_next_turn_or_by_a_function_before_it(x: Any) -> Any:
+    def read() -> Any:
+        return last * 2
+
+    last, seen, k = x.sum(), x * 0, 0
+    while k < 5:
+        seen = seen + last
+        if k % 2 == 0 and x.sum() < 99:
+            last = last * 0.5 + k
+        x = x + read()
+        k += 1
+    if x.sum() > 1:
+        last = last + 1
+    return x, seen, read()
+
+
 def closures_made_in_a_loop(x: Any) -> Any:
     def counter() -> Any:
         n = 0
@@ -319,8 +353,9 @@ PROGRAMS = (
     endless_until_return, endless_with_two_ends, converged, return_behind_a_loop_in_a_branch, nested_exits,
     exits_in_with_and_finally, else_of_loops, first_set_in_a_loop, first_set_in_one_branch,
     first_set_in_a_branch_of_a_loop, set_before_a_break, deleted_in_bodies, star_and_swap, walrus, counted_by_a_closure,
-    rebound_by_a_statement_and_by_a_closure_in_it, closures_made_in_a_loop, lambdas_and_generators, match_on_numbers,
-    match_on_structures,
+    rebound_by_a_statement_and_by_a_closure_in_it, another_type_on_one_side_that_is_not_read_later,
+    read_by_the_next_turn_or_by_a_function_before_it, closures_made_in_a_loop, lambdas_and_generators,
+    match_on_numbers, match_on_structures,
 )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ def _of_variables(number: int, choice: int) -> str:
 @st.composite
 def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
     """The lines of a statement with a block."""
-    test, loops = draw(st.sampled_from(TESTS)), kind not in ("if", "finally", "with", "match")
+    test, loops = draw(st.sampled_from(TESTS)), kind not in ("if", "finally", "with", "match", "numbers")
     inner = _indented(draw(blocks(depth - 1, in_loop or loops)))
     i, head = f"i{depth - 1}", []
     use = draw(st.sampled_from([f"    a = a + {i} * 0.5", f"    n = n + {i}", f"    k = k + {i} % 2", "    pass"]))

@@ -152,7 +152,7 @@ class StagedLoop:
             drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
         for other in redefined.keys() - variables.keys():
             self.cells.set(other, UNBOUND)
-            drop(other, f"has another type after the loop at {line} than before it, if that runs")
+            drop(other, f"has another type after the loop at {line} than before it, or no value, if that runs")
 
 
 class _Carry:
@@ -339,7 +339,7 @@ class _Carry:
         try:
             return self._carried(name, variable, value)
         except ScriptError as error:
-            if isinstance(name, JournalEntry) or name == RESULT or variable.start is UNBOUND or value is UNBOUND:
+            if isinstance(name, JournalEntry) or name == RESULT or variable.start is UNBOUND:
                 raise
             raise _RedefinedError(name, error) from None
 

@@ -264,6 +264,26 @@ def read_by_the_next_turn_or_by_a_function_before_it(x: Any) -> Any:
     return x, seen, read()
 
 
+def defined_again_where_a_turn_may_not(x: Any) -> Any:
+    def step(value: Any) -> Any:
+        return value * 2
+
+    x, extra, k = step(x), x + 1, 0
+    while x.sum() > 0.25 and k < 9:
+        for _ in range(k % 3):
+
+            def step(value: Any) -> Any:
+                return value * 0.5 - 0.125
+
+            x = step(x)
+        if k > 2:
+            extra = x * 0.25
+            x = x - extra
+            del extra
+        k += 1
+    return x, k
+
+
 def closures_made_in_a_loop(x: Any) -> Any:
     def counter() -> Any:
         n = 0
@@ -354,8 +374,8 @@ PROGRAMS = (
     exits_in_with_and_finally, else_of_loops, first_set_in_a_loop, first_set_in_one_branch,
     first_set_in_a_branch_of_a_loop, set_before_a_break, deleted_in_bodies, star_and_swap, walrus, counted_by_a_closure,
     rebound_by_a_statement_and_by_a_closure_in_it, another_type_on_one_side_that_is_not_read_later,
-    read_by_the_next_turn_or_by_a_function_before_it, closures_made_in_a_loop, lambdas_and_generators,
-    match_on_numbers, match_on_structures,
+    read_by_the_next_turn_or_by_a_function_before_it, defined_again_where_a_turn_may_not, closures_made_in_a_loop,
+    lambdas_and_generators, match_on_numbers, match_on_structures,
 )  # fmt: skip
 
 

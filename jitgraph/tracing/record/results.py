@@ -107,7 +107,7 @@ class Results:
             if isinstance(step, tree.Item):
                 self.require_lasting(step.key, what, location)
         children = tuple([self._flattened(child, leaves, what, location) for child in parts.children])
-        return TreeDef(type(value), parts.steps, children, parts.data)
+        return TreeDef(container.kind or type(value), parts.steps, children, parts.data)
 
     def require_lasting(self, key: Any, what: str, location: Location | None) -> None:
         """TraceError for a key that holds a tensor of this call: later calls would find this very one there."""

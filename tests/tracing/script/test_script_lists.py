@@ -10,6 +10,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import tree
+from jitgraph.runtime import loader
 
 X = np.array([0.5, -1.0, 2.0, 0.25], np.float32)
 ROWS = np.arange(60, dtype=np.float32).reshape(20, 3) % 7 - 2
@@ -394,6 +395,18 @@ def test_gradients_flow_through_lists() -> None:
         arg.requires_grad = True
     for a, b in zip(jg.script(f)(*args), f(*args), strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def test_lists_that_a_script_makes_are_lists_to_its_caller_and_in_files(tmp_path: Any) -> None:
+    def f(x: Any) -> Any:
+        return [x * i for i in range(3)], {"a": [x + i for i in range(2)]}
+
+    scripted = jg.script(f)
+    assert type(scripted(jg.asarray(X))[0]) is list
+    jg.save(scripted, tmp_path / "lists.jg", example_inputs=(X,))
+    model = loader.load(tmp_path / "lists.jg")
+    assert [spec.name for spec in model.outputs] == ["out0.0", "out0.1", "out0.2", "out1.a.0", "out1.a.1"]
+    same(model(X), f(jg.asarray(X)))
 
 
 def test_saved_files_hold_the_loop(tmp_path: Any) -> None:

@@ -18,7 +18,7 @@ from jitgraph.tracing.control.bodies import unchanged
 from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry, Tail, grows_by_data, other_extent
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.script.aliasing import Merging
+from jitgraph.tracing.script.aliasing import Merging, objects_in
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
@@ -139,7 +139,7 @@ def choose(
     for name, merge in merges.items():
         leaves = [handle(next(given), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
         values.append(merge.structure.unflatten(leaves))
-        results[name] = made_here(values[-1])
+        results[name] = rebuilt_here(values[-1])
     merging.note(trace, predicate, values, given)
     for entry in dict.fromkeys(entries):
         set_entry(entry, results.pop(entry))
@@ -194,6 +194,14 @@ def made_here(value: Any) -> Any:
     if journal is not None:
         journal.make(value)
     return value
+
+
+def rebuilt_here(value: Any) -> Any:
+    """``made_here`` of a tree that was built of leaves, and of the containers in it."""
+    for part in objects_in(value):
+        if part is not None and not isinstance(part, Tensor):
+            made_here(part)
+    return made_here(value)
 
 
 def start_body(cells: Cells, values: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ from jitgraph.tracing.record.aliases import aliases_of
 from jitgraph.tracing.record.joined_handles import unknown_write
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, start_body, truth
+from jitgraph.tracing.script.branches import drop, in_body, innermost, rebuilt_here, set_entry, start_body, truth
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
@@ -153,7 +153,7 @@ class StagedLoop:
         carry.growth.extend_lists(self.turns, self.stacked, carry.ended(values))
         joins: list[tuple[Tensor, list[Any]]] = []
         for name in [name for name in variables if name not in carry.unchanged and not isinstance(name, LastElements)]:
-            value = made_here(values[name])
+            value = rebuilt_here(values[name])
             joins += carry.joins(name, value, self.runs)
             set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
         trace = context.current().trace
@@ -218,7 +218,7 @@ class _Carry:
         """Bind the variables for one run of the body."""
         start_body(self.loop.cells, self.before)
         for name, value in self.rebuilt(tensors).items():
-            made_here(value)
+            rebuilt_here(value)
             if isinstance(name, LastElements):
                 name.owner.split_last(name.key)
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)

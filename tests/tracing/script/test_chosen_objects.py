@@ -54,6 +54,19 @@ PROGRAMS = {
     row[0] = 5.0
     return b, row
 """,
+    "a list that a loop returns within a tuple, or writes into": """
+    box, i = [x * 1], jg.asarray(0)
+    while i < 4:
+        i = i + 1
+        out = [x]
+        for j in range(11):
+            out.append(x * j)
+        else:
+            if x.sum() + i > n:
+                return i, box
+        box[0] = box[0] * 0.5 + x
+    return i, box
+""",
     "a list that both branches make": """
     if t:
         p = q = [x * 1, x * 2]

@@ -39,6 +39,8 @@ _OFTEN: Final = 64  # calls of an op that NumPy evaluates, after which a kernel 
 
 def is_ruled(op: Op) -> bool:
     """Whether an op has rules: it takes and gives tensors alone, and has no regions but that of a composite."""
+    if "gradient_by_python" in op.traits:
+        return False
     return op.kind in _CHECKED_ONCE or op.decompose is not None or op.lowering in _LOWERED_ALIKE
 
 

@@ -43,6 +43,7 @@ Trait: TypeAlias = Literal[
     "compound",  # of no graph: what eager calls do by several ops (``eager/compounds.py``)
     "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
+    "gradient_by_python",  # a composite whose gradient has ops that Python evaluates, which no eager kernel can
     "one_kernel",  # its region becomes one kernel and is not inlined
     "ruled_by_region",  # a composite whose vjp takes its ``regions`` beside the attributes
     "recomputed",  # a composite whose region runs once more where it is differentiated

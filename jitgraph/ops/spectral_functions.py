@@ -116,6 +116,7 @@ eigenvalues: Op = composite(
     "eigenvalues",
     lambda a, values, vectors: (values, zeros_like(a), zeros_like(a)),
     vjp=_vjp,
+    traits=("autocast_wide", "gradient_by_python"),
     samples=_samples_of(3),
     doc="The eigenvalues of symmetric matrices, which eigh gave, as functions of these; and zeros, for derivatives.",
 )
@@ -142,6 +143,7 @@ eigenvalue_gradient: Op = composite(
     "eigenvalue_gradient",
     _gradient,
     vjp=_gradient_vjp,
+    traits=("autocast_wide", "gradient_by_python"),
     samples=_samples_of(5),
     doc="The gradient by symmetric matrices of what has the gradient c by their eigenvalues.",
 )
@@ -178,6 +180,7 @@ singular_values: Op = composite(
     "singular_values",
     lambda a, values, u, vh: (values, zeros_like(a), zeros_like(a)),
     vjp=_singular_vjp,
+    traits=("autocast_wide", "gradient_by_python"),
     samples=_singular_samples(4),
     doc="The singular values of matrices, which svd gave, as functions of these; and zeros, for derivatives.",
 )
@@ -216,6 +219,7 @@ singular_value_gradient: Op = composite(
     "singular_value_gradient",
     lambda c, values, u, vh, more, direction: product(u, diagonal_matrix(c), vh),
     vjp=_singular_gradient_vjp,
+    traits=("autocast_wide", "gradient_by_python"),
     samples=_singular_samples(6),
     doc="The gradient by matrices of what has the gradient c by their singular values.",
 )

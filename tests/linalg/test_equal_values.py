@@ -97,3 +97,16 @@ def test_batches_and_single_precision() -> None:
         np.testing.assert_allclose(alone, second(jg.asarray(matrix)).numpy(), rtol=1e-5, atol=1e-5)
         inverse = np.linalg.inv(matrix)
         np.testing.assert_allclose(alone, -inverse @ (direction + direction.T) @ inverse, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("function", [jg.linalg.eigvalsh, jg.linalg.svdvals])
+def test_eager_gradients_of_both_orders_go_on_after_many_calls(function: Any) -> None:
+    """They have ops that Python evaluates, and so no kernel, however often they come back."""
+    a = np.random.default_rng(0).normal(size=(3, 3))
+    found = []
+    for _ in range(80):
+        x = jg.asarray((a + a.T).astype(np.float32), requires_grad=True)
+        (slope,) = jg.autograd.grad((function(x) ** 3).sum(), [x], create_graph=True)
+        (slope * slope).sum().backward()
+        found.append(x.grad.numpy())
+    np.testing.assert_array_equal(found[0], found[-1])

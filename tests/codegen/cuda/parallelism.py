@@ -119,6 +119,10 @@ APART: Final = {
     "recompute": "what is in it",
     "fused": "what is in it",
     "optimization_barrier": "no launch of its own",
+    "eigenvalues": "one block for each matrix",
+    "eigenvalue_gradient": "one block for each matrix",
+    "singular_values": "one block for each matrix",
+    "singular_value_gradient": "one block for each matrix",
 }
 """Ops without an entry of their own in the table, and why."""
 

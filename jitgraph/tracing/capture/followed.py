@@ -12,7 +12,7 @@ PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
 _FUNCTIONS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
 _STAGING: Final = tuple(  # these do what the user's code would do
-    os.path.join(PACKAGE, "tracing", "script", name) for name in ("staging.py", "matching.py", "lookups.py")
+    os.path.join(PACKAGE, "tracing", "script", name) for name in ("staging.py", "matching.py", "lookups.py", "paths.py")
 )
 _STANDARD_LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
 _INSTALLED: Final = ("site-packages", "dist-packages")  # the folders of other libraries, wherever they are

@@ -10,7 +10,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Final
 
 from jitgraph.errors import ScriptError
-from jitgraph.tracing.capture.followed import STAGING, register_rewritten
+from jitgraph.tracing.capture.followed import STAGING, is_rewritten, register_rewritten
 from jitgraph.tracing.script.rewrite import rewritten
 from jitgraph.tracing.script.source import Found, find
 
@@ -21,7 +21,9 @@ _codes: dict[tuple[str, CodeType], CodeType | ScriptError] = {}
 
 
 def rewrite(function: FunctionType) -> FunctionType:
-    """``function`` with its control flow staged; ScriptError where it cannot be."""
+    """``function`` with its control flow staged, as one is that a script defines; ScriptError where it cannot be."""
+    if is_rewritten(function.__code__):
+        return function
     key = function.__code__.co_filename, function.__code__
     code = _codes.get(key)
     if code is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, KeysView, Sequence, ValuesView
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,13 +16,12 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir.constant import Constant
-from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.script.branches import choose_value
-from jitgraph.tracing.script.lists import GrowingList, is_growing
+from jitgraph.tracing.script.lists import GrowingList
 from jitgraph.tracing.script.variables import Cells, is_staged, same
 from jitgraph.tracing.staged import integers
 from jitgraph.tracing.staged.checks import require
@@ -75,7 +75,7 @@ def _in_range(number: StagedNumber, steps: range) -> Any:
         inside = ops.logical_and(inside, item.is_integer().value)
         rest = (item - steps.start) % float(abs(steps.step)) if abs(steps.step) > 1 else None
     else:
-        offset = integers.Int(ops.sub(item.as_int().value, _int(steps.start)), LEAST, GREATEST)
+        offset = integers.Int(ops.sub(item.as_int().value, number_of(steps.start)), LEAST, GREATEST)
         rest = of_int(integers.mod(offset, integers.of_constant(abs(steps.step))))
     return of_bool(inside if rest is None else ops.logical_and(inside, (rest == 0).value))
 
@@ -85,16 +85,16 @@ def _position(item: Any, candidates: Sequence[Any]) -> tuple[Any, Any]:
     if type(item) is StagedNumber and not any(map(is_staged, candidates)):
         return _position_in_table(item, candidates)
     found: Any = False
-    place = _int(0)
+    place = number_of(0)
     for number, candidate in reversed(list(enumerate(candidates))):
         equal = item == candidate
         if not is_staged(equal):
             if equal:
-                found, place = True, _int(number)
+                found, place = True, number_of(number)
             continue
         if equal.value.shape:
             raise ScriptError("a search among tensors that have axes", hint="jg.any(x == y) says which equal one")
-        place = ops.select(equal.value, _int(number), place)
+        place = ops.select(equal.value, number_of(number), place)
         found = (
             equal if found is False else found if found is True else of_bool(ops.logical_or(equal.value, found.value))
         )
@@ -107,7 +107,7 @@ def _position_in_table(item: StagedNumber, candidates: Sequence[Any]) -> tuple[A
     known = [(number, _as_key(x, item.kind)) for number, x in enumerate(candidates)]
     numbers = [number for number, x in known if x is not None]
     if not numbers:
-        return False, _int(0)
+        return False, number_of(0)
     table = np.array([x for _, x in known if x is not None], dtype)
     key = item.value if item.kind is not bool else item.as_int().value
     equal = ops.eq(lifting.broadcast_to(key, table.shape), _table(table))
@@ -130,42 +130,7 @@ def _as_key(x: Any, kind: type) -> Any:
 # --- elements -------------------------------------------------------------------------------------------------------
 
 
-class Later(NamedTuple):
-    """An index that is evaluated when the elements before it in ``rows[i][j()]`` have been chosen."""
-
-    evaluate: Callable[[], Any]
-
-
-def _element(container: Any, keys: Sequence[Any]) -> Any:
-    """``container[key]``, or ``container[key][other]``, where the first key is staged."""
-    key, *rest = keys
-    if is_growing(container) and container.has_rows:
-        return at(container[key], rest)
-    if type(container) in _DICTS:
-        place = _place_of_key(container, key)
-        values = list(container.values())
-    else:
-        place = place_in_sequence(container, key)
-        values = list(container)
-    rest = list(map(_index, rest))
-    return pick([at(value, rest) for value in values], place)
-
-
-def at(value: Any, keys: Sequence[Any]) -> Any:
-    """``value[key][other]...``."""
-    for number, key in enumerate(keys):
-        key = _index(key)
-        if type(key) is StagedNumber and is_indexable(value):
-            return _element(value, [key, *keys[number + 1 :]])
-        value = value[key]
-    return value
-
-
-def _index(key: Any) -> Any:
-    return key.evaluate() if type(key) is Later else key
-
-
-def place_in_sequence(container: Any, key: StagedNumber) -> Any:
+def sequence_entry(container: Any, key: StagedNumber) -> Any:
     """Which element an index means; IndexError where there is none."""
     name = container.__class__.__name__
     if key.kind is float:
@@ -177,15 +142,15 @@ def place_in_sequence(container: Any, key: StagedNumber) -> Any:
     if found.least < -length or found.greatest >= length:
         require(inside, "IndexError", f"{name} index out of range")
     if found.least >= 0:
-        return ops.minimum(found.value, _int(length - 1))
-    counted = ops.select(ops.lt(found.value, _int(0)), ops.add(found.value, _int(length)), found.value)
-    return ops.maximum(ops.minimum(counted, _int(length - 1)), _int(0))
+        return ops.minimum(found.value, number_of(length - 1))
+    counted = ops.select(ops.lt(found.value, number_of(0)), ops.add(found.value, number_of(length)), found.value)
+    return ops.maximum(ops.minimum(counted, number_of(length - 1)), number_of(0))
 
 
-def _place_of_key(container: Any, key: StagedNumber) -> Any:
+def dict_entry(container: Any, key: StagedNumber) -> Any:
     """Which entry a key means; KeyError where there is none."""
     found, place = _position(key, list(container))
-    if not _has_all(container, key):
+    if not has_every_key(container, key):
         if hasattr(type(container), "__missing__"):
             raise ScriptError(
                 f"a {type(container).__name__} is asked by a number that is known only when the graph runs, for a key "
@@ -196,7 +161,7 @@ def _place_of_key(container: Any, key: StagedNumber) -> Any:
     return place
 
 
-def _has_all(container: Any, key: StagedNumber) -> bool:
+def has_every_key(container: Any, key: StagedNumber) -> bool:
     """Whether a dict has all keys that ``key`` may be, as far as its ends tell."""
     if key.kind is float:
         return False
@@ -206,14 +171,19 @@ def _has_all(container: Any, key: StagedNumber) -> bool:
     )
 
 
+def position_in(container: Any, key: StagedNumber) -> Any:
+    """The number of the element of a container that equals ``key``."""
+    return _position(key, list(container))[1]
+
+
 def get(container: Any, key: StagedNumber, default: Any = None) -> Any:
     """``dict.get``."""
     found, place = _position(key, list(container))
     if not is_staged(found):
         return pick(list(container.values()), place) if found else default
-    if len(container) and _has_all(container, key):
+    if len(container) and has_every_key(container, key):
         return pick(list(container.values()), place)
-    return pick([*container.values(), default], ops.select(found.value, place, _int(len(container))))
+    return pick([*container.values(), default], ops.select(found.value, place, number_of(len(container))))
 
 
 def pick(values: Sequence[Any], place: Any) -> Any:
@@ -239,12 +209,7 @@ def pick(values: Sequence[Any], place: Any) -> Any:
                 "runs: what is then changed in it would be changed in a copy",
                 hint="index on at once (rows[i][j]), or " + _WAY,
             )
-    if len(values) > _LARGEST_CHOICE:
-        raise ScriptError(
-            f"one of {len(values)} values is chosen by a number that is known only when the graph runs",
-            hint=_WAY,
-        )
-    return _pick_value(values, place, 0)
+    return choose_among([partial(_itself, value) for value in values], place)
 
 
 def _pick_number(values: Sequence[Any], place: Any) -> StagedNumber:
@@ -266,72 +231,28 @@ def _value(x: Any, dtype: Any) -> Tensor:
     return wrap(lifting.value_of(x, dtype))
 
 
-def _pick_value(values: Sequence[Any], place: Any, number: int) -> Any:
-    if number == len(values) - 1:
-        return values[number]
-    sides: tuple[Callable[[], Any], ...] = (
-        lambda: values[number],
-        lambda: _pick_value(values, place, number + 1),
-    )
-    test = of_bool(ops.eq(place, _int(number)))
-    return choose_value(test, sides, Cells({}), "an element chosen by a number")
-
-
-# --- writes ---------------------------------------------------------------------------------------------------------
-
-
-def is_writable(container: Any) -> bool:
-    """Whether ``container[i] = v`` is that of a builtin container."""
-    return type(container) in _DICTS or type(container) in (list, GrowingList, deque)
-
-
-def has_rows(container: Any) -> bool:
-    """Whether a list or tuple has containers alone that can be written to."""
-    return type(container) in (list, GrowingList, tuple) and bool(container) and all(map(is_writable, container))
-
-
-def is_at(place: Any, number: int) -> Any:
-    """Whether a place (int64) is this one, as a bool value."""
-    return ops.eq(place, _int(number))
-
-
-def write(container: Any, key: Any, value: Any, where: Any = None) -> list[tuple[Any, Any]]:
-    """The entries to be set for ``container[key] = value``: each is the value where the key means it, and where the
-    bool value ``where`` holds."""
-    if type(key) is not StagedNumber:
-        return [(key, _unless(where, value, container[key]))]
-    if type(container) in _DICTS:
-        if not _has_all(container, key):
-            raise ScriptError(
-                f"a {type(container).__name__} is set under a key that is known only when the graph runs and that it "
-                "may not have",
-                hint="a list or tensor of all places (counts[i] += 1), or a loop over a Python range of at most 1024",
-            )
-        _, place = _position(key, list(container))
-        entries = list(container)
-    else:
-        place = place_in_sequence(container, key)
-        entries = list(range(len(container)))
-    if len(entries) > _LARGEST_WRITTEN:
+def choose_among(makers: Sequence[Callable[[], Any]], place: Any) -> Any:
+    """What the function at a place (int64) gives, by a branch for each; each runs in its branch alone."""
+    if len(makers) > _LARGEST_CHOICE:
         raise ScriptError(
-            f"an element of a {type(container).__name__} of {len(entries)} is set at a place that is known only when "
-            "the graph runs",
+            f"one of {len(makers)} values is chosen by a number that is known only when the graph runs",
             hint=_WAY,
         )
-    found = []
-    for number, entry in enumerate(entries):
-        test = is_at(place, number) if where is None else ops.logical_and(where, is_at(place, number))
-        found.append((entry, _unless(test, value, container[entry])))
-    return found
+    return _choose_from(makers, place, 0)
 
 
-def _unless(test: Any, value: Any, old: Any) -> Any:
-    """``value`` where a test holds, else the old one."""
-    kind = table_kind([value, old])
-    if kind is not None:
-        dtype = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}[kind]
-        return StagedNumber(ops.select(test, _value(value, dtype).value, _value(old, dtype).value))
-    return choose_value(of_bool(test), ((lambda: value), (lambda: old)), Cells({}), "an element set by a number")
+def _choose_from(makers: Sequence[Callable[[], Any]], place: Any, number: int) -> Any:
+    if number == len(makers) - 1:
+        return makers[number]()
+    sides = makers[number], lambda: _choose_from(makers, place, number + 1)
+    return choose_value(of_bool(ops.eq(place, number_of(number))), sides, Cells({}), "an element chosen by a number")
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+# --- searches -------------------------------------------------------------------------------------------------------
 
 
 def count(container: Any, item: Any) -> Any:
@@ -356,5 +277,6 @@ def _table(array: np.ndarray[Any, Any]) -> Any:
     return ops.constant(value=Constant(array))
 
 
-def _int(number: int) -> Any:
+def number_of(number: int) -> Any:
+    """A Python int as an int64 of the graph."""
     return lifting.constant(number, dtypes.int64)

@@ -43,6 +43,10 @@ _COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
+_OPERATORS: Final[dict[type[ast.operator], str]] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+}  # fmt: skip
 _GROWING: Final = ("append", "extend", "insert")
 _FRAMES: Final = {"locals": 1, "vars": 1, "dir": 1, "eval": 2, "exec": 2}  # with fewer arguments they read their frame
 
@@ -273,6 +277,18 @@ class _Rewriter(ast.NodeTransformer):
         made = ast.With(items=[ast.withitem(context_expr=call)], body=node.body)
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
+    def visit_With(self, node: ast.With) -> Any:
+        """``with x as y[i]`` sets what its target says at the start of its body."""
+        first: list[ast.stmt] = []
+        for item in node.items:
+            item.context_expr = self.expression(item.context_expr)
+            if item.optional_vars is not None and not _binds_names_alone(item.optional_vars):
+                entered = self.temporary("entered", ast.Constant(value=None), node).targets[0]
+                first += self.assigned(item.optional_vars, entered.id, node)
+                item.optional_vars = entered
+        node.body = [*first, *self.block(node.body)]
+        return node
+
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = self.thunk(self.expression(node.msg) if node.msg is not None else ast.Constant(value=""))
         call = self.call("assert_", self.test(node.test), message, at=node)
@@ -333,15 +349,27 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         """``x[i]``, and ``x[i][j]`` at once, where an index may be a number that the graph computes."""
+        return self.reading(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        """``x[i].name`` at once, where an index may be a number that the graph computes."""
+        return self.reading(node)
+
+    def reading(self, node: ast.Subscript | ast.Attribute) -> Any:
+        """An element or attribute, with the steps before it if an index may be a number that the graph computes."""
         if not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
-        keys, owner = [node.slice], node.value
-        while isinstance(owner, ast.Subscript) and len(keys) < _DEEPEST and not any(map(_binds, keys)):
-            keys, owner = [owner.slice, *keys], owner.value
-        if all(map(_is_known, keys)):
+        parts: list[ast.Subscript | ast.Attribute] = [node]
+        while isinstance(owner := parts[0].value, ast.Subscript | ast.Attribute) and (
+            sum(map(_is_index, parts)) < _DEEPEST and not any(_is_index(part) and _binds(part) for part in parts)
+        ):
+            parts.insert(0, owner)
+        while parts and not _may_be_staged(parts[0]):
+            del parts[0]
+        if not parts:
             return self.generic_visit(node)
-        first, *others = keys
-        found = self.call("item", self.expression(owner), self.expression(first), *map(self.later, others), at=node)
+        owner = self.expression(parts[0].value)
+        found = self.call("item", owner, *(self.step(part, first=part is parts[0]) for part in parts), at=node)
         found.jg_pure = True  # type: ignore[attr-defined]
         return found
 
@@ -359,10 +387,20 @@ class _Rewriter(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Name(id="sum" | "list"), args=[ast.GeneratorExp() as given, *_]):
                 node.args[0] = ast.copy_location(ast.ListComp(elt=given.elt, generators=given.generators), given)
-        self.generic_visit(node)
+        self.arguments(node)
         makes_list = isinstance(node.func, ast.Name) and node.func.id == "list"
         node.func = self.call("callee", node.func, at=node.func)
         return self.call("growing", node, at=node) if makes_list else node
+
+    def arguments(self, node: ast.Call) -> None:
+        """Rewrite what a call calls, as a method of what the steps before its name lead to, and its arguments."""
+        if isinstance(node.func, ast.Attribute):
+            node.func.value = self.expression(node.func.value)
+        else:
+            node.func = self.expression(node.func)
+        node.args = [self.expression(argument) for argument in node.args]
+        for keyword in node.keywords:
+            keyword.value = self.expression(keyword.value)
 
     # --- Python objects that are made or changed --------------------------------------------------------------------
 
@@ -376,6 +414,9 @@ class _Rewriter(ast.NodeTransformer):
     visit_Dict = visit_Set = visit_List  # noqa: N815
 
     def visit_GeneratorExp(self, node: Any) -> Any:
+        for generator in node.generators:
+            if any(isinstance(part, ast.Subscript | ast.Attribute) for part in ast.walk(generator.target)):
+                raise self.refuse("a comprehension that sets an element or attribute", node, "write it as a loop")
         outside, self.pending = self.pending, None
         self.generic_visit(node)
         self.pending = outside
@@ -402,18 +443,60 @@ class _Rewriter(ast.NodeTransformer):
         return self.call("sure", node, ast.Constant(value=node.id), at=node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        if len(node.targets) == 1 and (keys := _written_by_keys(node.targets[0])) is not None:
-            return self.store(node, node.targets[0], keys, self.expression(node.value))
-        self.generic_visit(node)
-        return [*self.changes(node.targets, node), node]
+        if all(map(_binds_names_alone, node.targets)):
+            self.generic_visit(node)
+            return [*self.changes(node.targets, node), node]
+        value = self.temporary("value", self.expression(node.value), node)
+        return [value, *(made for target in node.targets for made in self.assigned(target, value.targets[0].id, node))]
 
-    def store(self, node: ast.stmt, target: Any, keys: list[ast.expr], value: ast.expr) -> list[ast.stmt]:
-        """``x[i] = v`` or ``x[i][j] = v``, of which an index may be a number that the graph computes."""
-        kept = self.temporary("value", value, node)
-        owner = self.expression(target.value if len(keys) == 1 else target.value.value)
-        name = ast.copy_location(ast.Name(id=kept.targets[0].id, ctx=ast.Load()), node)
-        stored = self.call("store", owner, name, *map(self.expression, keys), at=node)
-        return [kept, _statement(stored, node)]
+    def assigned(self, target: Any, value: str, at: ast.stmt) -> list[ast.stmt]:
+        """The assignment of a variable's value to a target: as in Python, from left to right, and each part of a target
+        is evaluated as what stands there is set."""
+        loaded = ast.copy_location(ast.Name(id=value, ctx=ast.Load()), target)
+        if _binds_names_alone(target):
+            assign = ast.copy_location(ast.Assign(targets=[target], value=loaded), at)
+            return [*self.changes([target], at), ast.fix_missing_locations(assign)]
+        if isinstance(target, ast.Tuple | ast.List):
+            parts = [self.temporary("part", loaded, at).targets[0] for _ in target.elts]
+            stars = [isinstance(element, ast.Starred) for element in target.elts]
+            taken = [
+                ast.Starred(value=part, ctx=ast.Store()) if star else part
+                for part, star in zip(parts, stars, strict=True)
+            ]
+            unpacked = ast.Assign(targets=[ast.Tuple(elts=taken, ctx=ast.Store())], value=loaded)
+            made: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(unpacked, at))]
+            for element, part, star in zip(target.elts, parts, stars, strict=True):
+                if star:
+                    rest = self.call("made", ast.Name(id=part.id, ctx=ast.Load()), at=at)
+                    new = ast.Assign(targets=[ast.Name(id=part.id, ctx=ast.Store())], value=rest)
+                    made.append(ast.fix_missing_locations(ast.copy_location(new, at)))
+                made += self.assigned(element.value if star else element, part.id, at)
+            return made
+        owner, steps = self.path(target)
+        if not isinstance(target, ast.Subscript) and len(steps) == 1:
+            target.value = owner
+            assign = ast.Assign(targets=[target], value=loaded)
+            return [*self.changes([target], at), ast.fix_missing_locations(ast.copy_location(assign, at))]
+        return [_statement(self.call("store", owner, loaded, *steps, at=at), at)]
+
+    def path(self, target: ast.Subscript | ast.Attribute) -> tuple[ast.expr, list[ast.expr]]:
+        """What a target is evaluated from, and the steps from there: those from the first on whose index may be a
+        number that the graph computes, the last one at least."""
+        parts: list[ast.Subscript | ast.Attribute] = [target]
+        inner = target.value
+        while isinstance(inner, ast.Subscript | ast.Attribute) and sum(map(_is_index, parts)) < _DEEPEST:
+            parts.insert(0, inner)
+            inner = inner.value
+        while len(parts) > 1 and not _may_be_staged(parts[0]):
+            del parts[0]
+        owner = self.expression(parts[0].value)
+        return owner, [self.step(part, first=part is parts[0]) for part in parts]
+
+    def step(self, part: ast.Subscript | ast.Attribute, *, first: bool) -> ast.expr:
+        """An index or attribute as a step of a path."""
+        if isinstance(part, ast.Attribute):
+            return self.call("Attribute", ast.Constant(value=part.attr), at=part)
+        return self.expression(part.slice) if first else self.later(part.slice)
 
     def temporary(self, word: str, value: ast.expr, at: ast.stmt) -> Any:
         """An assignment of a value to a name of its own."""
@@ -422,11 +505,10 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.Assign(targets=[target], value=value), at))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        keys = _written_by_keys(node.target)
-        if keys is not None and all(map(_is_simple, keys)):
-            return self.augmented(node, keys)
+        if isinstance(node.target, ast.Subscript | ast.Attribute):
+            return self.augmented(node, node.target)
         self.generic_visit(node)
-        if isinstance(node.target, ast.Name) and node.target.id not in self.declared:
+        if node.target.id not in self.declared:
             changed = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node)
             if node.target.id in self.unsure:
                 target = ast.Name(id=node.target.id, ctx=ast.Store())
@@ -435,22 +517,35 @@ class _Rewriter(ast.NodeTransformer):
             return [_statement(self.call("changing", changed, at=node), node), node]
         return [*self.changes([node.target], node), node]
 
-    def augmented(self, node: ast.AugAssign, keys: list[ast.expr]) -> list[ast.stmt]:
-        """``x[i] += v``: by itself, or where an index is a number that the graph computes by a read and a write."""
+    def augmented(self, node: ast.AugAssign, target: ast.Subscript | ast.Attribute) -> list[ast.stmt]:
+        """``x[i] += v``: what stands there is read before the value is evaluated, then changed, then set."""
+        owner, steps = self.path(target)
+        if not isinstance(target, ast.Subscript) and len(steps) == 1:
+            target.value = owner
+            node.value = self.expression(node.value)
+            return [*self.changes([target], node), node]
+        path = self.temporary("path", self.call("path", owner, *steps, at=node), node)
+        old = self.temporary("old", self.of(path, "get", node), node)
         value = self.temporary("value", self.expression(node.value), node)
-        name = ast.copy_location(ast.Name(id=value.targets[0].id, ctx=ast.Load()), node)
-        load: Any = copied(node.target)
-        load.ctx = ast.Load()
-        both = ast.copy_location(ast.BinOp(left=load, op=node.op, right=copied(name)), node)
-        staged = ast.copy_location(ast.Assign(targets=[copied(node.target)], value=both), node)
-        plain = ast.copy_location(ast.AugAssign(target=copied(node.target), op=node.op, value=copied(name)), node)
-        self.generic_visit(plain)
-        target: Any = node.target
-        owner = copied(target.value if len(keys) == 1 else target.value.value)
-        test = self.call("by_store", self.expression(owner), *(self.expression(copied(key)) for key in keys), at=node)
-        other = [*self.changes([plain.target], node), plain]
-        chosen = ast.If(test=test, body=self.visit_Assign(staged), orelse=other)
-        return [value, ast.fix_missing_locations(ast.copy_location(chosen, node))]
+        read = [ast.Name(id=bound.targets[0].id, ctx=ast.Load()) for bound in (old, value)]
+        symbol = ast.Constant(value=_OPERATORS[type(node.op)])
+        staged = _statement(self.of(path, "change", node, symbol, *read), node)
+        plain: list[ast.stmt] = [
+            _statement(self.call("changing", copied(read[0]), at=node), node),
+            ast.AugAssign(target=old.targets[0], op=node.op, value=copied(read[1])),
+            _statement(self.of(path, "put", node, copied(read[0])), node),
+        ]
+        chosen = ast.If(test=self.of(path, "is_staged", node), body=[staged], orelse=plain)
+        for part in (chosen, plain[1]):
+            ast.fix_missing_locations(ast.copy_location(part, node))
+        return [path, old, value, chosen]
+
+    def of(self, variable: ast.Assign, method: str, at: ast.stmt, *args: ast.expr) -> ast.expr:
+        """The call of a method of what a temporary variable has."""
+        owner: Any = variable.targets[0]
+        function = ast.Attribute(value=ast.Name(id=owner.id, ctx=ast.Load()), attr=method, ctx=ast.Load())
+        made = ast.copy_location(ast.Call(func=function, args=list(args), keywords=[]), at)
+        return ast.fix_missing_locations(made)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
@@ -575,18 +670,21 @@ def _is_active(node: ast.AST) -> bool:
     return isinstance(node, ast.NamedExpr) or (isinstance(node, ast.Call) and not hasattr(node, "jg_pure"))
 
 
-def _written_by_keys(target: ast.expr) -> list[ast.expr] | None:
-    """The indices of ``x[i]`` or ``x[i][j]`` as a target that may be staged; None for any other."""
+def _binds_names_alone(target: ast.expr) -> bool:
+    """Whether a target is a variable, or several, of which none takes a list of what is left."""
     match target:
-        case ast.Subscript(value=ast.Name() | ast.Attribute() as owner, slice=key) if _is_simple(owner):
-            keys = [key]
-        case ast.Subscript(
-            value=ast.Subscript(value=ast.Name() | ast.Attribute() as owner, slice=first), slice=key
-        ) if _is_simple(owner) and _is_simple(first) and _is_simple(key):
-            keys = [first, key]
-        case _:
-            return None
-    return None if any(isinstance(key, ast.Slice) for key in keys) else keys
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return all(map(_binds_names_alone, elements))
+    return isinstance(target, ast.Name)
+
+
+def _is_index(part: ast.expr) -> bool:
+    return isinstance(part, ast.Subscript)
+
+
+def _may_be_staged(part: ast.expr) -> bool:
+    """Whether a step is an index that may be a number that the graph computes."""
+    return isinstance(part, ast.Subscript) and not _is_known(part.slice)
 
 
 def _call(name: str, *args: ast.expr, at: ast.AST) -> ast.Call:

@@ -14,8 +14,7 @@ from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
-from jitgraph.tracing.record.aliases import aliases_of
-from jitgraph.tracing.script import aliasing, lookups
+from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import (
     DeadEnd,
@@ -30,9 +29,9 @@ from jitgraph.tracing.script.branches import (
 from jitgraph.tracing.script.callees import EndlessRecursionError, callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
-from jitgraph.tracing.script.lookups import Later
 from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
 from jitgraph.tracing.script.matching import Match, matched
+from jitgraph.tracing.script.paths import Attribute, Later, note, path, read, store
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
 from jitgraph.tracing.staged.checks import Attempt, require
@@ -40,6 +39,7 @@ from jitgraph.tracing.staged.number import StagedNumber, is_number
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 __all__ = [
+    "Attribute",
     "Later",
     "all_",
     "and_",
@@ -47,7 +47,6 @@ __all__ = [
     "assert_",
     "attempt",
     "binding",
-    "by_store",
     "callee",
     "changing",
     "choose_",
@@ -64,6 +63,7 @@ __all__ = [
     "not_",
     "or_",
     "owning",
+    "path",
     "raising",
     "rebinding",
     "store",
@@ -401,8 +401,8 @@ def is_bool(value: Any, other: bool) -> Any:
 
 
 def item(owner: Any, *keys: Any) -> Any:
-    """``owner[key]``, or ``owner[key][other]...``, where an index may be one to be evaluated ``Later``."""
-    return lookups.at(owner, keys)
+    """``owner[key]``, or ``owner[key][other].name``, where an index may be one to be evaluated ``Later``."""
+    return read(owner, keys)
 
 
 # --- Python objects -------------------------------------------------------------------------------------------------
@@ -418,56 +418,7 @@ def changing(target: Any, attribute: str | None = None) -> None:
     if isinstance(target, Tensor) or (attribute is None and not isinstance(target, CONTAINERS)):
         return
     require_single(target)
-    _note(target, attribute)
-
-
-def _note(target: Any, attribute: str | None = None) -> None:
-    """Note that ``target`` is about to be changed."""
-    journal = innermost_journal()
-    if journal is not None and not isinstance(target, Tensor) and (attribute or isinstance(target, CONTAINERS)):
-        journal.change(target, attribute)
-
-
-def _put(target: Any, key: Any, value: Any) -> None:
-    """``target[key] = value``, also in the objects that may be ``target``."""
-    for owner, new in aliasing.put(target, key, value, _unless_other):
-        _note(owner)
-        owner[key] = new
-
-
-def _unless_other(test: Any, value: Any, other: Any) -> Any:
-    sides = (partial(_itself, value), partial(_itself, other))
-    return choose_value(StagedNumber(test), sides, Cells({}), "an element of one of two containers")
-
-
-def by_store(owner: Any, *keys: Any) -> bool:
-    """Whether ``store`` is to set an element: an index is a number that the graph computes, or the container, or the
-    row that the first of two indices means, may be another object, too."""
-    if any(type(key) is StagedNumber for key in keys):
-        return True
-    row: Any = owner
-    if len(keys) > 1 and isinstance(owner, CONTAINERS):
-        row = row[keys[0]]
-    return not isinstance(row, Tensor) and bool(aliases_of(context.current().trace, row))
-
-
-def store(owner: Any, value: Any, *keys: Any) -> None:
-    """``owner[key] = value``, or ``owner[key][other] = value``."""
-    first, last = keys[0], keys[-1]
-    if len(keys) > 1 and type(first) is StagedNumber and lookups.has_rows(owner):
-        place = lookups.place_in_sequence(owner, first)
-        for number, row in enumerate(owner):
-            for entry, new in lookups.write(row, last, value, lookups.is_at(place, number)):
-                _put(row, entry, new)
-        return
-    target: Any = owner if len(keys) == 1 else owner[first] if type(last) is StagedNumber else None
-    if type(last) is StagedNumber and lookups.is_writable(target):
-        for entry, new in lookups.write(target, last, value):
-            _put(target, entry, new)
-    elif len(keys) > 1:
-        _put(owner[first], last, value)  # of a tensor's row an error, as that has no name
-    else:
-        _put(owner, first, value)
+    note(target, attribute)
 
 
 def owning(closure: FunctionType, names: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, Final, NoReturn
 
@@ -18,7 +19,26 @@ def require(holds: Any, kind: str, message: str) -> None:
     """A check of the graph that raises ``kind`` where ``holds``, a 0-d bool value, is false."""
     for attempt in _attempts.get():
         attempt.require_unhandled(kind)
+    for condition in _conditions.get():
+        holds = ops.logical_or(ops.logical_not(condition()), holds)
     ops.check(holds, kind=kind, message=message)
+
+
+@contextmanager
+def only_where(condition: Callable[[], Any] | None) -> Iterator[None]:
+    """The checks that are recorded here hold only where a condition (a function of a 0-d bool value) does; None for
+    everywhere."""
+    if condition is None:
+        yield
+        return
+    token = _conditions.set((*_conditions.get(), condition))
+    try:
+        yield
+    finally:
+        _conditions.reset(token)
+
+
+_conditions: Final[ContextVar[tuple[Callable[[], Any], ...]]] = ContextVar("jitgraph_conditions", default=())
 
 
 class Attempt:

@@ -104,10 +104,18 @@ def takes_numbers(function: Any, numbers: Sequence[Any]) -> bool:
     return isinstance(call, types.FunctionType) and _is_seen(call)
 
 
+def _is_made_by_user(kind: type) -> bool:
+    """Whether an ``__init__`` of the user's, which a trace follows, is all that making an instance runs."""
+    init = kind.__init__  # type: ignore[misc]
+    own = isinstance(init, types.FunctionType) and is_followed(init.__code__.co_filename)
+    return own and kind.__new__ is object.__new__ and type(kind).__call__ is type.__call__
+
+
 def _is_seen(function: Any) -> bool:
     """Whether a Python function or a class is the user's, whose code is followed, or of this package."""
     if isinstance(function, type):
-        return is_users_class(function) or function.__module__.partition(".")[0] == "jitgraph"
+        is_known = is_users_class(function) or function.__module__.partition(".")[0] == "jitgraph"
+        return is_known or _is_made_by_user(function)
     file = function.__code__.co_filename
     return is_followed(file) or file.startswith((PACKAGE, "<"))
 

@@ -46,6 +46,9 @@ BY_NUMBER = (
     "state['m'][u % 2] += 1", "state['m'][i1 % 2] = state['m'][u % 2] % 11", "r = r * 0.5 + (u in (1, 3, 2.0))",
     "u = u % 9 + (i0 in box[3])", "u = [5, 2, u % 7][i0 % 3]", "u = u % 9 + (u is not None and (u > 2) is True)",
     "u = sorted([u % 9, i0 % 4, 3])[-1]", "u = u % 6 + box[3].count(u % 6)", "box[3][u % 3], u = u % 8, box[3][0]",
+    "u, box[3][u % 3] = box[3][u % 2], u % 5", "(box[3][i0 % 3], [box[1], u]) = (u % 7, [n, box[3][u % 3]])",
+    "box[2 + i0 % 2][1] += 1", "box[3][u % 2 - 1] = u = box[1] = u % 4", "box[3][i1 % 3], *rest, u = u % 9, 1, i0, 2",
+    "[point, point][u % 2].count += 1", "u = u % 7 + [[1], [2, 3, i0]][i0 % 2][0]", "state['m'][u % 2], u = u % 3, 4",
     "r = round(r * 0.37, 2)", "u = divmod(u, 5)[1] + (u << 2) % 7", "u = (u ** 3) % 101",
 )  # fmt: skip
 NUMBERS = ("r = weigh({})", "u = int(weigh({}) * 4)", "r = r * 0.5 + weigh({})")

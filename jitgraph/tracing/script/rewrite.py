@@ -470,7 +470,7 @@ class _Rewriter(ast.NodeTransformer):
                     rest = self.call("made", ast.Name(id=part.id, ctx=ast.Load()), at=at)
                     new = ast.Assign(targets=[ast.Name(id=part.id, ctx=ast.Store())], value=rest)
                     made.append(ast.fix_missing_locations(ast.copy_location(new, at)))
-                made += self.assigned(element.value if star else element, part.id, at)
+                made += self.assigned(element.value if isinstance(element, ast.Starred) else element, part.id, at)
             return made
         owner, steps = self.path(target)
         if not isinstance(target, ast.Subscript) and len(steps) == 1:

@@ -10,6 +10,7 @@ import builtins
 import collections
 import copy
 import functools
+import inspect
 import itertools
 import math
 import operator
@@ -106,9 +107,10 @@ def takes_numbers(function: Any, numbers: Sequence[Any]) -> bool:
 
 def _is_made_by_user(kind: type) -> bool:
     """Whether an ``__init__`` of the user's, which a trace follows, is all that making an instance runs."""
-    init = kind.__init__  # type: ignore[misc]
+    init: Any = inspect.getattr_static(kind, "__init__")
+    makers: Any = inspect.getattr_static(kind, "__new__"), inspect.getattr_static(type(kind), "__call__")
     own = isinstance(init, types.FunctionType) and is_followed(init.__code__.co_filename)
-    return own and kind.__new__ is object.__new__ and type(kind).__call__ is type.__call__
+    return own and makers == (object.__dict__["__new__"], type.__dict__["__call__"])
 
 
 def _is_seen(function: Any) -> bool:

@@ -293,3 +293,29 @@ def test_a_module_has_the_parameters_of_its_forward(compiled: Callable[..., Any]
         f(token=np.ones((2, 3), np.float32))
     with pytest.raises(jg.TraceError, match=r"names 'x', which is no tensor argument[\s\S]*one of tokens"):
         compiled(Scaled(), dynamic_shapes={"x": {0: "n"}})(np.ones((2, 3), np.float32))
+
+
+def _negated_below_one(z: Any) -> Any:
+    if z > 1:
+        return z
+    return -z
+
+
+def test_a_script_made_inside_a_script() -> None:
+    def outer(x: Any) -> Any:
+        def double(y: Any) -> Any:
+            if y > 0:
+                return y * 2
+            return y
+
+        @jg.script
+        def halve(y: Any) -> Any:
+            if y > 0:
+                return y * 0.5
+            return y
+
+        return jg.script(double)(x) + halve(x) + jg.script(_negated_below_one)(x) + jg.script(lambda z: z * 3)(x)
+
+    scripted = jg.script(outer)
+    for value in (2.0, -1.0):
+        assert float(scripted(jg.asarray(value))) == float(outer(jg.asarray(value)))

@@ -41,7 +41,7 @@ _WAY: Final = "a tensor can be indexed by it (x[i], x[i] = v); a loop over a Pyt
 _FAILURES: Final = (IndexError, KeyError, TypeError, AttributeError)  # of a step that leads nowhere
 
 
-class Attribute(NamedTuple):
+class AttributeStep(NamedTuple):
     """A step along an attribute."""
 
     name: str
@@ -58,7 +58,7 @@ def _step(step: Any) -> Any:
 
 
 def _follow(value: Any, step: Any) -> Any:
-    return getattr(value, step.name) if type(step) is Attribute else value[step]
+    return getattr(value, step.name) if type(step) is AttributeStep else value[step]
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _assign(owner: Any, step: Any, value: Any, condition: Any) -> None:
                 put(owner, entry, new)
     elif condition is None:
         _set(owner, step, value)
-    elif _is_writable(owner) and type(step) is not slice and type(step) is not Attribute:
+    elif _is_writable(owner) and type(step) is not slice and type(step) is not AttributeStep:
         try:
             old = owner[step]
         except _FAILURES as error:
@@ -239,7 +239,7 @@ def _assign(owner: Any, step: Any, value: Any, condition: Any) -> None:
 
 
 def _set(owner: Any, step: Any, value: Any) -> None:
-    if type(step) is not Attribute:
+    if type(step) is not AttributeStep:
         put(owner, step, value)
         return
     aliasing.require_single(owner)

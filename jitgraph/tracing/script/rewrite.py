@@ -495,7 +495,7 @@ class _Rewriter(ast.NodeTransformer):
     def step(self, part: ast.Subscript | ast.Attribute, *, first: bool) -> ast.expr:
         """An index or attribute as a step of a path."""
         if isinstance(part, ast.Attribute):
-            return self.call("Attribute", ast.Constant(value=part.attr), at=part)
+            return self.call("AttributeStep", ast.Constant(value=part.attr), at=part)
         return self.expression(part.slice) if first else self.later(part.slice)
 
     def temporary(self, word: str, value: ast.expr, at: ast.stmt) -> Any:

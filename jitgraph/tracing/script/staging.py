@@ -31,7 +31,7 @@ from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
 from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
 from jitgraph.tracing.script.matching import Match, matched
-from jitgraph.tracing.script.paths import Attribute, Later, note, path, read, store
+from jitgraph.tracing.script.paths import AttributeStep, Later, note, path, read, store
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
 from jitgraph.tracing.staged.checks import Attempt, require
@@ -39,7 +39,7 @@ from jitgraph.tracing.staged.number import StagedNumber, is_number
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 __all__ = [
-    "Attribute",
+    "AttributeStep",
     "Later",
     "all_",
     "and_",

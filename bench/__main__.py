@@ -12,6 +12,8 @@ NAMES = (
     "bandwidth",
     "sums",
     "matmul",
+    "linalg",
+    "accuracy",
     "kernels",
     "digits_step",
     "amp",

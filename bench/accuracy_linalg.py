@@ -3,7 +3,7 @@
 Random matrices of normal numbers; for cholesky and eigvalsh their products with themselves, and a tenth of the
 identity. Each error is the greatest over the matrices of the norm of the difference by that of the result, in units of
 eps times the condition number, for matrix_exp, eigenvalues and singular values of eps. Run as
-``python bench/accuracy_linalg.py``; docs/accuracy.md holds what it printed.
+``python -m bench.accuracy_linalg`` for the table.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import scipy.special
 
 import jitgraph as jg
+from bench.accuracy_special import betainc as exact_betainc
 from tests.cuda.places import machine
 from tests.graphs import needs_native
 
@@ -45,7 +47,36 @@ def test_beta_against_many_digits() -> None:
     with mp.workdps(40):
         triples = zip(first.tolist(), second.tolist(), points.tolist(), strict=True)
         exact = [mp.betainc(mp.mpf(a), mp.mpf(b), 0, mp.mpf(x), regularized=True) for a, b, x in triples]
-    require_near(jg.special.betainc(first, second, points).numpy(), exact, 1000, 3000)
+    require_near(jg.special.betainc(first, second, points).numpy(), exact, 16, 1500)
+
+
+def test_beta_of_unequal_orders_against_many_digits() -> None:
+    """docs/accuracy.md's bound, around the mean, at small numbers, and at numbers close to 1."""
+    rng = np.random.default_rng(5)
+    a, b = 10.0 ** rng.uniform(-6, 7, (2, 120))
+    a[:40], b[:40] = 10.0 ** rng.uniform(-6, 0, 40), 10.0 ** rng.uniform(3, 7, 40)
+    a[20:40], b[20:40] = b[20:40].copy(), a[20:40].copy()
+    spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
+    x = a / (a + b) + spread * rng.normal(0, 2.5, 120)
+    x = np.where((x > 0) & (x < 1), x, rng.random(120))
+    x[::7], x[3::7] = 10.0 ** rng.uniform(-25, 0, 18), 1 - 10.0 ** rng.uniform(-14, 0, 17)
+    for function, pairs in (("betainc", (a, b, x)), ("betaincc", (b, a, x))):
+        found = getattr(jg.special, function)(*pairs).numpy()
+        for p, q, t, value in zip(*pairs, found, strict=True):
+            exact = exact_betainc(p, q, t) if function == "betainc" else exact_betainc(p, q, t, upper=True)
+            if exact > 1e-290:
+                error = float(abs(mp.mpf(float(value)) - exact) / exact) * 2**52
+                assert error <= 16 + 2 * abs(float(mp.log(exact))), (function, p, q, t, value, error)
+
+
+def test_beta_of_orders_near_zero() -> None:
+    """There I_x(a, b) tends to b / (a + b), and 1 - I_x(b, a) is no difference."""
+    found = jg.special.betainc(np.array([1.0, 1e-20, 2.0]), np.array([1e-300, 1e-300, 1e-17]), np.full(3, 0.9)).numpy()
+    wanted = [1e-300 * math.log(10), 1e-280, 1e-17 * (math.log(10) - 0.9)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    small = np.float64(1e-300)
+    found = jg.special.fdtr(1e6, small, small).item(), jg.special.betaincc(small, 30.0, 1e-10).item()
+    np.testing.assert_allclose(found, (2.7988725228625855e-301, 1.90641971352534e-299), rtol=1e-12)
 
 
 def test_limits_are_those_of_scipy() -> None:

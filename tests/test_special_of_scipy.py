@@ -150,3 +150,29 @@ def test_airy_ai_at_its_ends() -> None:
 
 def test_signatures_are_scipys_in_order() -> None:
     assert list(inspect.signature(jg.special.boxcox).parameters) == ["x", "lmbda"]
+
+
+def test_ends_of_the_ranges() -> None:
+    """Infinities, products that are subnormal, and quotients that overflow where the result does not."""
+    special, big = jg.special, np.float64
+    found = {
+        "ellipk": (special.ellipk(big(-INF)), 0.0),
+        "ellipkm1": (special.ellipkm1(big(INF)), 0.0),
+        "boxcox1p": (special.boxcox1p(big(1e-300), 1e-300), 1e-300),
+        "boxcox1p of -1": (special.boxcox1p(big(-1), 1e-300), -1e300),
+        "inv_boxcox1p": (special.inv_boxcox1p(big(1e-20), 1e-300), 1e-20),
+        "erfcinv": (special.erfcinv(big(-5e-324)), np.nan),
+        "kl_div": (special.kl_div(big(0.3), -INF), INF),
+        "kl_div of NaN": (special.kl_div(big(np.nan), -1.0), np.nan),
+        "rel_entr": (special.rel_entr(big(1e12), 1e-300), 1e12 * (312 * np.log(10))),
+        "rel_entr of small": (special.rel_entr(big(1e-300), 1e100), -1e-300 * (400 * np.log(10))),
+        "pseudo_huber": (special.pseudo_huber(big(1e-3), INF), INF),
+        "pseudo_huber of far": (special.pseudo_huber(big(1e-200), 3.0), 3e-200),
+        "pseudo_huber of infinite": (special.pseudo_huber(big(INF), 2.0), 2.0),
+        "rgamma": (special.rgamma(big(1e-310)), 1e-310),
+        "beta": (special.beta(big(1e-300), 1e12), 1e300),
+        "betaln": (special.betaln(big(1e8), 2.0), -np.log(1e8 * (1e8 + 1))),
+        "betaln of small": (special.betaln(big(1e-3), 1e6), 6.893363375325389),
+    }
+    for name, (value, wanted) in found.items():
+        np.testing.assert_allclose(value.numpy(), wanted, rtol=1e-14, atol=0, err_msg=name)

@@ -35,17 +35,19 @@ class Stack:
     top: Array | None = None
 
 
-def _check_type(ok: Type, *, kind: str, message: str) -> tuple[Type, ...]:
+def _check_type(ok: Type, *number: Type, kind: str, message: str) -> tuple[Type, ...]:
     if ok != TensorType(dtypes.bool_, ()):
         raise DTypeError(f"check takes bool[], not {ok}")
+    if number not in ((), (TensorType(dtypes.int64, ()),)):
+        raise DTypeError(f"check takes an int64[] for the number in its message, not {', '.join(map(str, number))}")
     if kind not in CHECK_KINDS:
         raise GraphError(f"check: {kind!r} is not one of {', '.join(CHECK_KINDS)}")
     return ()
 
 
-def _check(ok: Array, *, kind: str, message: str) -> tuple[()]:
+def _check(ok: Array, *number: Array, kind: str, message: str) -> tuple[()]:
     if not ok:
-        raise CHECK_KINDS[kind](message)
+        raise CHECK_KINDS[kind](message.replace("{index}", str(int(number[0]))) if number else message)
     return ()
 
 
@@ -61,9 +63,12 @@ check: Op = Op(
     effect="check",
     traits=_SILENT,
     samples=lambda dtype: (
-        [Sample((np.array(True),), {"kind": "ValueError", "message": "never"})] if dtypes.is_bool(dtype) else ()
+        [Sample((np.array(True), *more), {"kind": "ValueError", "message": "never"}) for more in ((), (np.int64(3),))]
+        if dtypes.is_bool(dtype)
+        else ()
     ),
-    doc="Raises the builtin exception named by kind with the message where the 0-d bool is false; no outputs.",
+    doc="Raises the builtin exception named by kind with the message where the 0-d bool is false; no outputs. "
+    "A 0-d int64 behind it is what {index} in the message stands for.",
 )
 token: Op = Op(
     name="token",

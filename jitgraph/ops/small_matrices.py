@@ -8,20 +8,24 @@ Elimination with partial pivoting, as LAPACK does it (Golub and Van Loan, Matrix
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any, Final
 
 from jitgraph import dtypes
+from jitgraph.ir import dims
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.arithmetic import abs, add, div, mul, neg, sub
+from jitgraph.ops.bits import bitwise_or
 from jitgraph.ops.broadcasting import broadcast, reduce_sum
 from jitgraph.ops.comparison import eq, gt, le, select
 from jitgraph.ops.conversion import cast
-from jitgraph.ops.creation import full, full_like, zeros_like
+from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.effects import check
 from jitgraph.ops.matrices import columns_of, rows_of, with_ones
 from jitgraph.ops.movement import reshape
+from jitgraph.ops.reduction import reduce_min
 from jitgraph.ops.transcendental import log, sqrt
 from jitgraph.ops.windows import concat
 
@@ -97,14 +101,22 @@ def _not_zero(x: Any) -> Any:
 
 
 def _require_none(name: str, failing: Any, reason: str) -> None:
+    """LinAlgError where a matrix fails, with the number of the first one of a batch, as kernels count them."""
     count = cast(failing, dtype=dtypes.int64)
     count = reduce_sum(count, axes=tuple(range(len(count.shape))))
-    check(eq(count, zeros_like(count)), kind="LinAlgError", message=f"{name}: {reason}")
+    holds = eq(count, zeros_like(count))
+    if not failing.shape:
+        check(holds, kind="LinAlgError", message=f"{name}: {reason}")
+        return
+    flat = reshape(failing, shape=(dims.product(failing.shape),))
+    numbers = iota(shape=flat.shape, axis=0, dtype=dtypes.int64)
+    first = reduce_min(select(flat, numbers, full_like(2**63 - 1, numbers)), axes=(0,))
+    check(holds, first, kind="LinAlgError", message=f"{name}: {reason} (matrix {{index}} of the batch)")
 
 
 def _require_pivots(name: str, diagonal: Sequence[Any], reason: str) -> None:
-    for x in diagonal:
-        _require_none(name, eq(x, zeros_like(x)), reason)
+    failing = [eq(x, zeros_like(x)) for x in diagonal]
+    _require_none(name, functools.reduce(bitwise_or, failing), reason)
 
 
 def _back(left: list[list[Any]], right: list[Any], diagonal: Sequence[Any] | None) -> list[Any]:
@@ -218,6 +230,7 @@ def cholesky(a: Any) -> Any:
     zero = full(shape=given[0][0].shape, value=0.0, dtype=given[0][0].dtype)
     half = full_like(0.5, zero)
     found = [[zero for _ in size] for _ in size]
+    failing = []
     for j in size:
         for i in range(j, a.shape[-1]):
             x, y = given[i][j], given[j][i]
@@ -225,8 +238,9 @@ def cholesky(a: Any) -> Any:
             for k in range(j):
                 value = sub(value, mul(found[i][k], found[j][k]))
             if i == j:
-                _require_none("cholesky", le(value, zero), "a matrix is not positive definite")
-                found[i][j] = sqrt(select(le(value, zero), full_like(1.0, value), value))
+                failing.append(le(value, zero))
+                found[i][j] = sqrt(select(failing[j], full_like(1.0, value), value))
             else:
                 found[i][j] = div(value, found[j][j])
+    _require_none("cholesky", functools.reduce(bitwise_or, failing), "a matrix is not positive definite")
     return matrix(found)

@@ -208,8 +208,12 @@ def barred(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) ->
 
 
 def checked(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
-    """A check of all samples."""
-    return op(ops.reduce_min(values[0], axes=(0,)), **attrs)
+    """A check of all samples; its number is the least of those that fail."""
+    holds, *number = together(values, flags, size)
+    if number:
+        most = ops.full(shape=number[0].shape, value=2**63 - 1, dtype=dtypes.int64)
+        number = [ops.reduce_min(ops.select(holds, most, number[0]), axes=(0,))]
+    return op(ops.reduce_min(holds, axes=(0,)), *number, **attrs)
 
 
 RULES: Final[Mapping[Batching, Rule]] = {

@@ -15,7 +15,6 @@ from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import float_tensors
 from jitgraph.tensor.functions.reductions import log_softmax, logsumexp, softmax
 from jitgraph.tensor.functions.special_functions import (
-    betaln,
     entr,
     erfcx,
     i0,
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
     from jitgraph.special.elementary import pseudo_huber as pseudo_huber
     from jitgraph.special.elementary import softplus as softplus
     from jitgraph.special.gamma_products import beta as beta
+    from jitgraph.special.gamma_products import betaln as betaln
     from jitgraph.special.gamma_products import binom as binom
     from jitgraph.special.gamma_products import comb as comb
     from jitgraph.special.gamma_products import factorial as factorial
@@ -238,7 +238,7 @@ _POLYNOMIALS = (
 
 _HOMES = {
     "airy_function": "airy_ai",
-    "gamma_products": "beta binom comb factorial gamma gammasgn perm poch rgamma",
+    "gamma_products": "beta betaln binom comb factorial gamma gammasgn perm poch rgamma",
     "probabilities": "bdtr bdtrc betaincc chdtr chdtrc fdtr fdtrc gdtr gdtrc nbdtr nbdtrc pdtr pdtrc stdtr",
     "elementary": (
         "agm boxcox boxcox1p cosm1 ellipe ellipk ellipkm1 erfcinv exp10 exprel huber inv_boxcox inv_boxcox1p "

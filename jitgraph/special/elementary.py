@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from jitgraph import ops
-from jitgraph.tensor import Tensor, elementwise
+from jitgraph.tensor import Tensor, elementwise, wrap
 from jitgraph.tensor.functions.elementwise import abs, exp, expm1, log, log1p, pow, sin, sqrt, where
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.special_functions import in_float64, ndtri
@@ -81,7 +81,9 @@ def _over(logarithm: Tensor, power: Tensor) -> Tensor:
     divisor = where(flat, 1.0, power)
     near = where(flat & (abs(logarithm) < math.inf), logarithm, 0.0)
     slope = power * near * near * 0.5  # nothing, but for its derivative by the power
-    return where(flat, logarithm + slope, expm1(divisor * logarithm) / divisor)
+    product = divisor * logarithm
+    lost = (abs(product) < 1e-290) & ~flat  # where it rounds as subnormal numbers do
+    return where(flat, logarithm + slope, where(lost, logarithm, expm1(where(lost, 0.0, product)) / divisor))
 
 
 @array_function
@@ -100,7 +102,9 @@ def _back(y: Tensor, power: Tensor) -> Tensor:
     flat = power == 0
     divisor = where(flat, 1.0, power)
     near = where(flat & (abs(y) < math.inf), y, 0.0)
-    return where(flat, y - power * near * near * 0.5, log1p(divisor * y) / divisor)
+    product = divisor * y
+    lost = (abs(product) < 1e-290) & ~flat
+    return where(flat, y - power * near * near * 0.5, where(lost, y, log1p(where(lost, 0.0, product)) / divisor))
 
 
 @array_function
@@ -131,10 +135,13 @@ def pseudo_huber(delta: TensorLike, r: TensorLike) -> Tensor:
     """delta ** 2 (sqrt(1 + (r / delta) ** 2) - 1), 0 where one of both is 0; infinite for delta < 0, as in SciPy."""
 
     def body(delta: Tensor, r: Tensor) -> Tensor:
-        flat = (delta == 0) | (r == 0)
-        part = where(flat, 0.0, r) / where(flat, 1.0, delta)
+        flat = (delta == 0) | (r == 0) | (delta == math.inf)
+        far = abs(r) > 1e100 * delta  # where the square overflows
+        part = where(flat | far, 0.0, r) / where(flat, 1.0, delta)
         square = part * part
         found = delta * delta * (square / (sqrt(1 + square) + 1))
+        found = where(far, delta * (abs(r) - delta), found)
+        found = where(delta == math.inf, where(abs(r) < math.inf, 0.5 * r * r, math.inf), found)
         return where(delta < 0, math.inf, where(delta == 0, 0.0, found))
 
     return in_float64(body, delta, r)
@@ -143,7 +150,7 @@ def pseudo_huber(delta: TensorLike, r: TensorLike) -> Tensor:
 @array_function
 def erfcinv(y: TensorLike) -> Tensor:
     """The inverse of erfc: inf at 0, -inf at 2, NaN outside. Computed in float64."""
-    return in_float64(lambda y: -ndtri(y * 0.5) * math.sqrt(0.5), y)
+    return in_float64(lambda y: where(y < 0, math.nan, -ndtri(y * 0.5) * math.sqrt(0.5)), y)
 
 
 @array_function
@@ -162,16 +169,20 @@ def _agm(a: Tensor, b: Tensor) -> Tensor:
     return where(valid, x, where(zero, 0.0, where(infinite, math.inf, math.nan)))
 
 
+def _one(x: Tensor) -> Tensor:
+    return wrap(ops.full_like(1.0, x.value))
+
+
 @array_function
 def ellipkm1(p: TensorLike) -> Tensor:
     """``ellipk(1 - p)``, to full precision near p = 0, where it is infinite; NaN below. Computed in float64."""
-    return in_float64(lambda p: (math.pi / 2) / _agm(p * 0 + 1, sqrt(p)), p)
+    return in_float64(lambda p: (math.pi / 2) / _agm(_one(p), sqrt(p)), p)
 
 
 @array_function
 def ellipk(m: TensorLike) -> Tensor:
     """The complete elliptic integral of the first kind of the parameter m = k ** 2; inf at 1, NaN above. In float64."""
-    return in_float64(lambda m: (math.pi / 2) / _agm(m * 0 + 1, sqrt(1 - m)), m)
+    return in_float64(lambda m: (math.pi / 2) / _agm(_one(m), sqrt(1 - m)), m)
 
 
 @array_function

@@ -124,6 +124,44 @@ def log1pmx(u: Tensor) -> Tensor:
     return where(small, near, log1p(far) - far)
 
 
+def times_exactly(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x * y and what that leaves of the exact product (T. Dekker, 1971), 0 where x is beyond 1e290; for abs(y) <= 1."""
+    product = x * y
+    inside = abs(x) < 1e290
+    held = where(inside, x, 0.0)
+    (high, low), (upper, lower) = _halves(held), _halves(y)
+    return product, where(inside, low * lower - (((product - high * upper) - low * upper) - high * lower), 0.0)
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    scaled = x * 134217729.0  # 2^27 + 1
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def log_of_rise(a: Tensor, b: Tensor, y: Tensor) -> Tensor:
+    """b log(y) + log(gamma(a + b) / gamma(a)) for b < 1, in terms that all have the factor b; a and y above 0."""
+    shifted = a < LARGE
+    begin = where(shifted, a, LARGE)
+    product = a * 0  # of 1 + b / (a + k), less 1
+    for k in range(int(LARGE)):
+        factor = b / (begin + k)
+        product = product + factor + product * factor
+    above = where(shifted, a + LARGE, a)
+    ratio, change = above / (above + b), -b / (above + b)  # of Stirling's powers of 1 / a
+    inverse = 1 / above
+    power, powers, series, scale = ratio * 0 + 1, ratio * 0 + 1, ratio * 0, inverse
+    for coefficient in _STIRLING:
+        series = series + coefficient * scale * powers  # powers: of the ratio, from 0 on below the exponent of scale
+        scale = scale * (inverse * inverse)
+        power = power * ratio
+        powers = powers + power
+        power = power * ratio
+        powers = powers + power
+    found = above * log1pmx(b / above) - 0.5 * log1p(b / above) + b * log(y * (above + b)) + change * series
+    return found - where(shifted, log1p(product), 0.0)
+
+
 def log_ratio_rest(x: Tensor, a: Tensor) -> Tensor:
     """log(x / a) - (x - a) / a for x and a above 0."""
     u = (x - a) / a

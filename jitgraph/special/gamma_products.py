@@ -12,8 +12,22 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes, ops
+from jitgraph.special.gamma_parts import LARGE, stirling_rest
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.elementwise import astype, exp, floor, log1p, maximum, minimum, pow, sin, sqrt, where
+from jitgraph.tensor.functions.elementwise import (
+    abs,
+    astype,
+    exp,
+    floor,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    pow,
+    sin,
+    sqrt,
+    where,
+)
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.special_functions import in_float64
 from jitgraph.tensor.lifting import TensorLike
@@ -55,6 +69,11 @@ def _positive(x: Tensor) -> Tensor:
     base = x + (_G - 0.5)
     half = pow(base, x * 0.5 - 0.25)
     return half * exp(-base) * half * _lanczos(x)
+
+
+def gamma1p(a: Tensor) -> Tensor:
+    """gamma(1 + a) for a from 0 to 171."""
+    return _positive(1 + a)
 
 
 def _sine(x: Tensor) -> Tensor:
@@ -100,6 +119,7 @@ def rgamma(x: TensorLike) -> Tensor:
     def body(x: Tensor) -> Tensor:
         pole = (x <= 0) & (x == floor(x))
         found = where(x < -_GREATEST, math.inf * _sign(x), 1 / _gamma(where(pole, 1.0, x)))
+        found = where(abs(x) < 1e-300, x, found)  # of which gamma may overflow
         return where(pole, where(x == 0, x, 0.0), found)
 
     return in_float64(lambda x: where(x == -math.inf, 0.0, body(x)), x)
@@ -143,13 +163,13 @@ def _beta(a: Tensor, b: Tensor) -> Tensor:
     less, more = minimum(p, q), maximum(p, q)
     small = less < 1
     first = where(small, less + 1, less)
-    factor = where(small, (less + more) / less, 1.0)
+    factor, divisor = where(small, less + more, 1.0), where(small, less, 1.0)
     small = more < 1
     second = where(small, more + 1, more)
     factor = factor * where(small, (first + more) / more, 1.0)
     r, s, t = (x + (_G - 0.5) for x in (first, second, first + second))
     ratio = pow(r / t, first - 0.5) * exp(second * log1p(-first / t)) * math.exp(0.5 - _G) / sqrt(s)
-    found = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor
+    found = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor / divisor
     u, v = where(usual, 1.0, a), where(usual, 1.0, b)
     size = exp(_log_gamma(u) + (_log_gamma(v) - _log_gamma(u + v)))
     return where(usual, found, size * _sign(u) * _sign(v) * _sign(u + v))
@@ -159,6 +179,31 @@ def _beta(a: Tensor, b: Tensor) -> Tensor:
 def beta(a: TensorLike, b: TensorLike) -> Tensor:
     """gamma(a) gamma(b) / gamma(a + b). Computed in float64, without overflow of the factors."""
     return in_float64(_beta, a, b)
+
+
+@array_function
+def betaln(a: TensorLike, b: TensorLike) -> Tensor:
+    """The logarithm of abs(beta(a, b)). Computed in float64, of unequal positive numbers without cancellation."""
+    return in_float64(_log_of_beta, a, b)
+
+
+def _log_of_beta(a: Tensor, b: Tensor) -> Tensor:
+    """By lgamma, whose derivatives are kept, with a value by Stirling's formula where the greater one is large."""
+    plain = _log_gamma(a) + (_log_gamma(b) - _log_gamma(a + b))
+    p, q = wrap(ops.stop_gradient(minimum(a, b).value)), wrap(ops.stop_gradient(maximum(a, b).value))
+    usual = (p > 0) & (q >= LARGE) & (p + q < math.inf)
+    p, q = where(usual, p, 1.0), where(usual, q, LARGE)
+    both = p >= LARGE
+    total = p + q
+    rests = stirling_rest(q) - stirling_rest(total)
+    least = where(both, 1.0, p)
+    of_one = _log_gamma(least) - (q - 0.5) * log1p(least / q) - least * (log(total) - 1) + rests
+    least = where(both, p, LARGE)
+    of_both = (least - 0.5) * log(least / total) + q * log1p(-least / total) + rests + stirling_rest(least)
+    of_both = of_both - 0.5 * log(q) + 0.5 * math.log(2 * math.pi)
+    usual = usual & (abs(plain) < math.inf)
+    near = wrap(ops.stop_gradient(where(usual, plain, 0.0).value))
+    return plain + where(usual, where(both, of_both, of_one) - near, 0.0)
 
 
 def _counted(found: Tensor, is_whole: Tensor) -> Tensor:

@@ -1,24 +1,32 @@
-"""The regularised incomplete beta function: Lentz's evaluation of its continued fraction (DLMF 8.17.22)."""
+"""The regularised incomplete beta function, after A. DiDonato and A. Morris, Algorithm 708 (1992).
+
+By the even part of the continued fraction DLMF 8.17.22 on the side of the mean where that goes fast, and by a power
+series where the second order is below 1 and the result may be small. Both x and 1 - x are taken, and the distance from
+the mean is computed without rounding, so that unequal orders lose nothing.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from jitgraph import ops
 from jitgraph.special.gamma_parts import (
     EPS,
     LARGE,
     ROOT_OF_TWO_PI,
-    TINY,
     lentz,
-    lgamma,
-    log_ratio_rest,
+    lgamma1p,
+    log1pmx,
+    log_of_rise,
     settled,
     stirling_rest,
+    times_exactly,
     without_gradient,
 )
-from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.elementwise import abs, exp, isnan, log, log1p, maximum, minimum, sqrt, where
+from jitgraph.special.gamma_products import gamma1p
+from jitgraph.tensor import Tensor, wrap
+from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, log1p, maximum, minimum, pow, sqrt, where
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.special_functions import in_float64, ndtr
 from jitgraph.tensor.lifting import TensorLike
@@ -34,59 +42,93 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     Computed in float64; NaN outside. Of a and b that are both above 10^8 by Temme's uniform expansion (DLMF 8.18.9), to
     some 8 digits. ValueError where a gradient with respect to a or b is computed.
     """
+    return in_float64(lambda a, b, x: of_pair("betainc", a, b, x, 1 - x), a, b, x)
 
-    def body(first: Tensor, second: Tensor, at: Tensor) -> Tensor:
-        found: Tensor = _regularised(without_gradient("betainc", first), without_gradient("betainc", second), at)
-        return found
 
-    return in_float64(body, a, b, x)
+def of_pair(name: str, a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """I_x(a, b) of float64 numbers, where y is 1 - x, and more precise than x where it is the lesser one."""
+    found: Tensor = _regularised(without_gradient(name, a), without_gradient(name, b), x, stop_gradient(y))
+    return found
+
+
+def stop_gradient(x: Tensor) -> Tensor:
+    return wrap(ops.stop_gradient(x.value))
 
 
 @custom_vjp
-def _regularised(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    return _value(a, b, x)
+def _regularised(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return _value(a, b, x, y)
 
 
-def _density(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
+def _density(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """x^(a-1) (1-x)^(b-1) / B(a, b), the slope in x."""
-    inside = (a > 0) & (b > 0) & (x > 0) & (x < 1)
-    p, q, t = where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.5)
+    y = y + ((1 - x) - stop_gradient(1 - x))  # whose own derivatives flow through x
+    inside = (a > 0) & (b > 0) & (x > 0) & (y > 0) & (x <= 1) & (y <= 1)
+    p, q, t, u = where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.5), where(inside, y, 0.5)
     exponent = where(x == 0, a, b)  # at an end: infinite, the other's size, or 0
     at_end = where(exponent < 1, math.inf, where(exponent == 1, where(x == 0, b, a), 0.0))
     outside = where(((x == 0) | (x == 1)) & (a > 0) & (b > 0), at_end, math.nan)
-    return where(inside, _power(p, q, t, 1 - t) / (t * (1 - t)), outside)
+    return where(inside, _power(p, q, t, u, _excess(p, q, t, u)) * p / (t * u), outside)
 
 
 _regularised.defvjp(  # zeros for a and b, not None: they are what reaches ``without_gradient``
-    lambda a, b, x: (_value(a, b, x), (a, b, x)), lambda kept, ct: (ct * 0, ct * 0, ct * _density(*kept))
+    lambda a, b, x, y: (_value(a, b, x, y), (a, b, x, y)),
+    lambda kept, ct: (ct * 0, ct * 0, ct * _density(*kept), ct * 0),
 )
 
 
-def _power(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """x^a y^b / B(a, b) of positive numbers with x + y = 1, by Stirling's formula for what is large."""
-    low, high = minimum(a, b), maximum(a, b)
-    of_low, of_high = where(a <= b, x, y), where(a <= b, y, x)
-    both = low >= LARGE
+def _excess(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """a - (a + b) x of x + y = 1, as exact as the lesser of x and y is."""
+    from_x = x <= y
+    own, at = where(from_x, a, b), where(from_x, x, y)
+    total = a + b
+    least, most = minimum(a, b), maximum(a, b)
+    rest = least - (total - most)  # of the sum
+    high, low = times_exactly(total, at)
+    found = ((own - high) - low) - rest * at
+    return where(from_x, found, -found)
+
+
+def _log_of_ratio_rest(u: Tensor, ratio: Tensor) -> Tensor:
+    """log(1 + u) - u, where the ratio is 1 + u and more precise below 1/2."""
+    far = u < -0.5
+    return where(far, log(where(far, ratio, 1.0)) - u, log1pmx(where(far, 0.0, u)))
+
+
+def _power(a: Tensor, b: Tensor, x: Tensor, y: Tensor, excess: Tensor) -> Tensor:
+    """x^a y^b / (a B(a, b)) of positive numbers with x + y = 1, by Stirling's formula for what is large."""
+    least, most = minimum(a, b), maximum(a, b)
+    both, none = least >= LARGE, most < LARGE
+    # of two that are large: each logarithm is that of a ratio to the mean
     p, q = where(both, a, LARGE), where(both, b, LARGE)
-    t, u = where(both, x, 0.5), where(both, y, 0.5)
+    t, u, beyond = where(both, x, 0.5), where(both, y, 0.5), where(both, excess, 0.0)
     total = p + q
-    exponent = p * log_ratio_rest(t, p / total) + q * log_ratio_rest(u, q / total)
-    rest = stirling_rest(p) + stirling_rest(q) - stirling_rest(total)
-    stirling = exp(exponent - rest) * sqrt(p) * sqrt(q / total) / ROOT_OF_TWO_PI
-    small, large = where(both, 1.0, low), where(both, 1.0, high)
-    known = large >= LARGE
-    wide = where(known, large, LARGE)
-    ratio = lgamma(small + large) - lgamma(large)  # log of gamma(small + large) / gamma(large)
-    by_stirling = (
-        stirling_rest(small + wide)
-        - stirling_rest(wide)
-        + (wide - 0.5) * log1p(small / wide)
-        + small * log(small + wide)
-        - small
+    exponent = p * _log_of_ratio_rest(-beyond / p, t * (total / p)) + q * _log_of_ratio_rest(
+        beyond / q, u * (total / q)
     )
-    ratio = where(known, by_stirling, ratio)
-    plain = exp(small * log(of_low) + large * _log_beside(of_high, of_low) + ratio - lgamma(small))
-    return where(both, stirling, plain)
+    rest = stirling_rest(p) + stirling_rest(q) - stirling_rest(total)
+    of_large = exp(exponent - rest) * sqrt(q / total) / (sqrt(p) * ROOT_OF_TWO_PI)
+    # of a small and a large one
+    one = ~both & ~none
+    is_first = a <= b
+    small, large = where(one, least, 1.0), where(one, most, LARGE)
+    at, beside = where(one, where(is_first, x, y), 0.5), where(one, where(is_first, y, x), 0.5)
+    exponent = (
+        large * _log_beside(beside, at)
+        + (large - 0.5) * log1p(small / large)
+        - small
+        + stirling_rest(small + large)
+        - stirling_rest(large)
+    )
+    size = minimum(at * (small + large), 1e30)  # from there on the exponential is 0
+    of_one = pow(size, small) * exp(exponent) / gamma1p(small)
+    of_one = where(is_first, of_one, of_one * (small / large))
+    # of two that are small
+    p, q = where(none, a, 1.0), where(none, b, 1.0)
+    t, u = where(none, x, 0.5), where(none, y, 0.5)
+    gammas = gamma1p(p + q) / (gamma1p(p) * gamma1p(q))
+    of_none = pow(t, p) * exp(q * _log_beside(u, t)) * (gammas * (q / (p + q)))
+    return where(both, of_large, where(none, of_none, of_one))
 
 
 def _log_beside(y: Tensor, x: Tensor) -> Tensor:
@@ -94,23 +136,47 @@ def _log_beside(y: Tensor, x: Tensor) -> Tensor:
     return where(x < 0.5, log1p(-minimum(x, 0.5)), log(y))
 
 
-def _value(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    valid = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
-    p, q, t = where(valid, a, 1.0), where(valid, b, 1.0), where(valid, x, 0.5)
+def _value(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    valid = (a > 0) & (b > 0) & (x > 0) & (y > 0) & (x <= 1) & (y <= 1) & (a < math.inf) & (b < math.inf)
+    large = valid & (minimum(a, b) > _FAR)
+    plain = valid & ~large
+    p, q, t, u = where(plain, a, 1.0), where(plain, b, 1.0), where(plain, x, 0.5), where(plain, y, 0.5)
     # I_x(a, b) = 1 - I_(1-x)(b, a), whose fraction goes faster there; but the difference cancels where b is small
-    turned = (t * (p + q + 2) > p + 1) & ((q >= 1) | (t > 0.999))
+    turned = _excess(p, q, t, u) + 1 <= 2 * t  # x (a + b + 2) > a + 1
+    by_series = turned & (q < 1)
     first, second = where(turned, q, p), where(turned, p, q)
-    at, beside = where(turned, 1 - t, t), where(turned, t, 1 - t)
-    large = minimum(p, q) > _FAR
-    first, second = where(large, 1.0, first), where(large, 1.0, second)
-    found = _power(first, second, at, beside) / first * _fraction(first, second, at)
+    at, beside = where(turned, u, t), where(turned, t, u)
+    first, second = where(by_series, 1.0, first), where(by_series, 1.0, second)
+    at, beside = where(by_series, 0.5, at), where(by_series, 0.5, beside)
+    excess = _excess(first, second, at, beside)
+    found = _power(first, second, at, beside, excess) / _fraction(first, second, at, beside, excess)
     found = where(turned, 1 - found, found)
-    found = where(large, _of_large(where(large, p, _FAR), where(large, q, _FAR), t), found)
-    nothing = isnan(a) | isnan(b) | isnan(x) | (a < 0) | (b < 0) | (x < 0) | (x > 1)
+    few = _of_small_second(where(by_series, p, 1.0), where(by_series, q, 0.5), where(by_series, u, 0.25))
+    found = where(by_series, few, found)
+    found = where(large, _of_large(where(large, a, _FAR), where(large, b, _FAR), where(large, x, 0.5)), found)
+    nothing = isnan(a) | isnan(b) | isnan(x) | isnan(y) | (a < 0) | (b < 0) | (x < 0) | (y < 0)
     nothing = nothing | ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
-    is_one = (x == 1) | ((x > 0) & ((a == 0) | (b == math.inf)))
-    is_one = is_one & ~((x < 1) & ((b == 0) | (a == math.inf)))
+    is_one = (y == 0) | ((x > 0) & ((a == 0) | (b == math.inf)))
+    is_one = is_one & ~((y > 0) & ((b == 0) | (a == math.inf)))
     return where(valid, found, where(nothing, math.nan, where(is_one, 1.0, 0.0)))
+
+
+def _of_small_second(a: Tensor, b: Tensor, y: Tensor) -> Tensor:
+    """I_x(a, b) for b < 1 and y = 1 - x up to some 2 / a: 1 - I_y(b, a) by its power series (DLMF 8.17.7).
+
+    y^b / (b B(b, a)) is near 1 for small b; its logarithm has the factor b in each of its terms.
+    """
+
+    def step(number: Tensor, state: Any) -> Any:
+        term, total = state
+        term = term * ((number - a) * y / number)
+        added = term / (b + number)
+        return (term, total + added), abs(added) > EPS * abs(total + added)
+
+    total = settled(step, (a * 0 + 1, a * 0), 1)
+    logarithm = log_of_rise(a, b, y) - lgamma1p(b)
+    beyond = expm1(logarithm)
+    return -beyond - (1 + beyond) * (b * total)
 
 
 def _of_large(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
@@ -142,18 +208,18 @@ def _log1p_rest(u: Tensor) -> Tensor:
     return where(near, v * v * series, log1p(where(near, 0.5, u)) - u)
 
 
-def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    begin = 1 - (a + b) * x / (a + 1)
-    first = 1 / where(begin == 0, TINY, begin)
+def _fraction(a: Tensor, b: Tensor, x: Tensor, y: Tensor, excess: Tensor) -> Tensor:
+    """x^a y^b / (a B(a, b)) over I_x(a, b)."""
+    begin = (excess + 1) / (a + 1)
 
     def step(number: Tensor, state: Any) -> Any:
         upper, lower, total = state
         place = a + 2 * number
-        even = number * (b - number) * x / ((place - 1) * place)
-        upper, lower = lentz(even, 1, upper, lower)
-        total = total * (upper * lower)
-        odd = -(a + number) * (a + b + number) * x / (place * (place + 1))
-        upper, lower = lentz(odd, 1, upper, lower)
+        decrease = number * ((b - number) * x)
+        factor = decrease * ((a + b + (number - 1)) * x / (place - 1)) / (place - 1)
+        factor = where(number == 1, factor, factor * (a + (number - 1)))
+        partial = number + decrease / (place - 1) + (a + number) / (place + 1) * (excess + 1 + number * (1 + y))
+        upper, lower = lentz(factor, partial, upper, lower)
         return (upper, lower, total * (upper * lower)), abs(upper * lower - 1) > 8 * EPS
 
-    return settled(step, (x * 0 + 1, first, first), 2)
+    return settled(step, (begin, x * 0, begin), 2)

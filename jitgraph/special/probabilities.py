@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.special.incomplete_beta import betainc
+from jitgraph.special.incomplete_beta import of_pair
 from jitgraph.special.incomplete_gamma import gammainc, gammaincc
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.elementwise import floor, sqrt, where
@@ -20,10 +20,15 @@ _NEARLY_NORMAL: Final = 1e8
 """Degrees above which Student's distribution is computed as a normal one (Abramowitz and Stegun 26.7.8)."""
 
 
+def _shares(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x and y over their sum."""
+    return x / (x + y), y / (x + y)
+
+
 @array_function
 def betaincc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
-    """1 - betainc(a, b, x), to full precision where it is small and 1 - x is exact."""
-    return in_float64(lambda a, b, x: betainc(b, a, 1 - x), a, b, x)
+    """1 - betainc(a, b, x), to full precision where it is small."""
+    return in_float64(lambda a, b, x: of_pair("betaincc", b, a, 1 - x, x), a, b, x)
 
 
 @array_function
@@ -69,7 +74,8 @@ def bdtr(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
     def body(k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         least = floor(k)
         inside = least < n
-        return where(inside, betainc(where(inside, n - least, 1.0), least + 1, 1 - p), where(least == n, 1.0, _NAN))
+        found = of_pair("bdtr", where(inside, n - least, 1.0), least + 1, 1 - p, p)
+        return where(inside, found, where(least == n, 1.0, _NAN))
 
     return in_float64(body, k, n, p)
 
@@ -81,7 +87,7 @@ def bdtrc(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
     def body(k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         least = floor(k)
         below, inside = least < 0, (least >= 0) & (least < n)
-        found = betainc(where(inside, least, 0.0) + 1, where(inside, n - least, 1.0), p)
+        found = of_pair("bdtrc", where(inside, least, 0.0) + 1, where(inside, n - least, 1.0), p, 1 - p)
         return where(below, 1.0, where(inside, found, where(least == n, 0.0, _NAN)))
 
     return in_float64(body, k, n, p)
@@ -90,25 +96,25 @@ def bdtrc(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
 @array_function
 def nbdtr(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
     """The probability of at most k failures before n successes of trials that succeed with probability p."""
-    return in_float64(lambda k, n, p: betainc(n, floor(k) + 1, p), k, n, p)
+    return in_float64(lambda k, n, p: of_pair("nbdtr", n, floor(k) + 1, p, 1 - p), k, n, p)
 
 
 @array_function
 def nbdtrc(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
     """The probability of more than k failures before n successes of trials that succeed with probability p."""
-    return in_float64(lambda k, n, p: betainc(floor(k) + 1, n, 1 - p), k, n, p)
+    return in_float64(lambda k, n, p: of_pair("nbdtrc", floor(k) + 1, n, 1 - p, p), k, n, p)
 
 
 @array_function
 def fdtr(dfn: TensorLike, dfd: TensorLike, x: TensorLike) -> Tensor:
     """The probability that a quotient of chi-square numbers over their degrees is at most x."""
-    return in_float64(lambda n, d, x: betainc(n * 0.5, d * 0.5, n * x / (d + n * x)), dfn, dfd, x)
+    return in_float64(lambda n, d, x: of_pair("fdtr", n * 0.5, d * 0.5, *_shares(n * x, d)), dfn, dfd, x)
 
 
 @array_function
 def fdtrc(dfn: TensorLike, dfd: TensorLike, x: TensorLike) -> Tensor:
     """The probability that a quotient of chi-square numbers over their degrees is above x."""
-    return in_float64(lambda n, d, x: betainc(d * 0.5, n * 0.5, d / (d + n * x)), dfn, dfd, x)
+    return in_float64(lambda n, d, x: of_pair("fdtrc", d * 0.5, n * 0.5, *_shares(d, n * x)), dfn, dfd, x)
 
 
 @array_function
@@ -120,9 +126,9 @@ def stdtr(df: TensorLike, t: TensorLike) -> Tensor:
         near = square < 1  # there by the part around the middle, else by the tail
         normal = degrees > _NEARLY_NORMAL
         v = where(normal, 1.0, degrees)
-        central = betainc(v * 0.0 + 0.5, v * 0.5, where(near, square, 0.0) / (v + where(near, square, 0.0))) * 0.5
-        tail = betainc(v * 0.5, v * 0.0 + 0.5, v / (v + where(near, 1.0, square))) * 0.5
-        below = where(near, 0.5 - central, tail)
+        first, second = where(near, 0.5, v * 0.5), where(near, v * 0.5, 0.5)
+        part = of_pair("stdtr", first, second, *_shares(where(near, square, v), where(near, v, square))) * 0.5
+        below = where(near, 0.5 - part, part)
         found = where(t < 0, below, 1 - below)
         return where(normal, ndtr(t * (1 - 0.25 / degrees) / sqrt(1 + square * 0.5 / degrees)), found)
 

@@ -68,10 +68,14 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_solution_is_refused(name):
     call, text = REFUSED[name]
-    x = np.stack([np.eye(3), np.zeros((3, 3))])
-    with pytest.raises(ValueError, match=text):
-        _without_python(call, jg.asarray(x))
+    x = np.stack([np.eye(3), np.zeros((3, 3)), np.eye(3), np.diag([1.0, 0.0, 1.0])])
+    for batch, number in ((x, 1), (x[2:], 1), (x[[0, 2, 3, 1]], 2), (np.stack([x[:2], x[2:]])[:, ::-1], 0)):
+        with pytest.raises(np.linalg.LinAlgError, match=rf"{text} \(matrix {number} of the batch\)"):
+            _without_python(call, jg.asarray(batch.copy()))
+    with pytest.raises(np.linalg.LinAlgError, match=rf"{text}(?! \(matrix)"):
+        _without_python(call, jg.asarray(x[1]))
     assert np.isfinite(_without_python(call, jg.asarray(x[:1]))[0]).all()
+    assert _without_python(call, jg.asarray(x[:0]))[0].shape == (0, 3, 3)
 
 
 def test_determinants_of_singular_matrices():

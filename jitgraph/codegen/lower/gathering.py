@@ -121,10 +121,11 @@ def _may_be_empty(node: Node) -> bool:
 
 
 def lower_check(builder: ScheduleBuilder, group: Group, node: Node) -> None:
-    """A check of a 0-d bool, and whatever computes it."""
+    """A check of a 0-d bool, and whatever computes it and the number that its message names."""
     kind, message = node.attrs["kind"], node.attrs["message"]
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     site = values.sites.number(CheckSite(str(kind), str(message), node.location))
-    recorder.check(values.at(node.inputs[0], ()), site)
+    ok, *number = (values.at(value, ()) for value in node.inputs)
+    recorder.check(ok, site, *number)
     builder.launch(recorder, "check")

@@ -121,7 +121,10 @@ def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
     """x log(x / y) for positive numbers, 0 for x = 0 and y >= 0, infinite elsewhere. The slope by x at 0 is -inf."""
     a, b = float_tensors(x, y)
     inside = (a > 0) & (b > 0)
-    ratio = log(where(inside, a, 1) / where(inside, b, 1))
+    above, below = where(inside, a, 1), where(inside, b, 1)
+    quotient = above / below
+    usual = (quotient > 0) & (quotient < math.inf)
+    ratio = where(usual, log(where(usual, quotient, 1)), log(above) - log(below))
     edge = (a == 0) & (b >= 0)
     outside = where(edge, 0.0 - _steep_zero(where(edge & (b > 0), a, 1)) * (b > 0), math.inf)
     return where(isnan(a) | isnan(b), math.nan, where(inside, a * ratio, outside))
@@ -131,7 +134,8 @@ def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
 def kl_div(x: TensorLike, y: TensorLike) -> Tensor:
     """x log(x / y) - x + y for positive numbers, y for x = 0 and y >= 0, infinite elsewhere, as in SciPy."""
     a, b = float_tensors(x, y)
-    return rel_entr(a, b) - a + b
+    outside = ((a < 0) | (b < 0)) & ~(isnan(a) | isnan(b))
+    return where(outside, math.inf, rel_entr(a, b) - a + b)
 
 
 # --- the normal distribution ----------------------------------------------------------------------------------------
@@ -224,17 +228,6 @@ def _ndtri(p: Tensor) -> Tensor:
 
 
 # --- beta, gamma, zeta ------------------------------------------------------------------------------------------------
-
-
-@array_function
-def betaln(a: TensorLike, b: TensorLike) -> Tensor:
-    """The logarithm of the absolute value of the beta function, by lgamma."""
-
-    def body(p: Tensor, q: Tensor) -> Tensor:
-        first, second, both = (wrap(ops.lgamma(x.value)) for x in (p, q, p + q))
-        return first + (second - both)
-
-    return in_float64(body, a, b)
 
 
 @array_function

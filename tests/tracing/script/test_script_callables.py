@@ -182,6 +182,47 @@ def test_functions_that_are_scripts_or_traces_already() -> None:
     agree(wrapper)  # it has a copy of the script's attributes
 
 
+def decorated_inside(x: Any) -> Any:
+    @jg.script
+    def halved(v: Any) -> Any:
+        while v.sum() > 1:
+            v = v / 2
+        return v
+
+    return halved(x)
+
+
+def wrapped_inside(x: Any) -> Any:
+    def doubled(v: Any) -> Any:
+        while (v * v).sum() < 10:
+            v = v * 2
+        return v
+
+    return jg.script(doubled)(x)
+
+
+def transformed_inside(x: Any) -> Any:
+    def signed(v: Any) -> Any:
+        return v * v if v > 0 else -v
+
+    return jg.vmap(jg.script(signed))(x) + jg.jvp(jg.script(scaled), (x,), (x,))[1]
+
+
+def lambda_inside(x: Any) -> Any:
+    return jg.script(lambda v: v * 2 if v.sum() > 0 else v - 1)(x)
+
+
+@pytest.mark.parametrize("function", [decorated_inside, wrapped_inside, transformed_inside, lambda_inside])
+def test_scripts_made_inside_scripts(function: Callable[..., Any]) -> None:
+    agree(function)
+
+
+def test_a_function_of_the_user_is_a_script_within_a_script() -> None:
+    """A transform gets the rewritten function, which jg.script must take as well."""
+    made = jg.script(lambda x: jg.grad(lambda v: jg.script(scaled)(v).sum())(x))
+    np.testing.assert_array_equal(made(jg.asarray(POSITIVE)).numpy(), [2.0, 2.0])
+
+
 def test_functions_of_libraries() -> None:
     agree(jg.sum)
     agree(operator.neg)

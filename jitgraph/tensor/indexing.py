@@ -107,20 +107,27 @@ def picked(value: Any, index: Any) -> Any:
 
 
 def _of_tensors(index: Any) -> Any:
-    """An index with tensors in place of numbers that the graph computes."""
+    """An index with tensors in place of numbers that the graph computes, and of ints that vary from call to call.
+
+    The bounds of a slice that vary stay numbers: how long it is, is asked of them.
+    """
     if type(index) is tuple:  # and no _Picks, which is a tensor already
         return tuple(map(_of_tensors, index))
     if isinstance(index, slice):
-        bounds = index.start, index.stop, index.step
-        return slice(*map(_of_tensors, bounds)) if any(map(scalars.is_computed, bounds)) else index
-    return index.as_tensor() if scalars.is_computed(index) else index
+        bounds, step = (index.start, index.stop), index.step
+        if not any(map(scalars.is_computed, (*bounds, step))):
+            return index
+        return slice(*map(_of_tensors, bounds), step.as_tensor() if scalars.is_computed(step) else step)
+    if scalars.is_computed(index):
+        return index.as_tensor()
+    return lifting.index_of(index) if scalars.is_varying(index) else index
 
 
 def _depends_on_values(index: Any) -> bool:
-    """Whether an index has a mask, or a slice with a tensor for a bound."""
+    """Whether an index has a mask, or a slice whose bounds are tensors or vary from call to call."""
     for item in index if isinstance(index, tuple) else (index,):
         if isinstance(item, slice):
-            if isinstance(item.start, ValueHandle) or isinstance(item.stop, ValueHandle):
+            if any(isinstance(bound, ValueHandle) or scalars.is_varying(bound) for bound in (item.start, item.stop)):
                 return True
         elif is_mask(item):
             return True
@@ -372,6 +379,8 @@ def expanded(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
 def _item(item: Any) -> Any:
     if isinstance(item, _Picks):
         return item
+    if isinstance(item, list) and lifting.holds_tensors(item):
+        item = ValueHandle._of(lifting.nested(item))
     if isinstance(item, list):
         scalars.require_plain_in(item, scalars.leaf_types(item))
         item = np.asarray(item) if item else np.asarray(item, np.int64)

@@ -16,7 +16,7 @@ from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
@@ -75,8 +75,10 @@ def no_operand(x: Any) -> DTypeError:
 
 
 def holds_tensors(numbers: Any) -> bool:
-    """Whether a tensor stands in nested lists."""
-    return any(issubclass(kind, ValueHandle) for kind in leaf_types(numbers))
+    """Whether a tensor stands in nested lists, or a number that a graph takes or computes."""
+    if any(issubclass(kind, ValueHandle) for kind in leaf_types(numbers)):
+        return True
+    return context.current().trace is not None and any(map(is_varying, _leaves(numbers)))
 
 
 def nested(numbers: Any, dtype: DType | None = None) -> Any:
@@ -156,6 +158,20 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
         except (ValueError, MemoryError):  # more than there can be, of which the op says whose line it is
             pass
     return ops.full(shape=tuple(shape), value=value, dtype=dtype)
+
+
+def index_of(number: Any) -> Any:
+    """A Python int that varies from call to call as a tensor (int64) that indexes; itself where it has to be known.
+
+    That is a size with a name, whose range is known, a float, which is no index, and an int beyond int64.
+    """
+    if number.kind is not int or number.is_size:
+        return number
+    try:
+        varying = number.value_in(dtypes.int64)
+    except NumberError:  # out of range of every axis, which the number itself says
+        return number
+    return number if varying is None else ValueHandle._of(varying)
 
 
 def _filled(shape: tuple[int, ...], value: float, dtype: DType) -> np.ndarray[Any, Any]:

@@ -201,6 +201,12 @@ class Tensor(ReadableHandle):
     def __rmod__(self, other: TensorLike) -> Tensor:
         return _mod(other, self)  # type: ignore[no-any-return]
 
+    def __divmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]:
+        return self.__rfloordiv__(other), self.__rmod__(other)
+
     def __pow__(self, other: TensorLike) -> Tensor:
         return _method("pow", self, other)
 

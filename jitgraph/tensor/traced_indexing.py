@@ -59,7 +59,7 @@ def _put_beside(value: Any, items: list[Any], filler: Any) -> Any:
     """A number written where a mask holds, in the part of the tensor that ints and slices beside it cut out."""
     masks = [at for at, item in enumerate(items) if indexing.is_mask(item)]
     plain = [item for item in items if item is Ellipsis or isinstance(item, int | slice)]
-    if len(masks) > 1 or len(plain) + 1 < len(items) or filler.shape or any(map(traced_slices.is_moving, plain)):
+    if len(masks) > 1 or len(plain) + 1 < len(items) or filler.shape or any(map(traced_slices.has_tensors, plain)):
         hint = "write a number there, or x[i] = jg.where(mask, v, x[i])"
         raise UnsupportedOp("a mask beside other indices selects a size that a trace does not know", hint=hint)
     (at,) = masks

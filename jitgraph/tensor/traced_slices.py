@@ -2,6 +2,9 @@
 
 The length is what is left of stop - start as sums of products of what the trace knows; a block that does not lie
 within its axis is an IndexError when the graph runs, as a shorter result would have another shape.
+
+Bounds that are Python ints which vary from call to call have Python's meaning, that of negative ones and of those beyond
+the axis included: where the slice lies is asked of the numbers, and the graph serves calls with the same answers.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import IndexingError, UndecidedError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.tensor import lifting
+from jitgraph.tensor import lifting, scalars
 
 Form = dict[Any, int]  # a sum: how often each term is in it; the term None stands for 1
 
@@ -22,8 +25,19 @@ _HINT: Final = "x[i:i + n] with a number n, or jg.where with a mask of places"
 
 
 def is_moving(item: Any) -> bool:
+    """Whether a slice has a tensor for a bound, or bounds which vary from call to call."""
+    return isinstance(item, slice) and (has_tensors(item) or _varies(item))
+
+
+def has_tensors(item: Any) -> bool:
     """Whether a slice has a tensor for a bound."""
     return isinstance(item, slice) and (isinstance(item.start, ValueHandle) or isinstance(item.stop, ValueHandle))
+
+
+def _varies(item: slice) -> bool:
+    """Whether both bounds of a slice vary, so that its length may be the same at each call."""
+    step = item.step is None or (type(item.step) is int and item.step > 0)
+    return step and all(scalars.is_varying(x) and x.kind is int and not x.is_size for x in (item.start, item.stop))
 
 
 def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
@@ -37,15 +51,18 @@ def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
             kept.append(item)
             continue
         size = value.shape[axis]
+        window: Any = None
         if is_moving(item):
-            start, length = _window(item, size, axis)
+            window = _window(item, size, axis) if has_tensors(item) else _cut(item, size)
+        if isinstance(window, tuple):
+            start, length = window
             starts.append(start)
             sizes.append(length)
             kept.append(slice(None, None, item.step))
         else:
             starts.append(ops.full(shape=(), value=0, dtype=dtypes.int64))
             sizes.append(size)
-            kept.append(item)
+            kept.append(item if window is None else window)
         axis += 1
     return ops.dynamic_slice(value, *starts, sizes=tuple(sizes)), kept, starts
 
@@ -68,6 +85,30 @@ def _window(item: slice, size: DimLike, axis: int) -> tuple[Any, int]:
         what = f"a slice of {length} elements lies outside axis {axis} with size {size}"
         ops.check(inside, kind="IndexError", message=what)
     return start, length
+
+
+def _cut(item: slice, size: DimLike) -> tuple[Any, DimLike] | slice:
+    """Where the block of a slice between bounds that vary starts (int64), and its length, as Python cuts it.
+
+    A slice where that is known: one without elements, or that begins at an end of the axis.
+    """
+    trace: Any = context.current().trace
+    extent = size if isinstance(size, int) else trace.number_of(size)
+    start, stop = (_within(bound, extent) for bound in (item.start, item.stop))
+    if not start < stop:
+        return slice(0, 0, item.step)
+    first = lifting.index_of(start) if scalars.is_varying(start) else start
+    if not isinstance(first, ValueHandle):
+        return slice(first, stop, item.step)
+    return lifting.value_of(first), trace.to_dim(stop - start)
+
+
+def _within(bound: Any, extent: Any) -> Any:
+    """A bound counted from the start of an axis, and within it."""
+    if bound < 0:
+        bound = bound + extent
+        return 0 if bound < 0 else bound
+    return extent if bound > extent else bound
 
 
 def _integer(bound: Any) -> Any:

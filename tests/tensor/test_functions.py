@@ -153,6 +153,20 @@ def test_a_power_records_the_products_that_it_needs_and_no_others() -> None:
         assert [node.op.name for node in graph.nodes] == ops
 
 
+@pytest.mark.parametrize("compiled", [lambda f: f, jg.trace, jg.script])
+@pytest.mark.parametrize("numbers", [np.array([7, -7, 0]), np.array([7.5, -7.5, -0.0], np.float32)], ids=str)
+@pytest.mark.parametrize("other", [3, -4, np.array([3, -3, 5]), np.array([0.5, -2.0, 3.0], np.float32)], ids=str)
+def test_divmod_of_operands_of_every_kind(numbers: Any, other: Any, compiled: Any) -> None:
+    x = jg.asarray(numbers)
+    for mine, due in (
+        (compiled(lambda x: divmod(x, other))(x), (x // other, x % other)),
+        (compiled(lambda x: divmod(other, x + 1))(x), (other // (x + 1), other % (x + 1))),
+    ):
+        assert all(a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, due, strict=True))
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(divmod(x, other)[0], divmod(numbers, other)[0])
+
+
 def test_division_and_powers() -> None:
     x = edges(jg.float64)
     with np.errstate(all="ignore"):

@@ -9,6 +9,7 @@ from typing import Any
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
@@ -251,7 +252,16 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int] | 
 
 def _rolled(value: Any, shift: int, axis: int) -> Any:
     size, shift = value.shape[axis], scalars.python_int(shift)
-    if isinstance(size, int) and (size == 0 or shift % size == 0):
+    if isinstance(size, int) and size == 0:
+        return value
+    if scalars.is_varying(shift) and not scalars.is_named_size(shift):
+        extent: Any = size if isinstance(size, int) else context.current().trace.number_of(size)
+        cut: Any = lifting.index_of(extent - shift % extent)
+        if isinstance(cut, ValueHandle):
+            starts = [lifting.constant(0, dtypes.int64)] * len(value.shape)
+            starts[axis] = lifting.value_of(cut)
+            return ops.dynamic_slice(ops.concat(value, value, axis=axis), *starts, sizes=value.shape)
+    if isinstance(size, int) and shift % size == 0:
         return value
     rules.require_elements("roll", size)
     cut = size - shift % size

@@ -19,7 +19,7 @@ from typing import Any, Final
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
-from jitgraph.tracing.capture.followed import STAGING, is_library_module
+from jitgraph.tracing.capture.followed import PACKAGE, STAGING, is_library_module
 from jitgraph.tracing.capture.functions import Functions
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
@@ -188,7 +188,8 @@ class Capture(Functions):
         if _is_callee(function) and arguments:
             return self._staged(arguments[0])
         if self.numbers is not None:
-            self.numbers.passed_to(function, arguments)
+            if function is not type or not view.frame.f_code.co_filename.startswith(PACKAGE):  # which knows their type
+                self.numbers.passed_to(function, arguments)
             if self.numbers.trace.has_staged:
                 refuse_staged(function, arguments)
         return self.call_of(function, arguments, names)

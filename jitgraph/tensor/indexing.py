@@ -117,7 +117,8 @@ def _of_tensors(index: Any) -> Any:
         bounds, step = (index.start, index.stop), index.step
         if not any(map(scalars.is_computed, (*bounds, step))):
             return index
-        return slice(*map(_of_tensors, bounds), step.as_tensor() if scalars.is_computed(step) else step)
+        start, stop = map(_of_tensors, bounds)
+        return slice(start, stop, step.as_tensor() if scalars.is_computed(step) else step)
     if scalars.is_computed(index):
         return index.as_tensor()
     return lifting.index_of(index) if scalars.is_varying(index) else index

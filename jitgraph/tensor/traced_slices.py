@@ -3,8 +3,8 @@
 The length is what is left of stop - start as sums of products of what the trace knows; a block that does not lie
 within its axis is an IndexError when the graph runs, as a shorter result would have another shape.
 
-Bounds that are Python ints which vary from call to call have Python's meaning, that of negative ones and of those beyond
-the axis included: where the slice lies is asked of the numbers, and the graph serves calls with the same answers.
+Bounds that are Python ints which vary from call to call have Python's meaning, negative ones and those beyond the axis
+included: where the slice lies is asked of the numbers, and the graph serves calls with the same answers.
 """
 
 from __future__ import annotations

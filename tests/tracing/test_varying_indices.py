@@ -1,4 +1,4 @@
-"""Python ints that vary from call to call as indices, bounds of slices, shifts, items of lists: one graph serves all."""
+"""Python ints that vary from call to call as indices, bounds of slices, shifts, items of lists: one graph for all."""
 
 from __future__ import annotations
 

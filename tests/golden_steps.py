@@ -29,6 +29,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.verifier import verify
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
+from jitgraph.passes.batched import Lane
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from jitgraph.passes.silence import silence
@@ -120,7 +121,7 @@ def _vmap(graph: Graph, target: Target, options: Options) -> Result:
     size, numbers = int(options["size"]), numbers_in(options, "varies") or []
     flags = [i in numbers for i in range(len(graph.inputs))]
     with context.using(constraints=Constraints(graph.constraints)):
-        after, _ = Batcher(size).region(graph, flags, [True] * len(graph.outputs))
+        after, _ = Batcher(size).region(graph, [Lane(None, flag) for flag in flags], [True] * len(graph.outputs))
 
     def check() -> None:
         rows = [samples(graph, seed) for seed in range(size)]

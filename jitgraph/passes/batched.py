@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, ops
+from jitgraph import ops
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType, TokenType, Type
@@ -13,10 +13,16 @@ from jitgraph.records import NamedTuple
 
 
 class Lane(NamedTuple):
-    """A value; where it ``varies``, its first axis has an element for each sample."""
+    """A value; where it ``varies``, its first axis has an element for each sample.
+
+    In a region that some samples run, a ``raw`` lane has for the others what they have themselves, of which nothing may
+    be computed. With an ``origin`` that is what they have at the input of the region with this number.
+    """
 
     value: Any
     varies: bool
+    raw: bool = False
+    origin: int | None = None
 
 
 def each(sample: Lane, size: DimLike) -> Lane:
@@ -46,18 +52,3 @@ def chosen(mask: Any, yes: Any, no: Any) -> Any:
 def any_of(mask: Any) -> Any:
     """Whether the mask is true for a sample."""
     return ops.reduce_max(mask, axes=(0,))
-
-
-def standing_in(mask: Any, sample: Lane, size: DimLike) -> Lane:
-    """The sample with the elements of a sample for which the mask is true in place of those for which it is not.
-
-    So what is computed for these in vain meets operands of a sample for which it is wanted: checks hold, loops end and
-    gradients, which are multiplied by zero, are finite. The mask is true somewhere.
-    """
-    if not sample.varies:
-        return sample
-    number = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
-    last = ops.full(shape=(size,), value=size, dtype=dtypes.int64)
-    first = ops.reduce_min(ops.select(mask, number, last), axes=(0,))
-    other = repeated(ops.gather(ops.stop_gradient(sample.value), first, axis=0), size)
-    return Lane(chosen(mask, sample.value, other), True)

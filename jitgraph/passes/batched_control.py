@@ -1,8 +1,10 @@
 """Control flow on many samples at once: loops run until all are done, branches are taken by samples that choose them.
 
-Where samples differ in what they do, each op is computed for all of them, and ``standing_in`` gives those that it is
-not meant for the operands of one that it is. So no check fails, no loop goes on and no gradient is NaN for the sake of
-a sample that never came there. Prints happen in the order of samples: what prints is run for one after another.
+Where samples differ in what they do, each op is computed for all of them, and ``active_samples.py`` says what those get
+that it is not meant for. So no check fails, no loop goes on and no gradient is NaN for the sake of a sample that never
+came there. An array into which a branch or a turn writes elements passes from one branch to the other, and from turn to
+turn, as it is, since other samples keep what they have. Prints happen in the order of samples: what prints is run for
+one after another.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from jitgraph.ir.control import CarriedLoop, Conditional
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.types import TokenType, Type
 from jitgraph.ops.effects import zeros
+from jitgraph.passes.active_samples import ActiveSamples, entering, may_be_raw
 from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.batched import Lane, any_of, batched_type, chosen, each, standing_in
+from jitgraph.passes.batched import Lane, any_of, batched_type, chosen, each
 from jitgraph.passes.batching import moved
 
 if TYPE_CHECKING:
@@ -27,58 +30,149 @@ if TYPE_CHECKING:
 
 def conditional(batcher: Batcher, node: Node, branches: Conditional, inputs: Sequence[Lane]) -> list[Lane]:
     """A branch; where samples choose, a branch that one of them takes is computed for all of them."""
-    test, operands = inputs[0], list(inputs[1:])
-    flags = [sample.varies for sample in operands]
-    regions = (branches.then, branches.otherwise)
+    test, operands = batcher.standing_in(inputs[0]), list(inputs[1:])
     if not test.varies:
-        found = [batcher.region(region, flags)[1] for region in regions]
-        wanted = [a or b for a, b in zip(*found, strict=True)]
-        graphs = [batcher.region(region, flags, wanted)[0] for region in regions]
-        outputs = _emit(node, [sample.value for sample in inputs], {}, graphs)
-        return [Lane(value, flag) for value, flag in zip(outputs, _but_tokens(wanted, outputs), strict=True)]
+        return _shared_choice(batcher, node, branches, test, operands)
     if _has_tokens(node):
         return one_by_one(batcher, node, inputs)
     masks = [test.value, ops.logical_not(test.value)]
+    if batcher.active is not None:
+        masks = [ops.logical_and(batcher.active.mask, mask) for mask in masks]
+    regions = (branches.then, branches.otherwise)
+    sides = [_branch_for(batcher, region, masks[0], operands) for region in regions]
+    chained: dict[int, int] = {}  # an operand, and what becomes of it in both branches
+    origins = [tuple(sample.origin for sample in ends) for ends in zip(*(ends for _, ends in sides), strict=True)]
+    for number, (origin, other) in enumerate(origins):
+        if origin is not None and origin == other:
+            chained.setdefault(origin, number)
+    values = [sample.value for sample in operands]
+    yes = _taken(node, *sides[0], masks[0], values)
+    for position, number in chained.items():  # as it was for the samples that take the other branch
+        values[position] = yes[number]
+    no = _taken(node, *sides[1], masks[1], values)
     results = []
-    for region, mask in zip(regions, masks, strict=True):
-        taken = _branch_for(batcher, region, mask, operands)
-        left = _graph(taken.inputs, lambda *_, of=taken: [zeros(value.type) for value in of.outputs], "none")
-        values = [any_of(mask), mask, *(sample.value for sample in operands)]
-        results.append(_emit(node, values, {}, [taken, left]))
-    return [Lane(chosen(test.value, yes, no), True) for yes, no in zip(*results, strict=True)]
+    for number, (origin, other) in enumerate(origins):
+        if origin is not None and chained.get(origin) == number:
+            results.append(Lane(no[number], True, operands[origin].raw, operands[origin].origin))
+        else:
+            raw = batcher.active is not None and (origin is not None or other is not None)
+            results.append(Lane(chosen(test.value, yes[number], no[number]), True, raw))
+    return results
 
 
-def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[Lane]) -> Graph:
-    """A branch for the samples in the mask, which is its first input, and any values for the others."""
+def _shared_choice(
+    batcher: Batcher, node: Node, branches: Conditional, test: Lane, operands: Sequence[Lane]
+) -> list[Lane]:
+    """A branch that all samples take."""
+    operands = _entering(batcher, operands)
+    regions = (branches.then, branches.otherwise)
+    both = list(zip(*(batcher.region(region, operands)[1] for region in regions), strict=True))
+    varies = [one.varies or other.varies for one, other in both]
+    raw = [one.raw and other.raw for one, other in both]
+    graphs = [batcher.region(region, operands, varies, raw)[0] for region in regions]
+    values = [test.value, *(sample.value for sample in operands), *_mask(batcher, operands)]
+    outputs = _emit(node, values, {}, graphs)
+    flags = _but_tokens(varies, outputs)
+    return [
+        Lane(value, flag, is_raw, operands[one.origin].origin if one.origin == other.origin else None)
+        if is_raw and one.origin is not None
+        else Lane(value, flag)
+        for value, flag, is_raw, (one, other) in zip(outputs, flags, raw, both, strict=True)
+    ]
+
+
+def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[Lane]) -> tuple[Graph, list[Lane]]:
+    """A branch for the samples in a mask, which is its first input, and its outputs by their origin."""
     types = [mask.type, *(sample.value.type for sample in operands)]
-    varies = [sample.varies for sample in operands]
+    ends: list[Lane] = []
 
     def run(mask: Any, *values: Any) -> list[Any]:
-        given = [standing_in(mask, Lane(*pair), batcher.size) for pair in zip(values, varies, strict=True)]
-        return [each(sample, batcher.size).value for sample in batcher.run(region, given)]
+        active = ActiveSamples(mask, batcher.size)
+        with batcher.only(active):
+            given = [
+                entering(Lane(value, sample.varies), position, active)
+                for position, (value, sample) in enumerate(zip(values, operands, strict=True))
+            ]
+            inputs = [Lane(value, sample.varies) for value, sample in zip(values, operands, strict=True)]
+            found = [batcher.outgoing(sample, inputs) for sample in batcher.run(region, given)]
+            ends.extend(each(sample, batcher.size) for sample in found)
+        return [sample.value for sample in ends]
 
-    return _graph(types, run, region.name)
+    return _graph(types, run, region.name), ends
+
+
+def _taken(node: Node, taken: Graph, ends: Sequence[Lane], mask: Any, values: Sequence[Any]) -> Sequence[Any]:
+    """What a branch gives where a sample takes it; else what it began with, or any values."""
+    place = {value: number for number, value in enumerate(taken.inputs[1:])}
+    if all(value in place for value in taken.outputs):
+        return [values[place[value]] for value in taken.outputs]
+
+    def left(_: Any, *unchanged: Any) -> list[Any]:
+        return [
+            zeros(value.type) if end.origin is None else unchanged[end.origin]
+            for value, end in zip(taken.outputs, ends, strict=True)
+        ]
+
+    return _emit(node, [any_of(mask), mask, *values], {}, [taken, _graph(taken.inputs, left, "none")])
+
+
+def _entering(batcher: Batcher, operands: Sequence[Lane]) -> list[Lane]:
+    """Operands of a region that all active samples run."""
+    return [sample if may_be_raw(sample.value) else batcher.standing_in(sample) for sample in operands]
+
+
+def _mask(batcher: Batcher, operands: Sequence[Lane]) -> list[Any]:
+    """The operand that a region for such operands has behind them."""
+    return [batcher.active.mask] if batcher.active is not None and any(sample.raw for sample in operands) else []
 
 
 def loop(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[Lane]) -> list[Lane]:
     """A loop whose carries vary where a turn makes them vary."""
+    carries, xs, invariants = structure.parts(_entering(batcher, inputs))
     if structure.condition is None:
-        return _scan(batcher, node, structure, inputs)
-    carries, _, invariants = structure.parts(inputs)
+        return _scan(batcher, node, structure, carries, xs, invariants)
     while True:
-        flags = [sample.varies for sample in (*carries, *invariants)]
-        _, (tested,) = batcher.region(structure.condition, flags)
-        if tested:
+        _, (tested,) = batcher.region(structure.condition, [*carries, *invariants], raw=[False])
+        if tested.varies:
             return _masked(batcher, node, structure, carries, invariants)
-        body, after = batcher.region(structure.body, flags, flags[: len(carries)])
-        after = _but_tokens(after, carries)
-        if after == flags[: len(carries)]:
+        body, ends = _turn(batcher, structure.body, carries, invariants)
+        settled = _settled(batcher, carries, ends)
+        if all(new is old for new, old in zip(settled, carries, strict=True)):
             break
-        carries = [each(sample, batcher.size) if flag else sample for sample, flag in zip(carries, after, strict=True)]
-    condition, _ = batcher.region(structure.condition, flags)
-    values = [sample.value for sample in (*carries, *invariants)]
+        carries = settled
+    condition, _ = batcher.region(structure.condition, [*carries, *invariants], raw=[False])
+    operands = [*carries, *invariants]
+    values = [sample.value for sample in operands] + _mask(batcher, operands)
     outputs = _emit(node, values, node.attrs, [condition, body])
-    return [Lane(value, flag) for value, flag in zip(outputs, after, strict=True)]
+    return _ended(outputs, carries, ends)
+
+
+def _turn(
+    batcher: Batcher, body: Graph, carries: Sequence[Lane], rest: Sequence[Lane], others: int = 0
+) -> tuple[Graph, list[Lane]]:
+    """The body of a loop, of which what is carried varies, and is raw, where the carry is; ``others`` are outputs."""
+    wanted = [sample.varies for sample in carries] + [False] * others
+    raw = [sample.raw for sample in carries] + [False] * others
+    return batcher.region(body, [*carries, *rest], wanted, raw)
+
+
+def _settled(batcher: Batcher, carries: Sequence[Lane], ends: Sequence[Lane]) -> list[Lane]:
+    """The carries to run the body with next: varying where a turn makes them vary, raw where it leaves them so."""
+    settled = []
+    for sample, end in zip(carries, ends, strict=False):
+        if end.varies and not isinstance(sample.value.type, TokenType):
+            sample = each(sample, batcher.size)
+        settled.append(sample if end.raw else batcher.standing_in(sample))
+    return settled
+
+
+def _ended(outputs: Sequence[Any], carries: Sequence[Lane], ends: Sequence[Lane]) -> list[Lane]:
+    """What a loop gives for its carries: where no turn exchanges them, as far as not active what they began with."""
+    in_place = all(end.origin == number for number, end in enumerate(ends[: len(carries)]) if end.raw)
+    return [
+        Lane(value, sample.varies, sample.raw, sample.origin if in_place else None)
+        for value, sample in zip(outputs, carries, strict=False)
+    ]
 
 
 def _masked(
@@ -90,57 +184,68 @@ def _masked(
     assert structure.condition is not None
     condition, body, size = structure.condition, structure.body, batcher.size
     carried = [each(sample, size) for sample in carries]
-    varies = [True] * len(carried) + [sample.varies for sample in invariants]
+    lanes = [*carried, *invariants]
 
     def test(samples: Sequence[Lane]) -> Any:
-        return each(batcher.run(condition, samples)[0], size).value
+        return each(batcher.standing_in(batcher.run(condition, samples)[0]), size).value
 
-    going = test([*carried, *invariants])
-    operands = [going, *(sample.value for sample in (*carried, *invariants))]
+    going = test(lanes)
+    if batcher.active is not None:
+        going = ops.logical_and(batcher.active.mask, going)
+    operands = [going, *(sample.value for sample in lanes)]
     types = [value.type for value in operands]
 
     def turn(going: Any, *values: Any) -> list[Any]:
-        now = [Lane(*pair) for pair in zip(values, varies, strict=True)]
-        found = batcher.run(body, [standing_in(going, sample, size) for sample in now])
-        after = [
-            Lane(chosen(going, each(new, size).value, old.value), True)
-            for new, old in zip(found, now[: len(carried)], strict=True)
-        ]
-        again = ops.logical_and(going, test([*after, *now[len(carried) :]]))
-        return [again, *(sample.value for sample in after)]
+        active = ActiveSamples(going, size)
+        with batcher.only(active):
+            given = [Lane(value, like.varies) for value, like in zip(values, lanes, strict=True)]
+            now = [entering(sample, number, active) for number, sample in enumerate(given)]
+            after = []
+            for number, new in enumerate(batcher.run(body, now)):
+                old = values[number]
+                in_place = new.origin == number and new.value.type == old.type
+                after.append(new.value if in_place else chosen(going, each(new, size).value, old))
+            # what a sample ended with was tested before, so that only what came raw needs stand-ins
+            turned = [*after, *values[len(carried) :]]
+            tested = [Lane(value, like.varies, like.raw) for value, like in zip(turned, lanes, strict=True)]
+            again = ops.logical_and(going, test(tested))
+        return [again, *after]
 
     regions = [
         _graph(types, lambda going, *_: [any_of(going)], condition.name),
         _graph(types, turn, body.name),
     ]
-    outputs = _emit(node, operands, {"num_carries": len(carried) + 1}, regions)
-    return [Lane(value, True) for value in outputs[1:]]
+    with batcher.only(None):
+        outputs = _emit(node, operands, {"num_carries": len(carried) + 1}, regions)
+    return [Lane(value, True, old.raw, old.origin) for value, old in zip(outputs[1:], carried, strict=True)]
 
 
-def _scan(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[Lane]) -> list[Lane]:
+def _scan(
+    batcher: Batcher,
+    node: Node,
+    structure: CarriedLoop,
+    carries: list[Lane],
+    xs: Sequence[Lane],
+    invariants: Sequence[Lane],
+) -> list[Lane]:
     """Slices come along the second axis of what varies, and results go there."""
-    carries, xs, invariants = structure.parts(inputs)
-    rest = [sample.varies for sample in (*xs, *invariants)]
+    xs = [sample if len(sample.value.shape) > 2 else batcher.standing_in(sample) for sample in xs]
+    others = len(structure.body.outputs) - structure.carries
     while True:
-        flags = [sample.varies for sample in carries]
-        body, after = batcher.region(structure.body, [*flags, *rest], [*flags, *_none(structure)])
-        after = _but_tokens(after, body.outputs)
-        if after[: len(flags)] == flags:
+        body, ends = _turn(batcher, structure.body, carries, [*xs, *invariants], others)
+        settled = _settled(batcher, carries, ends)
+        if all(new is old for new, old in zip(settled, carries, strict=True)):
             break
-        carries = [
-            each(sample, batcher.size) if flag else sample
-            for sample, flag in zip(carries, after[: len(flags)], strict=True)
-        ]
+        carries = settled
+    operands = [*carries, *xs, *invariants]
     slices = [moved(sample.value, 0, 1) if sample.varies else sample.value for sample in xs]
-    values = [*(sample.value for sample in carries), *slices, *(sample.value for sample in invariants)]
-    outputs = _emit(node, values, node.attrs, [body])
-    found = [Lane(value, flag) for value, flag in zip(outputs, after, strict=True)]
-    ends, ys = structure.results(found)
-    return [*ends, *(Lane(moved(y.value, 1, 0), True) if y.varies else y for y in ys)]
-
-
-def _none(structure: CarriedLoop) -> list[bool]:
-    return [False] * (len(structure.body.outputs) - structure.carries)
+    values = [sample.value for sample in (*carries, *invariants)]
+    values[len(carries) : len(carries)] = slices
+    outputs = _emit(node, [*values, *_mask(batcher, operands)], node.attrs, [body])
+    ys = structure.results(outputs)[1]
+    flags = [sample.varies for sample in ends[len(carries) :]]
+    stacked = [Lane(moved(y, 1, 0) if flag else y, flag) for y, flag in zip(ys, flags, strict=True)]
+    return [*_ended(outputs, carries, ends), *stacked]
 
 
 def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
@@ -149,7 +254,8 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[L
     Where a rule gives the cotangent of each sample for an operand that they share, these are added.
     """
     flags = [sample.varies for sample in inputs]
-    forward, varies = batcher.region(node.regions[0], flags, [True] * len(node.outputs))
+    forward, ends = batcher.region(node.regions[0], inputs, [True] * len(node.outputs))
+    varies = [sample.varies for sample in ends]
     regions = [forward]
     if len(node.regions) > 1:
         rule, captured = node.regions[1], node.attrs["num_captured"]
@@ -162,7 +268,8 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[L
         ]
 
         def run(*values: Any) -> list[Any]:
-            found = batcher.run(rule, [Lane(*pair) for pair in zip(values, given, strict=True)])
+            with batcher.only(None):
+                found = batcher.run(rule, [Lane(*pair) for pair in zip(values, given, strict=True)])
             apart = [each(sample, batcher.size).value for sample in found]
             return [
                 value if flag else ops.reduce_sum(value, axes=(0,)) for value, flag in zip(apart, floats, strict=True)
@@ -175,6 +282,7 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[L
 
 def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
     """A node for one sample after another, which takes tokens from one to the next."""
+    inputs = [batcher.standing_in(sample) for sample in inputs]
     tokens = [i for i, sample in enumerate(inputs) if isinstance(sample.value.type, TokenType)]
     varying = [i for i, sample in enumerate(inputs) if sample.varies]
     fixed = [i for i in range(len(inputs)) if i not in tokens and i not in varying]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from jitgraph import dtypes, ops
+from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Batching, Op
 
@@ -130,13 +131,18 @@ def convolved(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs)
     return ops.reshape(out, shape=(size, out.shape[1], channels, *out.shape[4:]))
 
 
-def _rows(size: DimLike, extent: DimLike, indices: Any, name: str, negative: bool) -> Any:
-    """Indices of each sample as indices of all samples' elements; IndexError for one that is out of range."""
+def _own(size: DimLike, shape: tuple[DimLike, ...], indices: Any, name: str, negative: bool) -> Any:
+    """Indices of each sample along an axis as numbers of rows, ``shape`` being the axes up to it.
+
+    IndexError for one that is out of range. The result has all axes of ``shape`` but the last, then those of indices.
+    """
+    extent = shape[-1]
+    kind = indices.shape
 
     def of(number: DimLike) -> Any:
-        return ops.full(shape=indices.shape, value=number, dtype=dtypes.int64)
+        return ops.full(shape=kind, value=number, dtype=dtypes.int64)
 
-    axes = tuple(range(len(indices.shape)))
+    axes = tuple(range(len(kind)))
     inside = ops.logical_and(ops.ge(indices, of(-extent if negative else 0)), ops.lt(indices, of(extent)))
     ops.check(
         ops.reduce_min(inside, axes=axes),
@@ -144,26 +150,36 @@ def _rows(size: DimLike, extent: DimLike, indices: Any, name: str, negative: boo
         message=f"{name}: an index of a sample is out of range for an axis of {extent} elements",
     )
     own = ops.select(ops.lt(indices, of(0)), ops.add(indices, of(extent)), indices)
-    first = ops.broadcast(ops.iota(shape=(size,), axis=0, dtype=dtypes.int64), shape=indices.shape, axes=(0,))
-    return ops.add(own, ops.mul(first, of(extent)))
+    full = (size, *shape[:-1], *kind[1:])
+    own = ops.broadcast(own, shape=full, axes=(0, *range(len(shape), len(full))))
+    return _numbered(own, (size, *shape))
+
+
+def _numbered(own: Any, shape: tuple[DimLike, ...]) -> Any:
+    """The index along the last axis of ``shape`` and those of the axes before it, the first of ``own``, as one."""
+    step: DimLike = shape[-1]
+    for axis in reversed(range(len(shape) - 1)):
+        number = ops.iota(shape=own.shape, axis=axis, dtype=dtypes.int64)
+        own = ops.add(own, ops.mul(number, ops.full(shape=own.shape, value=step, dtype=dtypes.int64)))
+        step = step * shape[axis]
+    return own
+
+
+def _as_rows(x: Any, axes: int) -> Any:
+    """``x`` with its first axes as one."""
+    return ops.reshape(x, shape=(dims.product(x.shape[:axes]), *x.shape[axes:]))
 
 
 def gathered(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
-    """With indices of each sample's own, the samples' elements stand behind each other along the axis."""
+    """With indices of each sample's own, the rows of all samples stand behind each other."""
     (x, indices), (varies, chooses) = values, flags
     axis, negative = attrs["axis"], attrs.get("negative", True)
     if not chooses:
         return op(x, indices, **{**attrs, "axis": axis + 1})
     if not varies:
         return moved(op(x, indices, **attrs), axis, 0)
-    extent = x.shape[axis + 1]
-    front = moved(x, axis + 1, 1)
-    flat = ops.reshape(front, shape=(size * extent, *front.shape[2:]))
-    found = op(flat, _rows(size, extent, indices, op.name, negative), axis=0)  # [size, *indices, *others]
-    count = len(indices.shape) - 1
-    others = tuple(range(1 + count, len(found.shape)))
-
-    return ops.transpose(found, permutation=(0, *others[:axis], *range(1, 1 + count), *others[axis:]))
+    rows = _own(size, x.shape[1 : axis + 2], indices, op.name, negative)
+    return op(_as_rows(x, axis + 2), rows, axis=0)
 
 
 def scattered(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
@@ -174,32 +190,57 @@ def scattered(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs)
     updates = updates if flags[2] else repeated(updates, size)
     if not flags[1]:
         return op(x, indices, updates, **{**attrs, "axis": axis + 1})
-    extent = x.shape[axis + 1]
-    front = moved(x, axis + 1, 1)
-    flat = ops.reshape(front, shape=(size * extent, *front.shape[2:]))
-    count = len(indices.shape) - 1
-    own = tuple(range(1 + axis, 1 + axis + count))
-    others = tuple(i for i in range(1, len(updates.shape)) if i not in own)
-    updates = ops.transpose(updates, permutation=(0, *own, *others))
+    rows = _own(size, x.shape[1 : axis + 2], indices, op.name, negative)
     rest = {name: value for name, value in attrs.items() if name not in ("axis", "negative")}
-    done = op(flat, _rows(size, extent, indices, op.name, negative), updates, axis=0, **rest)
-    return moved(ops.reshape(done, shape=front.shape), 1, axis + 1)
+    return ops.reshape(op(_as_rows(x, axis + 2), rows, updates, axis=0, **rest), shape=x.shape)
+
+
+def _window(size: DimLike, shape: tuple[DimLike, ...], sizes: tuple[DimLike, ...], starts: Values) -> tuple[Any, int]:
+    """The rows that a window of each sample takes, and how many axes are numbered: all behind them are whole.
+
+    ``shape`` and ``sizes`` are those of one sample; ``starts`` are those that the samples share, or have as a vector.
+    """
+    count = max((axis + 1 for axis in range(len(shape)) if shape[axis] != sizes[axis]), default=0)
+    full = (size, *sizes[:count])
+    rows: Any = None
+    step: DimLike = 1
+    for axis in reversed(range(count)):
+        start = starts[axis]
+        bounds = (
+            ops.full(shape=start.shape, value=0, dtype=dtypes.int64),
+            ops.full(shape=start.shape, value=shape[axis] - sizes[axis], dtype=dtypes.int64),
+        )
+        start = ops.minimum(ops.maximum(start, bounds[0]), bounds[1])
+        place = ops.broadcast(start, shape=full, axes=tuple(range(len(start.shape))))
+        place = ops.add(place, ops.iota(shape=full, axis=axis + 1, dtype=dtypes.int64))
+        place = ops.mul(place, ops.full(shape=full, value=step, dtype=dtypes.int64))
+        rows = place if rows is None else ops.add(rows, place)
+        step = step * shape[axis]
+    sample = ops.mul(
+        ops.iota(shape=full, axis=0, dtype=dtypes.int64), ops.full(shape=full, value=step, dtype=dtypes.int64)
+    )
+    return (sample if rows is None else ops.add(rows, sample)), count + 1
 
 
 def windowed(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
-    """dynamic_slice at starts that all samples share."""
-    if any(flags[1:]):
-        return None
-    zero = ops.full(shape=(), value=0, dtype=dtypes.int64)
-    return op(values[0], zero, *values[1:], sizes=(size, *attrs["sizes"]))
+    """dynamic_slice; with starts of each sample's own a gather of rows."""
+    x, *starts = values
+    sizes = attrs["sizes"]
+    if not any(flags[1:]):
+        return op(x, ops.full(shape=(), value=0, dtype=dtypes.int64), *starts, sizes=(size, *sizes))
+    x = x if flags[0] else repeated(x, size)
+    rows, axes = _window(size, x.shape[1:], sizes, starts)
+    return ops.gather(_as_rows(x, axes), rows, axis=0)
 
 
 def updated(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
-    """dynamic_update_slice at starts that all samples share."""
-    if any(flags[2:]):
-        return None
+    """dynamic_update_slice; with starts of each sample's own a scatter of rows."""
     x, update = together(values[:2], flags[:2], size)
-    return op(x, update, ops.full(shape=(), value=0, dtype=dtypes.int64), *values[2:])
+    starts = values[2:]
+    if not any(flags[2:]):
+        return op(x, update, ops.full(shape=(), value=0, dtype=dtypes.int64), *starts)
+    rows, axes = _window(size, x.shape[1:], update.shape[1:], starts)
+    return ops.reshape(ops.scatter(_as_rows(x, axes), rows, update, axis=0), shape=x.shape)
 
 
 def barred(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:

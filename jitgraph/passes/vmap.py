@@ -7,7 +7,8 @@ is run for one sample after another by a ``scan``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, cast
 
 from jitgraph.errors import UnsupportedOp
@@ -20,6 +21,7 @@ from jitgraph.ir.running import deaths_of
 from jitgraph.ir.types import StackType
 from jitgraph.location import Location
 from jitgraph.passes import batched_control as control
+from jitgraph.passes.active_samples import ActiveSamples
 from jitgraph.passes.batched import Lane, batched_type, each
 from jitgraph.passes.batching import rule_of
 
@@ -29,6 +31,20 @@ class Batcher:
 
     def __init__(self, size: DimLike) -> None:
         self.size = size
+        self.active: ActiveSamples | None = None  # of the region that is being recorded; None where all are
+
+    @contextmanager
+    def only(self, active: ActiveSamples | None) -> Iterator[None]:
+        """Ops are for these samples alone."""
+        before, self.active = self.active, active
+        try:
+            yield
+        finally:
+            self.active = before
+
+    def standing_in(self, sample: Lane) -> Lane:
+        """The lane, of which ops may compute anything: where it is raw, samples that are not active have stand-ins."""
+        return sample if self.active is None else self.active.standing_in(sample)
 
     def run(self, graph: Graph, arguments: Sequence[Lane]) -> list[Lane]:
         """What the graph gives for these arguments; ops keep the lines and modules of the graph's."""
@@ -44,7 +60,7 @@ class Batcher:
         held: dict[Value, Lane] = {}
 
         def define(value: Value, sample: Lane) -> None:
-            held[value] = each(sample, self.size) if value in apart else sample
+            held[value] = each(self.standing_in(sample), self.size) if value in apart else sample
 
         for value, argument in zip(graph.inputs, arguments, strict=True):
             define(value, argument)
@@ -59,12 +75,10 @@ class Batcher:
 
     def apply(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
         """The outputs of one node."""
-        values = [sample.value for sample in inputs]
-        flags = [sample.varies for sample in inputs]
         if node.location is not None:
             _recorder().location = node.location
-        if not any(flags):
-            return [Lane(value, False) for value in applied(node, values)]
+        if not any(sample.varies for sample in inputs):
+            return [Lane(value, False) for value in applied(node, [sample.value for sample in inputs])]
         match structure_of(node):
             case RegionCall(body):
                 return self.run(body, inputs)
@@ -72,6 +86,14 @@ class Batcher:
                 return control.conditional(self, node, branches, inputs)
             case CarriedLoop() as loop:
                 return control.loop(self, node, loop, inputs)
+        rule = rule_of(node.op)
+        if self.active is not None and any(sample.raw for sample in inputs):
+            found = self.active.apply(node, inputs)
+            if found is not None:
+                return [found]
+            if node.op.kind == "composite" and rule is None and "ruled_by_region" not in node.op.traits:
+                return self.run(_definition(node), inputs)
+        inputs = [self.standing_in(sample) for sample in inputs]
         if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
             raise UnsupportedOp(
                 f"vmap of {node.op.name}: the gradient of a while loop was written out before its samples were put "
@@ -83,10 +105,10 @@ class Batcher:
             return self._gradient(node, inputs)
         if node.op.effect == "ordered":
             return control.one_by_one(self, node, inputs)
-        rule = rule_of(node.op)
-        found = None if rule is None else rule(node.op, self.size, values, flags, node.attrs)
-        if found is not None or (rule is not None and not node.outputs):
-            outputs = found if isinstance(found, tuple | list) else (found,) if node.outputs else ()
+        values, flags = [sample.value for sample in inputs], [sample.varies for sample in inputs]
+        result = None if rule is None else rule(node.op, self.size, values, flags, node.attrs)
+        if result is not None or (rule is not None and not node.outputs):
+            outputs = result if isinstance(result, tuple | list) else (result,) if node.outputs else ()
             return [Lane(value, True) for value in outputs]
         if "ruled_by_region" in node.op.traits or "recomputed" in node.op.traits:
             return control.with_regions(self, node, inputs)
@@ -99,22 +121,45 @@ class Batcher:
         values = [each(sample, self.size).value for sample in inputs]
         return [Lane(value, True) for value in applied(node, values)]
 
-    def region(self, graph: Graph, flags: Sequence[bool], wanted: Sequence[bool] = ()) -> tuple[Graph, list[bool]]:
-        """The graph for samples at the inputs flagged, and which outputs vary; those ``wanted`` do in any case."""
+    def region(
+        self, graph: Graph, operands: Sequence[Lane], wanted: Sequence[bool] = (), raw: Sequence[bool] | None = None
+    ) -> tuple[Graph, list[Lane]]:
+        """The graph for such operands, and its outputs; those ``wanted`` vary in any case.
+
+        Where an operand is raw the mask of the active samples is one more input, the last. An output is raw where it
+        has an origin, and ``raw`` allows it.
+        """
         builder = GraphBuilder()
         builder.constraints = context.constraints()
         inputs = [
-            Lane(builder.input(batched_type(value.type, self.size) if flag else value.type, value.hint), flag)
-            for value, flag in zip(graph.inputs, flags, strict=True)
+            Lane(
+                builder.input(batched_type(value.type, self.size) if like.varies else value.type, value.hint),
+                like.varies,
+                like.raw,
+                position if like.raw else None,
+            )
+            for position, (value, like) in enumerate(zip(graph.inputs, operands, strict=True))
         ]
-        with context.using(emitter=builder, constraints=builder.constraints):
+        active = None
+        if self.active is not None and any(like.raw for like in operands):
+            active = ActiveSamples(builder.input(self.active.mask.type, "active"), self.size)
+        with context.using(emitter=builder, constraints=builder.constraints), self.only(active):
             found = self.run(graph, inputs)
+            found = [self.outgoing(sample, inputs) for sample in found]
+            if raw is not None:
+                found = [s if allowed else self.standing_in(s) for s, allowed in zip(found, raw, strict=True)]
             outputs = [
                 each(sample, self.size) if want else sample
                 for sample, want in zip(found, wanted or [False] * len(found), strict=True)
             ]
         made = builder.graph([sample.value for sample in outputs], graph.name)
-        return Graph(made.inputs, made.nodes, made.outputs, (), graph.name), [sample.varies for sample in outputs]
+        return Graph(made.inputs, made.nodes, made.outputs, (), graph.name), outputs
+
+    def outgoing(self, sample: Lane, inputs: Sequence[Lane]) -> Lane:
+        """An output of a region: raw where it is the input of its origin but for active samples."""
+        if sample.raw and sample.origin is not None and inputs[sample.origin].value.type == sample.value.type:
+            return sample
+        return self.standing_in(sample)
 
 
 class _Recorder(Protocol):

@@ -24,6 +24,7 @@ from jitgraph.codegen.kernels.coalescing_verifier import verify_coalescing
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select, select_with_copies
 from jitgraph.errors import GraphError
 from jitgraph.passes import pipeline
@@ -336,18 +337,93 @@ def test_gradients_of_writes(program: Callable[..., Any]) -> None:
     assert large < 2.2 * small, f"{small} bytes for 300 elements, {large} for 600"
 
 
-@needs_native
-@pytest.mark.parametrize("program", [neighbours, swapped, rows, nested], ids=lambda program: program.__name__)
-def test_writes_of_many_samples(program: Callable[..., Any]) -> None:
-    def samples(n: int) -> list[jg.Tensor]:
-        return [jg.asarray(np.stack([arrays(n)[which] + k for k in range(3)])) for which in (0, 1)]
+def slices_by_samples(x: Any, out: Any) -> Any:
+    for i in range(x.shape[0] - 2):
+        if x[i] > 0:
+            j = x[i] % 3
+            out[j : j + 1] = out[i : i + 1] + 1
+            out[i : i + 2] = out[j] + x[i]
+            if out[j] % 2 == 0:
+                out[j] -= 7
+    return out
 
+
+def lists_by_samples(x: Any, out: Any) -> Any:
+    index = jg.asarray(np.array([0, 2, -1, 2]))
+    for i in range(x.shape[0]):
+        if out[i] > 10:
+            out[(index + i + x[i]) % 4] = x[i] + index
+            out[x[i] % 4] += 1
+        else:
+            out[-1 - i] = out[i]
+    return out
+
+
+def columns_by_samples(x: Any, out: Any) -> Any:
+    table = jg.zeros((3, x.shape[0]), dtype=jg.int64)
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            table[:, x[i] % 3] = x[i]
+            table[x[i] % 3, i] = 5
+        elif x[i] < -4:
+            break
+        else:
+            table[1:, i] = table[:2, -1 - i]
+    return table
+
+
+def inner_loops(x: Any, out: Any) -> Any:
+    other = out + 1
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            k = 0
+            while k < 3 and other[i - k] > 4:
+                out[i - k], k = other[i] + k, k + 1
+            for j in range(3):
+                other[j] = other[j] + out[i]
+        elif out[i] > 20:
+            break
+    return out, other
+
+
+BY_SAMPLES = [slices_by_samples, lists_by_samples, columns_by_samples, inner_loops]
+"""Whose samples go different ways, and write at indices of their own."""
+
+
+def samples(n: int, count: int = 3) -> list[jg.Tensor]:
+    return [jg.asarray(np.stack([arrays(n)[which] + k for k in range(count)])) for which in (0, 1)]
+
+
+@needs_native
+@pytest.mark.parametrize("program", [*CONSTANT, *HAZARDS, *BY_SAMPLES], ids=lambda program: program.__name__)
+def test_writes_of_many_samples(program: Callable[..., Any]) -> None:
+    """As each sample alone, with as many bytes a turn in longer arrays, though samples branch and end as they like."""
     mapped = jg.trace(jg.vmap(jg.script(program)))
-    alone = [np.asarray(program(*(one[k] * 1 for one in samples(6)))) for k in range(3)]
-    np.testing.assert_array_equal(np.asarray(mapped(*samples(6))), np.stack(alone))
-    if program is nested:
-        return  # what the samples' branches give is chosen for each sample, which reads all of it
-    small, large = (moved_bytes(mapped.lower(*samples(n)).stages.schedule, turns=n) for n in (300, 600))
+    alone = [results(program(*(one[k] * 1 for one in samples(6)))) for k in range(3)]
+    for number, found in enumerate(results(mapped(*samples(6)))):
+        np.testing.assert_array_equal(found, np.stack([one[number] for one in alone]))
+    if program in HAZARDS:
+        return
+    schedules = [select(mapped.lower(*samples(n)).optimized, CPU) for n in (300, 600)]
+    if program is inner_loops:  # whose inner loop would count as long as the array
+        small, large = (moved_bytes(schedule, turns=5) for schedule in schedules)
+        assert large < 1.3 * small, f"{small} bytes in 5 turns for 300 elements, {large} for 600"
+        return
+    small, large = (moved_bytes(schedule, turns=n) for schedule, n in zip(schedules, (300, 600), strict=True))
+    assert large < 2.2 * small, f"{small} bytes for 300 elements, {large} for 600"
+
+
+@pytest.mark.parametrize("program", [in_branches, until, *BY_SAMPLES[:3]], ids=lambda program: program.__name__)
+def test_writes_of_many_samples_on_gpus(program: Callable[..., Any]) -> None:
+    """By the executor, and in bytes, for more samples than are updated one after another."""
+    count = 20
+    graph = jg.trace(jg.vmap(jg.script(program))).lower(*samples(6, count)).optimized
+    alone = [np.asarray(program(*(one[k] * 1 for one in samples(6, count)))) for k in range(count)]
+    (found,) = execute_schedule(select(graph, GPU, verify=True), [np.asarray(one) for one in samples(6, count)])
+    np.testing.assert_array_equal(found, np.stack(alone))
+    mapped = jg.trace(jg.vmap(jg.script(program)))
+    graphs = [mapped.lower(*samples(n, count)).optimized for n in (300, 600)]
+    small, large = (moved_bytes(select(graph, GPU), turns=n) for graph, n in zip(graphs, (300, 600), strict=True))
     assert large < 2.2 * small, f"{small} bytes for 300 elements, {large} for 600"
 
 

@@ -18,6 +18,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
+from jitgraph.passes.batched import Lane
 from jitgraph.passes.vmap import Batcher
 from tests.op_loop import require_same
 
@@ -43,7 +44,8 @@ def single(op: Op, sample: Sample) -> Graph:
 
 def batched(graph: Graph, size: int, flags: Sequence[bool]) -> Graph:
     with context.using(constraints=Constraints(graph.constraints)):
-        return Batcher(size).region(graph, flags, [True] * len(graph.outputs))[0]
+        operands = [Lane(None, flag) for flag in flags]
+        return Batcher(size).region(graph, operands, [True] * len(graph.outputs))[0]
 
 
 def variants(x: Any, size: int, op: Op) -> list[Any]:

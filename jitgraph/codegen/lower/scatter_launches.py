@@ -5,6 +5,10 @@
 - Sums that are the same in any order are updates of the result's memory.
 - Sums that have an order: the numbers of the updates are sorted by their indices, stably, so that those of one element
   stand side by side in their order, and each element of the result adds its own.
+
+Where the operand is copied to the result by a launch of its own, which may turn out not to be needed (``updating.py``),
+no launch goes over all elements: of updates that are sorted so the last of each run is stored, or the first adds its
+run.
 """
 
 from __future__ import annotations
@@ -21,9 +25,11 @@ from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import Scattering
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.tiled_sort import TiledSort
+from jitgraph.codegen.lower.updating import begin_update, end_update, is_copied_first
 from jitgraph.codegen.lower.values import Index
-from jitgraph.dtypes import DType, int32, int64
+from jitgraph.dtypes import DType, bool_, int32, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
@@ -32,14 +38,32 @@ from jitgraph.ir.types import TensorType
 
 def lower_by_launches(builder: ScheduleBuilder, group: Group, node: Node, sizes: Scattering) -> None:
     """One kernel for a scatter or a scatter_add, neither of whose operands is known to be empty."""
+    in_one_step = node.op.reduction is not None and (sizes.any_order or not dtypes.is_float(node.output.dtype))
+    rounds = in_one_step and node.output.dtype.itemsize < 4  # all elements, which are wider for the while
+    apart = not rounds and _are_few(node) and is_copied_first(builder, group, node)
+    if apart:
+        group = begin_update(builder, group, node)
     launches = _Launches(builder, group, node)
-    if node.op.reduction is None:
+    if apart:
+        launches.recorder.param(launches.result, "read")  # what no index names stays
+    if in_one_step:
+        launches.update(apart)
+    elif apart:
+        launches.write_runs(sizes.tile)
+    elif node.op.reduction is None:
         launches.keep_the_last()
-    elif sizes.any_order or not dtypes.is_float(node.output.dtype):
-        launches.update()
     else:
         launches.add_in_order(sizes.tile)
     builder.launch(launches.recorder, group.name)
+    if apart:
+        end_update(builder, group)
+
+
+def _are_few(node: Node) -> bool:
+    """Whether a sort of the updates costs less than to go over all elements; where sizes are not known it is so."""
+    axis: Any = node.attrs["axis"]
+    extent, count = node.inputs[0].shape[axis], dims.product(node.inputs[1].shape)
+    return not isinstance(extent, int) or not isinstance(count, int) or 8 * count <= extent
 
 
 def _counter(most: DimLike) -> DType:
@@ -59,6 +83,7 @@ class _Launches:
         self.shape = self.x.shape
         self.extent = self.shape[axis]
         self.count = dims.product(self.indices.shape)
+        self.result = group.outputs[0][1]
 
     def _position(self, number: DimLike, mask: Var | None) -> DimLike:
         """Where along the axis an update goes, by its number."""
@@ -94,18 +119,18 @@ class _Launches:
             new = self._update(known, at, hit)
             self._store(at, logic.select(hit, new, self.values.at(self.x, at, logic.not_(hit))))
 
-    def update(self) -> None:
+    def update(self, apart: bool) -> None:
         """Each update is added to its element in one step; elements of less than 32 bits are so for the while."""
         recorder, dtype = self.recorder, self.x.dtype
         wide = accumulator(dtype)
         if wide.itemsize < 4:
             wide = int32 if dtypes.is_signed(wide) else dtypes.uint32
-        result = self.group.outputs[0][1]
-        alone = len(self.group.outputs) == 1 and wide == dtype and result.slot is None
-        work = result if alone else self.builder.temporary(TensorType(wide, self.shape))
-        with recorder.loops(self.kinds(self.shape), self.shape) as at:
-            start = self.values.at(self.x, at)
-            recorder.store(work, offset(at, self.shape), ScalarOps(recorder, dtype).cast(start, wide))
+        alone = apart or (len(self.group.outputs) == 1 and wide == dtype and self.result.slot is None)
+        work = self.result if alone else self.builder.temporary(TensorType(wide, self.shape))
+        if not apart:
+            with recorder.loops(self.kinds(self.shape), self.shape) as at:
+                start = self.values.at(self.x, at)
+                recorder.store(work, offset(at, self.shape), ScalarOps(recorder, dtype).cast(start, wide))
         extents = (*self.shape[: self.axis], self.count, *self.shape[self.axis + 1 :])
         with recorder.loops(self.kinds(extents), extents) as at:
             number = at[self.axis]
@@ -116,8 +141,8 @@ class _Launches:
             with recorder.loops(self.kinds(self.shape), self.shape) as at:
                 self._store(at, recorder.load(work, offset(at, self.shape), again=True))
 
-    def add_in_order(self, tile: int) -> None:
-        """Each element adds its own updates, which stand side by side after a sort."""
+    def _sorted(self, tile: int) -> tuple[DType, Storage, Storage]:
+        """The dtype of the positions of the updates, these sorted, and beside them the numbers of the updates, stably."""
         recorder, count = self.recorder, self.count
         dtype = _counter(self.extent)
         keys = self.builder.temporary(TensorType(dtype, (count,)))
@@ -134,6 +159,56 @@ class _Launches:
             recorder.store(numbers, place, number, mask)
 
         sort.run(read, write, descending=False)
+        return dtype, keys, numbers
+
+    def write_runs(self, tile: int) -> None:
+        """Of the updates of one element, which stand side by side after a sort, one writes for all of them."""
+        recorder, count, reduction = self.recorder, self.count, self.node.op.reduction
+        dtype, keys, numbers = self._sorted(tile)
+        ops, places, logic = ScalarOps(recorder, dtype), ScalarOps(recorder, int64), ScalarOps(recorder, bool_)
+        # the first adds those behind it, or the last stays
+        neighbour, edge = (1, count - 1) if reduction is None else (-1, 0)
+        extents = (*self.shape[: self.axis], count, *self.shape[self.axis + 1 :])
+        kinds: list[LoopKind] = ["parallel"] * len(extents)
+        with recorder.loops(kinds, extents) as at:
+            place = at[self.axis]
+            mine = recorder.load(keys, place, again=True)
+            inside = places.cmp("ne", recorder.index_value(place), recorder.index_value(edge))
+            differs = ops.cmp("ne", recorder.load(keys, place + neighbour, inside, again=True), mine)
+            writes = logic.or_(logic.not_(inside), differs)
+            position = recorder.as_index(places.cast(mine, int64), self.extent)
+            target = offset((*at[: self.axis], position, *at[self.axis + 1 :]), self.shape)
+
+            def update(which: DimLike) -> Var:
+                number = places.cast(recorder.load(numbers, which, again=True), int64)
+                return self._update(recorder.as_index(number, count), at, None)
+
+            if reduction is None:
+                recorder.store(self.result, target, update(place), writes)
+                return
+
+            def is_mine(which: DimLike, mask: Var) -> Var:
+                return ops.cmp("eq", recorder.load(keys, which, mask, again=True), mine)
+
+            steps = count.bit_length() if isinstance(count, int) else 62
+            first = recorder.index_value(place)
+            bounds = places.add(first, places.const(1)), recorder.index_value(count)
+            end = bisected(recorder, steps, bounds, count, is_mine)
+            many = places.select(writes, places.sub(end, first), places.const(0))
+            combine, wide = reduction.combine, accumulator(self.x.dtype)
+            sums = ScalarOps(recorder, wide)
+
+            def add(step: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+                return (combine(sums, carried[0], sums.cast(update(place + step), wide)),)
+
+            start = sums.cast(recorder.load(self.result, target, writes, again=True), wide)
+            (total,) = recorder.serial(recorder.as_index(many, count + 1), (start,), add)
+            recorder.store(self.result, target, sums.cast(total, self.x.dtype), writes)
+
+    def add_in_order(self, tile: int) -> None:
+        """Each element adds its own updates, which stand side by side after a sort."""
+        recorder, count = self.recorder, self.count
+        dtype, keys, numbers = self._sorted(tile)
         ops = ScalarOps(recorder, int64)
         begins = self.builder.temporary(TensorType(int64, (self.extent + 1,)))
         steps = count.bit_length() if isinstance(count, int) else 62

@@ -68,6 +68,27 @@ def test_scatters_give_the_bits_of_the_interpreter(op: Any, dtype: DType) -> Non
             launched.require([x, indices(how, shape[axis], count), u], races=small, executed=small)
 
 
+@pytest.mark.parametrize("op", [scatter, scatter_add], ids=["scatter", "scatter_add"])
+@pytest.mark.parametrize("dtype", [float32, int8, uint16, int64, bfloat16], ids=str)
+def test_scatters_into_a_temporary(op: Any, dtype: DType) -> None:
+    """A copy of the operand, which a loop can do without, and launches over the updates alone."""
+    rng = np.random.default_rng(2)
+    for shape, axis, count in (((400,), 0, 33), ((2, 8300, 2), 1, 1025)):
+        updates = (*shape[:axis], count, *shape[axis + 1 :])
+        types = [(dtype, shape), (int64, (count,)), (dtype, updates)]
+
+        def twice(x: Any, i: Any, u: Any, axis: int = axis) -> Any:
+            return op(op(x, i, u, axis=axis), i, u, axis=axis)
+
+        launched = Launched(twice, types)
+        x, u = ((rng.standard_normal(extents) * 50).astype(dtype) for extents in (shape, updates))
+        for how in ("random", "equal", "distinct"):
+            small = count < 100
+            i = indices(how, shape[axis], count)
+            i[: count // 2] = i[count // 2 : count // 2 * 2]
+            launched.require([x, i, u], races=small, executed=small)
+
+
 def test_signs_of_zeros_and_nan_are_scattered_as_they_are() -> None:
     special = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40], np.float32)
     for op in (scatter, scatter_add):

@@ -28,6 +28,7 @@ from tests.golden_steps import result_of
 
 CASES = cases()
 PARTS = {
+    "active_samples": "vmap",
     "batched": "vmap",
     "batched_control": "vmap",
     "batching": "vmap",

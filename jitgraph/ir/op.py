@@ -37,6 +37,7 @@ Trait: TypeAlias = Literal[
     "alias",  # a view that, alone, is its operand's buffer
     "nondifferentiable",  # no gradient flows through: it counts as zero
     "storage",  # its scalar body gets operands as they are stored
+    "chooses",  # the second operand where the first is true, else the third
     "no_arithmetic",  # an elementwise op that counts as no work
     "cheap",  # computing it again costs no more than reading its result, which its kind does not say
     "approximated",  # an elementwise op whose bits are those of our own math functions; NumPy's are others

@@ -20,9 +20,8 @@ from jitgraph.ir.types import TensorType, TokenType
 from jitgraph.passes.batched import Lane, chosen, each, over
 from jitgraph.passes.batching import repeated, rule_of
 
-_MOVES: Final[frozenset[Op]] = frozenset(
-    {ops.reshape, ops.transpose, ops.flip, ops.slice, ops.broadcast, ops.gather, ops.dynamic_slice}
-)
+_MOVES: Final = ("reshape", "broadcast", "slice", "gather", "dynamic_slice")
+"""The rules of ops that read one operand at other indices; axes are numbered anew for index maps without one."""
 
 
 class ActiveSamples:
@@ -51,29 +50,30 @@ class ActiveSamples:
     def apply(self, node: Node, inputs: Sequence[Lane]) -> Lane | None:
         """The output of an index map of, or a write into, a raw lane; None for other ops, whose operands stand in."""
         first, *rest = inputs
-        if node.op is ops.select:
+        if "chooses" in node.op.traits:
             return self._select(*inputs)
         if not first.raw:
             return None
         others = [self.standing_in(sample) for sample in rest]
-        if node.op in _MOVES:
-            moved = self._batched(node.op, [first, *others], node.attrs)
-            return Lane(moved, True, True, first.origin if node.op is ops.reshape else None)
-        written: Any = None
-        if node.op is ops.scatter:
-            indices, updates = others
-            old = self._batched(ops.gather, [first, indices], node.attrs)
-            written = self._batched(node.op, [first, indices, self._or_else(updates, old)], node.attrs)
-        elif node.op is ops.scatter_add:
-            indices, updates = others
-            updates = each(updates, self.size)
-            nothing = ops.neg(ops.zeros_like(updates.value))  # -0.0 in floats, which changes no addend
-            written = self._batched(node.op, [first, indices, self._or_else(updates, nothing)], node.attrs)
-        elif node.op is ops.dynamic_update_slice:
-            update, *starts = others
-            old = self._batched(ops.dynamic_slice, [first, *starts], {"sizes": node.inputs[1].shape})
-            written = self._batched(node.op, [first, self._or_else(update, old), *starts], {})
-        return None if written is None else Lane(written, True, True, first.origin)
+        match node.op.batch:
+            case "scatter":
+                indices, updates = others
+                updates = each(updates, self.size)
+                if node.op.reduction is None:
+                    old = self._batched(ops.gather, [first, indices], node.attrs)
+                else:
+                    old = ops.neg(ops.zeros_like(updates.value))  # -0.0 in floats, which changes no addend
+                operands = [first, indices, self._or_else(updates, old)]
+            case "dynamic_update_slice":
+                update, *starts = others
+                old = self._batched(ops.dynamic_slice, [first, *starts], {"sizes": node.inputs[1].shape})
+                operands = [first, self._or_else(update, old), *starts]
+            case batch:
+                if batch in _MOVES or (batch == "shifted" and not rest and node.op.index_map is not None):
+                    moved = self._batched(node.op, [first, *others], node.attrs)
+                    return Lane(moved, True, True, first.origin if batch == "reshape" else None)
+                return None
+        return Lane(self._batched(node.op, operands, node.attrs), True, True, first.origin)
 
     def _select(self, test: Lane, yes: Lane, no: Lane) -> Lane | None:
         """A choice between a raw lane and something else: samples that are not active choose the lane."""

@@ -142,7 +142,7 @@ class _Launches:
                 self._store(at, recorder.load(work, offset(at, self.shape), again=True))
 
     def _sorted(self, tile: int) -> tuple[DType, Storage, Storage]:
-        """The dtype of the positions of the updates, these sorted, and beside them the numbers of the updates, stably."""
+        """The dtype of the positions of updates, these sorted, and beside them the numbers of the updates, stably."""
         recorder, count = self.recorder, self.count
         dtype = _counter(self.extent)
         keys = self.builder.temporary(TensorType(dtype, (count,)))

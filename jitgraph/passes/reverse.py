@@ -53,7 +53,8 @@ class Reverse:
         What arrives is added to the cotangents of some of ``wrt`` that are ``known`` already.
         """
         self._cotangents.update(known or {})
-        nodes = list(self.builder.nodes)
+        begin, end = _window(self.builder.nodes, outputs, wrt)
+        nodes = self.builder.nodes[begin:end]
         self.active = {value for value in wrt if carries_gradient(value.type)}
         spread(nodes, self.active)
         location = self.builder.location
@@ -62,7 +63,7 @@ class Reverse:
                 self._accumulate(output, cotangent)
             self._walk(nodes)
         self.builder.location = location
-        self.builder.nodes[: len(nodes)] = reversed(self._forward)
+        self.builder.nodes[begin:end] = reversed(self._forward)
         return [self._cotangents.get(value) for value in wrt]
 
     def _accumulate(self, value: Value, cotangent: Value) -> None:
@@ -235,6 +236,23 @@ def halves(
         stable=stable,
         with_stacks=with_stacks,
     )
+
+
+def _window(nodes: Sequence[Node], outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[int, int]:
+    """The nodes, as a range, through which cotangents can pass: behind the first of ``wrt``, up to the last output.
+
+    They are looked for from the end, beside which most gradients stand: a graph with many need not be walked for each.
+    """
+    early, late = set(wrt), set(outputs)
+    begin = len(nodes)
+    while begin and late.isdisjoint(nodes[begin - 1].outputs):
+        early.difference_update(nodes[begin - 1].outputs)
+        begin -= 1
+    end = begin
+    while begin and early:
+        begin -= 1
+        early.difference_update(nodes[begin].outputs)
+    return begin, end
 
 
 def _is_inlined(node: Node) -> bool:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
+import numpy as np
+
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
 from jitgraph.codegen.kernels.schedule import (
@@ -300,12 +302,22 @@ def _place_static(
     lives: Mapping[str, list[tuple[int, int]]],
     places: dict[str, DimLike],
 ) -> int:
-    """Best fit, the largest first: each block into the smallest gap between those that live at the same time."""
+    """Best fit, the largest first: each block into the smallest gap between those that live at the same time.
+
+    A row of the arrays is a span of a placed block: its steps and its bytes. One comparison of arrays finds what lives
+    at the same time, as there may be thousands of blocks.
+    """
     end = 0
-    known: dict[str, tuple[int, int]] = {}
+    rows = sum(len(lives.get(block, ())) for block in blocks)
+    first, last, low, high = (np.zeros(rows, np.int64) for _ in range(4))
+    count = 0
     for block in sorted(blocks, key=lambda block: -_int(sizes[block])):
         size = _int(sizes[block])
-        busy = sorted(known[other] for other in known if _meet(lives.get(block, []), lives.get(other, [])))
+        own = lives.get(block, ())
+        meets = np.zeros(count, bool)
+        for begin, until in own:
+            meets |= (first[:count] <= until) & (last[:count] >= begin)
+        busy = sorted(zip(low[:count][meets].tolist(), high[:count][meets].tolist(), strict=True))
         best: tuple[int, int] | None = None
         at = 0
         for start, stop in busy:
@@ -313,7 +325,9 @@ def _place_static(
                 best = (start - at, at)
             at = max(at, stop)
         place = best[1] if best is not None else at
-        known[block] = (place, place + size)
+        for begin, until in own:
+            first[count], last[count], low[count], high[count] = begin, until, place, place + size
+            count += 1
         places[block] = place
         end = max(end, place + size)
     return end

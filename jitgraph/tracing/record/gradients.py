@@ -75,12 +75,13 @@ class Gradients:
         values = [self._recorder.read(output) for output in outputs]
         cotangents = [self._cotangent(v, weight) for v, weight in zip(values, grad_outputs, strict=True)]
         targets = [self._recorder.read(x) for x in inputs]
-        reached = self.reached([value.ir for value in values])
+        first = min((self._recorder.positions.get(target.ir, 0) for target in targets), default=0)
+        reached = self.reached([value.ir for value in values], first=first)
         used = [number for number, target in enumerate(targets) if target.ir in reached]
         if len(used) < len(targets) and not allow_unused:
             missing = next(number for number in range(len(targets)) if number not in used)
             raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
-        passed = self.reached([value.ir for value in values], through_gradients=False)
+        passed = self.reached([value.ir for value in values], through_gradients=False, first=first)
         self._spend(self._between([targets[i].ir for i in used], passed), retain_graph)
         found = self._grad(
             [v.ir for v in values],
@@ -168,12 +169,14 @@ class Gradients:
         one: TracedValue = ops.full(shape=type.shape, value=1.0, dtype=type.dtype)
         return one
 
-    def reached(self, outputs: Sequence[Value], *, through_gradients: bool = True) -> set[Value]:
-        """The values on which ``outputs`` depend in a differentiable way.
+    def reached(self, outputs: Sequence[Value], *, through_gradients: bool = True, first: int = 0) -> set[Value]:
+        """The values on which ``outputs`` depend in a differentiable way, from the position ``first`` on.
 
         A gradient depends on all that its outputs depend on; without ``through_gradients`` it is where the way ends, as
-        which of them it uses is not known before it is written out.
+        which of them it uses is not known before it is written out. Values before the first that a gradient is asked
+        for are of no interest to it, and a long trace with many gradients need not walk over itself for each.
         """
+        positions = self._recorder.positions
         found = {value for value in outputs if value in self.differentiable}
         pending = list(found)
         while pending:
@@ -182,7 +185,7 @@ class Gradients:
             if node is None or value in self.leaves or (node.op.kind == "gradient" and not through_gradients):
                 continue
             for operand in node.inputs:
-                if operand in self.differentiable and operand not in found:
+                if operand in self.differentiable and operand not in found and positions.get(operand, 0) >= first:
                     found.add(operand)
                     pending.append(operand)
         return found
@@ -202,24 +205,28 @@ class Gradients:
 
         reached = outer.gradients.reached([value.ir for value in values])
         made = reached.difference(outer.gradients.leaves).intersection(outer.producers)
-        again = {outer.producers[value] for value in made}
         before = self._recorder.location
-        for node in outer.builder.nodes:
-            if node in again:
-                inputs = [found(value).ir for value in node.inputs]
-                self._recorder.location = node.location
-                outputs = self._recorder.record_op(node.op, inputs, node.attrs, node.regions, True)
-                known.update(zip(node.outputs, outputs, strict=True))
+        for node in outer.gradients.producers_in_order(made):
+            inputs = [found(value).ir for value in node.inputs]
+            self._recorder.location = node.location
+            outputs = self._recorder.record_op(node.op, inputs, node.attrs, node.regions, True)
+            known.update(zip(node.outputs, outputs, strict=True))
         self._recorder.location = before
         return [found(value.ir) for value in values]
 
     def _between(self, targets: Sequence[Value], reached: set[Value]) -> set[Value]:
         """The values of ``reached`` that depend on ``targets``."""
         below = set(targets)
-        for node in self._recorder.builder.nodes:
+        for node in self.producers_in_order(reached):
             if not below.isdisjoint(node.inputs):
                 below.update(value for value in node.outputs if value in reached)
         return below.difference(targets)
+
+    def producers_in_order(self, values: Collection[Value]) -> list[Node]:
+        """The nodes that produced some of ``values``, in the order in which they were recorded."""
+        known = self._recorder.positions
+        ordered = sorted([(known[value], value) for value in values if value in known], key=lambda pair: pair[0])
+        return list(dict.fromkeys([self._recorder.producers[value] for _, value in ordered]))
 
     def _spend(self, values: Collection[Value], retain_graph: bool) -> None:
         """Refuse to pass twice through the nodes that made ``values``; note them unless they are to be kept."""

@@ -80,6 +80,7 @@ class Recorder:
         self.unknown: dict[int, Location | None] = {}  # handles that a write through another name may have changed
         self.gradients = Gradients(self)
         self.producers: dict[Value, Node] = {}
+        self.positions: dict[Value, int] = {}  # of what nodes produced: later values have greater ones
         self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
@@ -133,6 +134,7 @@ class Recorder:
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]
         self.producers.update(dict.fromkeys(outputs, node))
+        self.positions.update(dict.fromkeys(outputs, len(self.builder.nodes)))
         flags = [needed and is_inexact_tensor(output.type) for output in outputs]
         if needed and op.kind == "control":
             with imports.importing():

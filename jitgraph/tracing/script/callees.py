@@ -64,9 +64,11 @@ _OF_LISTS: Final = {
 
 def is_users_function(function: Any) -> bool:
     """Whether a function is written by the user, or is a method of ``jitgraph.nn``, which calls the user's."""
-    if not isinstance(function, FunctionType):
-        return False
-    file = function.__code__.co_filename
+    return isinstance(function, FunctionType) and _is_users_file(function.__code__.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_file(file: str) -> bool:
     path = os.path.realpath(file)
     return is_followed(file) and (not path.startswith(PACKAGE) or path.startswith(_MODULES))
 
@@ -247,6 +249,7 @@ def _with_rewritten_contents(cell: CellType) -> CellType:
     return cell if new is value else CellType(new)
 
 
+@functools.lru_cache(maxsize=1024)
 def _rebinds(code: CodeType) -> bool:
     """Whether code sets a variable of an enclosing function, which has to be the same one then."""
     return any(

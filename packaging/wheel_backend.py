@@ -1,4 +1,4 @@
-"""The build backend: setuptools, but a wheel is built with the objects of the compiler's libraries in it.
+"""The build backend: setuptools, but a wheel is built with the compiler's libraries and the dispatcher compiled.
 
 They are made by the code of the package itself, which therefore needs what it imports when a wheel is built. A source
 distribution and an editable install need setuptools alone.
@@ -34,7 +34,7 @@ def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    """The wheel; the file of objects is left in the source tree, where git ignores it."""
+    """The wheel; the files of compiled code are left in the source tree, where git ignores them."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path]), "JITGRAPH_CACHE_DIR": "off"}
     subprocess.run([sys.executable, "-m", "jitgraph.codegen.prebuilt"], check=True, env=environment)
     return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))

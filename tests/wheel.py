@@ -23,15 +23,20 @@ NEEDED = (
 )
 DOCUMENTS = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs/api.md", "pyproject.toml")
 
+COMPILED = ("jitgraph/codegen/cpu/prebuilt.bin", "jitgraph/runtime/dispatcher.bin")
 WHERE = "import jitgraph, sys; assert jitgraph.__file__.startswith(sys.prefix), jitgraph.__file__"
 PREBUILT = """
 import re, jitgraph as jg
 from jitgraph.codegen.llvm import machine
 made, assemble = [], machine.assemble_unit
 machine.assemble_unit = lambda unit, target: made.append(unit.llvm_ir) or assemble(unit, target)
-jg.trace(lambda x: x @ x)(jg.ones((64, 64)))
+product, x = jg.trace(lambda x: x @ x), jg.ones((64, 64))
+for _ in range(8):
+    product(x)
+assert product.native.hits, "a wheel has no dispatcher at once"
 defined = re.findall(r"^define [^@]*@(\\w+)", "\\n".join(made), re.MULTILINE)
 libraries = ("jg_tile", "jg_pack", "jg_range", "jg_worker", "vectorcall")
+assert "attempt" not in defined, "a wheel compiles the dispatcher"
 assert "entry" in defined and not [name for name in defined if name.startswith(libraries)], "a wheel compiles libraries"
 """
 
@@ -55,7 +60,7 @@ def check_contents(wheel: Path, source: Path) -> None:
     package = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jitgraph").rglob("*.py")}
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    check_names(names, (*NEEDED, *package, "jitgraph/codegen/cpu/prebuilt.bin"), wheel)
+    check_names(names, (*NEEDED, *package, *COMPILED), wheel)
     strange = [name for name in names if not name.startswith("jitgraph") or name.endswith((".pyc", ".o", ".so"))]
     assert not strange, f"{wheel.name} holds {strange}"
     with tarfile.open(source) as archive:

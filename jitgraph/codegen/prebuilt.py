@@ -1,14 +1,14 @@
-"""The objects of libraries that a wheel brings along: ``python -m jitgraph.codegen.prebuilt`` writes their file.
+"""What a wheel brings along compiled: ``python -m jitgraph.codegen.prebuilt`` writes its files.
 
-Every function of a library that any module may require, for the targets that code is made for. Objects are found by the
-text of their units, so a file that is out of date is merely of no use. A wheel is built with the file; a checkout may
-have it, and needs none, as it keeps objects in the persistent cache.
+Every function of a library that any module may require, for the targets that code is made for, as objects; and the
+dispatcher's image. Objects are found by the text of their units, and the image by its sources, so files that are out of
+date are merely of no use. A wheel is built with them; a checkout may have them, and needs none, as it keeps what is in
+them in the persistent cache.
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -23,6 +23,7 @@ from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.dtypes import DTYPES, DType, float32, float64, is_bool, is_float
 from jitgraph.ir.target import Target
 from jitgraph.ops.math_functions.functions import FUNCTIONS
+from jitgraph.runtime import dispatcher_image
 from jitgraph.runtime.whole_file import replacing
 
 TARGETS: Final = ("x86-64-v3", "x86-64-v4")
@@ -68,16 +69,21 @@ def objects() -> dict[str, bytes]:
     for target, function in [*wanted, (image.TARGET, ("memory",))]:
         unit = library(target, *function).unit
         units[object_store.key_of(unit, target)] = unit, target
-    units[object_store.key_of(image.unit(), image.TARGET)] = image.unit(), image.TARGET
     made = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
     return dict(zip(units, made, strict=True))
 
 
 def write(path: str = object_store.FILE) -> None:
-    """Write the file where the package looks for it, or elsewhere."""
+    """Write the objects where the package looks for them, or elsewhere."""
     with replacing(path) as file:
         file.write(object_store.packed(objects()))
 
 
+def write_dispatcher(path: str = dispatcher_image.FILE) -> None:
+    """Write the dispatcher's image where the package looks for it, or elsewhere."""
+    dispatcher_image.DispatcherImage().write(image.dispatcher_image(), path)
+
+
 if __name__ == "__main__":
-    write(*sys.argv[1:])
+    write()
+    write_dispatcher()

@@ -67,8 +67,11 @@ class EagerEmitter:
         return outputs
 
     def kernel_rule(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> EagerRule | None:
-        """How ``op`` runs on these operands, by a kernel wherever one has the same bits; None for op by op."""
-        rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) else None
+        """How ``op`` runs on these operands, by a kernel wherever one has the same bits; None for op by op.
+
+        Unsupported while a kernel without which the op runs as well is yet to be made.
+        """
+        rule = self._rules.rule(op, inputs, attrs, can_wait=True) if is_ruled(op) else None
         if isinstance(rule, ByNumpy) and rule.launch is None:
             rule.look_for_kernel(inputs)
         return rule

@@ -3,7 +3,8 @@
 Products, reductions of floats, math functions and composites run the code that a trace would, and so do their
 gradients. All else NumPy evaluates to the same bits, but long sorts, which kernels do faster. Which of the two it is
 follows from the op, the dtypes and sizes, never from what ran before. A kernel serves all sizes (``patterns.py``), and
-the compile cache keeps it for later processes.
+the compile cache keeps it for later processes. A kernel that is no more than faster than an evaluation of the same bits
+is made by a thread, once it was asked for often.
 
 Nothing is compiled where an operand is empty, and where native code cannot be had: there the evaluation serves, and
 composites run op by op.
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph import config, errors
 from jitgraph.dtypes import is_inexact
+from jitgraph.eager.background import Background
+from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.patterns import SizePattern, exact, pattern_of
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
@@ -26,14 +29,18 @@ from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import collector, imports, loader
+from jitgraph.runtime import collector, disk_cache, imports, loader
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from jitgraph.code_cache import CodeEntry
+
 DTypes: TypeAlias = "tuple[np.dtype[Any], ...]"
 
 _MOST_KERNELS: Final = 512
+_PATIENCE: Final = 7
+"""Requests, which come after ever more calls, from which on a kernel that can wait is made: after some 200 calls."""
 _REFUSALS: Final = (errors.JitgraphError, errors.ArgumentError)
 
 
@@ -76,6 +83,8 @@ class EagerKernels:
     def __init__(self) -> None:
         self._made: dict[tuple[Any, ...], OpKernel] = {}
         self._target: tuple[str, Target | None] | None = None
+        self._requests: dict[tuple[Any, ...], int] = {}  # of kernels that can wait
+        self._background = Background("jitgraph-kernels")
 
     def prepare(
         self,
@@ -88,6 +97,7 @@ class EagerKernels:
         *,
         is_wanted: bool = False,
         is_exact: bool = False,
+        can_wait: bool = False,
     ) -> Prepared | None:
         """The code for ``op``, or for a half of its gradient, on operands of these types.
 
@@ -95,6 +105,7 @@ class EagerKernels:
         also where the evaluation has the same bits. ``is_exact``: for these sizes alone, None where that is refused.
         None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
         where this one does not take them: its errors are those of the op.
+        ``can_wait``: Unsupported while neither this process nor the cache has the code, which a thread then makes.
         """
         if not (is_wanted or is_compiled(op, dtypes, attrs)) or any(0 in shape for shape in shapes):
             return None
@@ -103,7 +114,7 @@ class EagerKernels:
             return None
         pattern = pattern_of(op, shapes, attrs)
         try:
-            return self._prepared(op, dtypes, pattern.known if is_exact else pattern, half, target)
+            return self._prepared(op, dtypes, pattern.known if is_exact else pattern, half, target, can_wait)
         except _REFUSALS:
             if is_exact:
                 return None
@@ -119,20 +130,52 @@ class EagerKernels:
         graph = _backward(op, dtypes, SizePattern(shapes, {}, shapes), Half(tuple(range(len(dtypes))), (0,)))
         return any(value not in graph.inputs for value in graph.outputs)
 
-    def _prepared(self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> Prepared:
+    def _prepared(
+        self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target, can_wait: bool = False
+    ) -> Prepared:
         key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))
         kernel = self._made.get(key)
+        if kernel is None and can_wait and not config.DISPATCH.given():
+            kernel = self._late(key, op, dtypes, pattern, half, target)
         if kernel is None:
-            if len(self._made) >= _MOST_KERNELS:
-                self._made.clear()
             begin, profile = time.perf_counter_ns(), context.current().profile
-            kernel = self._made[key] = _kernel(op, dtypes, pattern, half, target)
+            kernel = self._keep(key, _kernel(op, dtypes, pattern, half, target))
             if profile is not None:
                 profile.compiled_op(op.name, begin, time.perf_counter_ns())
         shapes = pattern.shapes
         if half is not None:
             shapes = self._with_outputs(op, dtypes, pattern, half, target)
         return Prepared(kernel, kernel.entry.plan(shapes), target)
+
+    def _keep(self, key: tuple[Any, ...], kernel: OpKernel) -> OpKernel:
+        if len(self._made) >= _MOST_KERNELS:
+            self._made.clear()
+        self._made[key] = kernel
+        return kernel
+
+    def _late(
+        self, key: tuple[Any, ...], op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target
+    ) -> OpKernel | None:
+        """The kernel if an earlier process made it, else Unsupported, for now; None where it cannot be made."""
+        if len(self._requests) >= _MOST_KERNELS:
+            self._requests.clear()
+        requests = self._requests[key] = self._requests.get(key, 0) + 1
+        if requests == 1:
+            ready = _cached_kernel(_entry_of(op, dtypes, pattern, half, target))
+            if ready is not None:
+                return self._keep(key, ready)
+        if requests < 0:
+            return None
+
+        def make() -> None:
+            try:
+                self._keep(key, _kernel(op, dtypes, pattern, half, target))
+            except Exception:  # who asks next makes it at once, and gets the error
+                self._requests[key] = _FAILED
+
+        if requests >= _PATIENCE:
+            self._background.run(key, make)
+        raise Unsupported("its kernel is yet to be made")
 
     def _with_outputs(
         self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half, target: Target
@@ -159,28 +202,46 @@ class EagerKernels:
         return target
 
 
-def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> OpKernel:
-    """The kernel of an earlier process, or a new one."""
-    from jitgraph.code_cache import Cached, entry_of_op  # here, as ops that NumPy evaluates need no cache
+def _entry_of(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> CodeEntry | None:
+    """Where the kernel is in the persistent cache; None where there is none."""
+    if disk_cache.current() is None:
+        return None
+    from jitgraph.code_cache import entry_of_op  # here, as ops that NumPy evaluates need no cache
     from jitgraph.eager.compounds import base_of
 
     parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
-    place = entry_of_op(base_of(op), target, parts)
-    found = place.find() if place is not None else None
-    if found is None:
-        with imports.importing():
-            from jitgraph import compilation  # here, as most kernels are found
-        with collector.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
-            graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
-        made = compilation.compiled(graph, target, (), None)
-        found = Cached(made.image, made.signature)
-        if place is not None:
-            place.keep(found)
-    _, _, numbers = found.signature.name.partition(_GRADIENT)
+    return entry_of_op(base_of(op), target, parts)
+
+
+def _cached_kernel(entry: CodeEntry | None) -> OpKernel | None:
+    """The kernel that an earlier process made, if there is one."""
+    cached = entry.find() if entry is not None else None
+    return None if cached is None else _loaded(cached.image, cached.signature)
+
+
+def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> OpKernel:
+    """The kernel of an earlier process, or a new one."""
+    entry = _entry_of(op, dtypes, pattern, half, target)
+    if (cached := _cached_kernel(entry)) is not None:
+        return cached
+    with imports.importing():
+        from jitgraph import compilation  # here, as most kernels are in the cache
+        from jitgraph.code_cache import Cached
+    with collector.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
+        graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
+    made = compilation.compiled(graph, target, (), None)
+    if entry is not None:
+        entry.keep(Cached(made.image, made.signature))
+    return _loaded(made.image, made.signature)
+
+
+def _loaded(image: bytes, signature: loader.Signature) -> OpKernel:
+    _, _, numbers = signature.name.partition(_GRADIENT)
     given = tuple(map(int, numbers.split("_"))) if numbers else ()
-    return OpKernel(loader.Entry(loader.Image(found.image), found.signature), given)
+    return OpKernel(loader.Entry(loader.Image(image), signature), given)
 
 
+_FAILED: Final = -(1 << 62)
 _GRADIENT: Final = "_gradient_by_"
 
 
@@ -205,8 +266,6 @@ def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
 def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
     """The gradient as a trace computes it: by the rule of the op, or through what defines it, which runs again."""
     from jitgraph.eager.compounds import applied
-    from jitgraph.ir import context
-    from jitgraph.passes.reverse import Reverse  # here: only where a kernel is made
 
     builder = GraphBuilder()
     inputs = _inputs(builder, dtypes, pattern.open)
@@ -223,6 +282,8 @@ def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph
             )
         found = [every[number] for number in half.wrt]
     else:
+        from jitgraph.passes.reverse import Reverse  # here: most ops have a rule
+
         cotangents = [builder.input(types[number]) for number in half.seeds]
         made = applied(builder, op, inputs, pattern.attrs)
         found = Reverse(builder).run([made[i] for i in half.seeds], cotangents, [inputs[i] for i in half.wrt])

@@ -104,9 +104,9 @@ class ByNumpy(EagerRule):
         try:
             if native_runtime() is None:
                 return
+            prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, is_wanted=True, can_wait=True)
         except Unsupported:
             return
-        prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, is_wanted=True)
         if prepared is not None:
             launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
             launch.go_native(inputs)
@@ -270,16 +270,21 @@ class Rules:
         self._rules: dict[tuple[Any, ...], tuple[EagerRule | None, Sequence[TensorType]]] = {}
         self._kernels = EagerKernels()
 
-    def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
-        """How ``op``, which has rules, runs on these operands; None for op by op. Errors of its rule."""
+    def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs, *, can_wait: bool = False) -> EagerRule | None:
+        """How ``op``, which has rules, runs on these operands; None for op by op. Errors of its rule.
+
+        ``can_wait``: Unsupported where its kernel is yet to be made.
+        """
         types = [id(value.type) for value in inputs]  # one object for each type
         key = (op, exact(attrs), *types) if attrs else (op, *types)
         try:
             return self._rules[key][0]
         except KeyError:
-            return self._settled(key, op, inputs, attrs)
+            return self._settled(key, op, inputs, attrs, can_wait)
 
-    def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
+    def _settled(
+        self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs, can_wait: bool
+    ) -> EagerRule | None:
         if placement.is_on_device(inputs):  # where it runs as a whole; a kernel of the CPU would be made for nothing
             return self._kept(key, ByDevice(op), inputs)
         dtypes, shapes = types_of(inputs)
@@ -291,7 +296,7 @@ class Rules:
             outputs = [whole]
         is_wanted = "compound" in op.traits or is_long_sort(op, shapes)
         prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted=is_wanted)
-        prepared = prepare()
+        prepared = prepare(can_wait=can_wait)
         made: EagerRule | None = None
         if prepared is not None:
             exact = partial(prepare, target=prepared.target, is_exact=True) if gains_by_sizes(op) else None

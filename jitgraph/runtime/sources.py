@@ -62,6 +62,25 @@ class CompilerSources:
         except (OSError, ValueError):
             return None
 
+    def digest_of(self, names: Collection[str]) -> str | None:
+        """The digest of some files, and folders of them, by their names within the package.
+
+        None where these are not those that this process runs, or cannot be read.
+        """
+        try:
+            listed = [file for name in names for file in self._listed(name)]
+            if not self._are_ours(listed):
+                return None
+            return cache_entry.key_of(*(part for name, *_ in listed for part in (name, self.file(name))))
+        except OSError:
+            return None
+
+    def _listed(self, name: str) -> list[File]:
+        """A file, or those of a folder; OSError where there are none."""
+        if name.endswith(".py"):
+            return [_file(name, os.stat(os.path.join(self.folder, name)))]
+        return [(f"{name}/{file[0]}", *file[1:]) for file in _walk(os.path.join(self.folder, name), (".py",))]
+
     def file(self, name: str) -> str:
         """The digest of one source file, by its name within the package; OSError where it is not there."""
         with open(os.path.join(self.folder, name), "rb") as source:
@@ -97,10 +116,13 @@ class CompilerSources:
 
     def _files(self, within: str = "") -> list[File]:
         try:
-            found = _walk(os.path.join(self.folder, within), (".py",))
-            return [(f"{within}/{file[0]}", *file[1:]) for file in found] if within else found
+            return self._listed(within) if within else _walk(self.folder, (".py",))
         except OSError:  # the package lies in an archive
             return []
+
+
+def _file(name: str, status: os.stat_result) -> File:
+    return name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = None) -> list[File]:
@@ -114,8 +136,7 @@ def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = No
             for entry in entries:
                 name = entry.name
                 if name.endswith(ends):
-                    status = entry.stat()
-                    found.append((within + name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
+                    found.append(_file(within + name, entry.stat()))
                 elif "." not in name and name != "__pycache__" and (inner is None or name in inner) and entry.is_dir():
                     pending.append((entry.path, f"{within}{name}/"))
     found.sort()

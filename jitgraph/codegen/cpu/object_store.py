@@ -17,9 +17,9 @@ from typing import Final
 from jitgraph.codegen.llvm import library, machine
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
-from jitgraph.runtime import cache_entry, disk_cache, prebuilt_file, sources
+from jitgraph.runtime import cache_entry, disk_cache, sources
 
-FILE: Final = prebuilt_file.PATH
+FILE: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prebuilt.bin")
 
 _MAGIC: Final = b"JGOBJCT1"
 _HEADER: Final = struct.Struct("<8sQ")  # the magic and the number of objects

@@ -39,20 +39,35 @@ class _Start:
         return self.runtime
 
     def _look(self) -> None:
-        from jitgraph.eager.dispatch.kept_image import KeptImage, is_prebuilt  # here, as few calls come back
-        from jitgraph.eager.dispatch.support import lacking
+        from jitgraph.eager.dispatch.support import lacking  # here, as few calls come back
 
         self.refused = lacking() or None
         if self.refused:
             return
         self._asked += 1
-        if self._asked == 1 and (found := KeptImage().find()) is not None:
-            self._begin(found)
-        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and is_prebuilt()):
+        if self._asked == 1 and self._begin_with_ready():
+            return
+        if config.DISPATCH.given() and config.DISPATCH.is_on():
             self._make()
         elif self._asked >= _PATIENCE:  # of a thread that a fork lost, too
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
             self._thread.start()
+
+    def _begin_with_ready(self) -> bool:
+        """Begin with the image that the package brought along or an earlier process made; False where there is none."""
+        from jitgraph.runtime.dispatcher_image import DispatcherImage
+        from jitgraph.runtime.loader import LoadError
+
+        ready = DispatcherImage()
+        for image, refuse in (ready.built_in, lambda reason: None), (ready.cached, ready.refuse_cached):
+            found = image()
+            if found is not None:
+                try:
+                    self._begin(found)
+                    return True
+                except LoadError as error:  # it is made again
+                    refuse(str(error))
+        return False
 
     def _try(self) -> None:
         try:
@@ -61,23 +76,23 @@ class _Start:
             self.refused = f"its code could not be made: {error}"
 
     def _make(self) -> None:
-        from jitgraph.eager.dispatch.kept_image import KeptImage
+        from jitgraph.runtime.dispatcher_image import DispatcherImage
+        from jitgraph.runtime.loader import LoadError
 
-        entry = KeptImage()
+        place = DispatcherImage()
         with imports.importing():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
-        entry.keep(image)
-        self._begin(image)
+        place.keep(image)
+        try:
+            self._begin(image)
+        except LoadError as error:
+            self.refused = str(error)
 
     def _begin(self, image: bytes) -> None:
         from jitgraph.eager.dispatch.runtime import made_from
-        from jitgraph.runtime.loader import LoadError
 
-        try:
-            self.runtime = made_from(image, self.handles)
-        except LoadError as error:
-            self.refused = str(error)
+        self.runtime = made_from(image, self.handles)
 
 
 def is_supported() -> bool:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph import config, errors
 from jitgraph.dtypes import is_inexact
-from jitgraph.eager.background import Background
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.patterns import SizePattern, exact, pattern_of
 from jitgraph.ir import context
@@ -29,12 +28,13 @@ from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import collector, disk_cache, imports, loader
+from jitgraph.runtime import collector, imports, loader
 
 if TYPE_CHECKING:
     import numpy as np
 
     from jitgraph.code_cache import CodeEntry
+    from jitgraph.eager.background import Background
 
 DTypes: TypeAlias = "tuple[np.dtype[Any], ...]"
 
@@ -84,7 +84,7 @@ class EagerKernels:
         self._made: dict[tuple[Any, ...], OpKernel] = {}
         self._target: tuple[str, Target | None] | None = None
         self._requests: dict[tuple[Any, ...], int] = {}  # of kernels that can wait
-        self._background = Background("jitgraph-kernels")
+        self._background: Background | None = None
 
     def prepare(
         self,
@@ -174,8 +174,15 @@ class EagerKernels:
                 self._requests[key] = _FAILED
 
         if requests >= _PATIENCE:
-            self._background.run(key, make)
+            self._thread().run(key, make)
         raise Unsupported("its kernel is yet to be made")
+
+    def _thread(self) -> Background:
+        if self._background is None:
+            from jitgraph.eager.background import Background  # here, as few programs call an op so often
+
+            self._background = Background("jitgraph-kernels")
+        return self._background
 
     def _with_outputs(
         self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half, target: Target
@@ -204,9 +211,11 @@ class EagerKernels:
 
 def _entry_of(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> CodeEntry | None:
     """Where the kernel is in the persistent cache; None where there is none."""
+    from jitgraph.runtime import disk_cache  # here, as ops that NumPy evaluates need no cache
+
     if disk_cache.current() is None:
         return None
-    from jitgraph.code_cache import entry_of_op  # here, as ops that NumPy evaluates need no cache
+    from jitgraph.code_cache import entry_of_op
     from jitgraph.eager.compounds import base_of
 
     parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -78,7 +78,12 @@ class CompilerSources:
     def _listed(self, name: str) -> list[File]:
         """A file, or those of a folder; OSError where there are none."""
         if name.endswith(".py"):
-            return [_file(name, os.stat(os.path.join(self.folder, name)))]
+            folder, _, base = name.rpartition("/")
+            beside = _walk(os.path.join(self.folder, folder), (base,), ())
+            found = [(name, *file[1:]) for file in beside if file[0] == base]
+            if not found:
+                raise FileNotFoundError(name)
+            return found
         return [(f"{name}/{file[0]}", *file[1:]) for file in _walk(os.path.join(self.folder, name), (".py",))]
 
     def file(self, name: str) -> str:
@@ -121,7 +126,7 @@ class CompilerSources:
             return []
 
 
-def _file(name: str, status: os.stat_result) -> File:
+def _file(name: str, status: Any) -> File:
     return name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 

@@ -7,6 +7,7 @@ import sys
 
 NAMES = (
     "startup",
+    "first_calls",
     "compile_time",
     "cache",
     "bandwidth",

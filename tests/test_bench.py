@@ -15,7 +15,7 @@ from tests.processes import FORKS, in_child
 
 NAMES = sorted(path.stem for path in (ROOT / "bench").glob("*.py") if not path.stem.startswith("__"))
 PEERS = ("torch", "jax", "onnxruntime")
-EXACT = {"accuracy", "fit_math"}  # they compare with mpmath
+EXACT = {"accuracy", "accuracy_linalg", "accuracy_math", "accuracy_special", "fit_math"}  # they compare with mpmath
 
 
 def test_each_measurement_is_listed() -> None:
@@ -71,3 +71,18 @@ def test_models_are_timed_only_where_their_first_losses_agree() -> None:
         "        raise SystemExit(f'{other} agrees with 1')\n"
     )
     in_child(code)
+
+
+def test_the_page_of_accuracy_has_what_its_command_measures() -> None:
+    """Every function in its table, between the comments by which the command finds the table."""
+    pytest.importorskip("mpmath")
+    from bench import accuracy, accuracy_linalg, accuracy_math, accuracy_special
+
+    page = accuracy.PAGE.read_text()
+    names = {"math": accuracy_math.FUNCTIONS, "special": accuracy_special.FUNCTIONS, "linalg": accuracy_linalg.CALLS}
+    assert set(names) == set(accuracy.TABLES)
+    for table, functions in names.items():
+        text = page.partition(f"<!-- {table}: ")[2].partition(f"<!-- end of {table} -->")[0]
+        rows = {line.split("|")[1].strip() for line in text.splitlines()[3:] if line.startswith("|")}
+        assert rows == set(functions)
+        assert accuracy.written(page, table, "| a |\n").count("| a |\n<!-- end of " + table) == 1

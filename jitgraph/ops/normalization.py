@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul, sub
 from jitgraph.ops.broadcasting import broadcast, reduce_sum, restore
+from jitgraph.ops.comparison import eq, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like
 from jitgraph.ops.sampling import samples_for
@@ -20,11 +22,20 @@ from jitgraph.ops.transcendental import rsqrt
 Axes = tuple[int, ...]
 
 
+def inverse_root(square: Any, eps: float) -> Any:
+    """1 / sqrt(square + eps); NaN where the square has overflowed, as 0 would look like a result.
+
+    To scale what may overflow takes its greatest magnitude, and layer_norm 1.7 times as long.
+    """
+    overflown = eq(square, full_like(math.inf, square))
+    return select(overflown, full_like(math.nan, square), rsqrt(add(square, full_like(eps, square))))
+
+
 def _standardized(x: Any, axes: Axes, eps: float) -> tuple[Any, Any, Any, Any]:
     """x less its mean over ``axes`` and over its deviation; with the mean, the variance and 1 / deviation, reduced."""
     each, mean = deviations(x, axes)
     var = mean_of(mul(each, each), axes)
-    scale = rsqrt(add(var, full_like(eps, var)))
+    scale = inverse_root(var, eps)
     return mul(each, restore(scale, x.type, axes)), mean, var, scale
 
 

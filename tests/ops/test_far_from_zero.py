@@ -116,3 +116,31 @@ def test_one_far_element_that_comes_first() -> None:
     expected = (exact - exact.mean(1, keepdims=True)) / np.sqrt(exact.var(1, keepdims=True) + 1e-5)
     found = F.layer_norm(jg.asarray(x), (1000,)).numpy()
     assert np.abs(found - expected).max() <= 4 * 1000**0.5 * np.finfo(np.float32).eps
+
+
+OVERFLOWING: dict[str, Callable[[Any], Any]] = STANDARDISED | {
+    "rms_norm": lambda x: F.rms_norm(x, SHAPE[1:]),
+    "normalize": lambda x: F.normalize(x),
+    "cosine_similarity": lambda x: F.cosine_similarity(x, x.flip(0)),
+    "cosine_similarity of orthogonal": lambda x: F.cosine_similarity(
+        x * jg.asarray([1, 0]), x * jg.asarray([0, 1]), -1
+    ),
+}
+
+
+@pytest.mark.parametrize("traced", TRACED)
+@pytest.mark.parametrize("name", OVERFLOWING)
+def test_squares_that_overflow_are_no_zeros(name: str, traced: bool) -> None:
+    """Of numbers of which the squares have no float32; those of the next smaller sizes are as they are in float64."""
+    function = OVERFLOWING[name]
+    x = np.random.default_rng(0).choice([-1.5, 1.25, 2.0], SHAPE).astype(np.float32)
+    with np.errstate(over="ignore"):
+        assert np.isnan(called(function, x * np.float32(1e20), traced)).all()
+    wanted = called(function, x.astype(np.float64) * 1e16, False)
+    np.testing.assert_allclose(called(function, x * np.float32(1e16), traced), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_where_squares_overflow_are_no_zeros() -> None:
+    x = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32) * np.float32(1e20)
+    for name in ("layer_norm", "rms_norm", "normalize"):
+        assert np.isnan(jg.grad(lambda x, f=OVERFLOWING[name]: (f(x) * x).sum())(jg.asarray(x)).numpy()).all(), name

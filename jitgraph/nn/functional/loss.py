@@ -18,7 +18,7 @@ from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.functions.manipulation import broadcast_arrays
-from jitgraph.tensor.functions.norms import p_norm
+from jitgraph.tensor.functions.norms import finite_or_nan, p_norm
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -324,5 +324,5 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """sum(x1 x2) / (|x1| |x2|) along ``dim`` of the broadcast shape, each norm at least ``eps``."""
     a, b = broadcast_arrays(*map(wrap, floats(x1, x2)))
-    left, right = (p_norm(x, 2.0, dim).clip(min=eps) for x in (a, b))
-    return (a * b).sum(axis=dim) / (left * right)  # type: ignore[no-any-return]
+    left, right = (finite_or_nan(p_norm(x, 2.0, dim)).clip(min=eps) for x in (a, b))
+    return (a * b).sum(axis=dim) / left / right  # type: ignore[no-any-return]

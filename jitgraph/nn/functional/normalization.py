@@ -15,10 +15,11 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike, same_shape
 from jitgraph.ops import rules
+from jitgraph.ops.normalization import inverse_root
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.norms import p_norm
+from jitgraph.tensor.functions.norms import finite_or_nan, p_norm
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -97,7 +98,7 @@ def rms_norm(
     axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
     square = ops.mean(ops.square(x), axes=axes)
     small = float(np.finfo(x.dtype).eps) if eps is None else float(eps)
-    scale = ops.rsqrt(ops.add(square, lifting.repeated(small, x.dtype, square.shape)))
+    scale = inverse_root(square, small)
     result = ops.mul(x, ops.broadcast(scale, shape=x.shape, axes=tuple(range(axes[0]))))
     if w is not None:
         result = ops.mul(result, ops.broadcast(lifting.cast(w, x.dtype), shape=x.shape, axes=axes))
@@ -178,5 +179,5 @@ def normalize(input: TensorLike, p: float = 2.0, dim: int = 1, eps: float = 1e-1
     p is any number: the largest and the least magnitude for inf and -inf, for 0 the number of elements that are not 0.
     """
     x = wrap(floats(input)[0])
-    result: Tensor = x / p_norm(x, float(p), dim, keepdims=True).clip(min=eps)
+    result: Tensor = x / finite_or_nan(p_norm(x, float(p), dim, keepdims=True)).clip(min=eps)
     return result

@@ -46,6 +46,12 @@ def p_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = None, *, keep
     return summed ** (1 / p)
 
 
+def finite_or_nan(norm: Tensor) -> Tensor:
+    """The norm, and NaN where it is infinite or has overflowed: as a divisor that would give zeros in silence."""
+    found: Tensor = where(norm == math.inf, math.nan, norm)
+    return found
+
+
 def extreme(x: Tensor, axes: tuple[int, ...], p: float, *, keepdims: bool = False) -> Tensor:
     """The greatest of magnitudes for p above 0, which of no elements is 0, and the least for others."""
     if p < 0:

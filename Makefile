@@ -44,8 +44,9 @@ $(NIGHT)/cuda: $(STAMP)  # every dtype, model and processor, in the simulator an
 	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python $(SUITE) tests/codegen/cuda tests/cuda
 	@$(passed)
 
-$(NIGHT)/rounds: $(STAMP)  # references and memory over a million warm calls
+$(NIGHT)/rounds: $(STAMP)  # references and memory over a million warm calls, and Ctrl-C at 300 moments
 	DISPATCH_ROUNDS=1000000 $(BIN)/python $(SUITE) tests/tracing/native tests/eager/dispatch
+	INTERRUPTED_COMPILATIONS=300 $(BIN)/python $(SUITE) tests/tracing/test_interrupts.py -k any_moment_of_a_compilation
 	@$(passed)
 
 $(NIGHT)/files: $(STAMP)  # hostile files

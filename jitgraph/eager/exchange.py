@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -64,7 +65,7 @@ def interface_of(handle: Any, value: DeviceValue) -> dict[str, Any]:
     value.access = "exported"
     number = id(handle)
     if number not in _shown:
-        _shown[number] = weakref.ref(handle, lambda _: _shown.pop(number, None)), []
+        _shown[number] = weakref.ref(handle, partial(_shown.pop, number)), []  # no Python code for a signal to cut
     _shown[number][1].append(value)
     stream = value.buffer.stream
     value.buffer.shown_to(stream)

@@ -19,6 +19,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from jitgraph.runtime import module_locks, system
@@ -31,15 +32,19 @@ PATIENCE_FOR_LIBRARIES: Final = 60.0
 
 
 class Living:
-    """Objects for as long as they live; what is done to it is one step for other threads, as it has no lock."""
+    """Objects for as long as they live; what is done to it is one step for other threads, as it has no lock.
+
+    An object that goes is forgotten by a call that runs no Python code (its second argument, the reference, is the
+    default of ``dict.pop``): where a signal handler ran inside it, what the handler raises would be lost.
+    """
 
     def __init__(self) -> None:
         self._references: dict[int, weakref.ref[Any]] = {}
 
     def add(self, member: Any) -> None:
         """Note an object; nothing is kept alive."""
-        number, references = id(member), self._references
-        references[number] = weakref.ref(member, lambda _: references.pop(number, None))
+        number = id(member)
+        self._references[number] = weakref.ref(member, partial(self._references.pop, number))
 
     def members(self) -> list[Any]:
         """Those that live now."""

@@ -54,17 +54,18 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
         _settle(file, target, durable)
         system.lock_file(file)
         part = _part_of(target)
-        if not system.name_file(file, part):
-            with _named(target) as (copy, part):
-                file.seek(0)
-                shutil.copyfileobj(file, copy, 1 << 20)
-                _publish(copy, part, target, durable)
-            return
         try:
-            os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
+            if system.name_file(file, part):
+                os.replace(part, target)
+                return
+        except BaseException:  # an interrupt between the two, too
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part)
             raise
+        with _named(target) as (copy, part):
+            file.seek(0)
+            shutil.copyfileobj(file, copy, 1 << 20)
+            _publish(copy, part, target, durable)
 
 
 def _settle(file: BinaryIO, target: str, durable: bool) -> None:

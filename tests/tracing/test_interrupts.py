@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
+from jitgraph.runtime import forks
 from tests.processes import in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
@@ -285,3 +286,145 @@ def test_a_handler_that_raises_at_any_moment_of_a_recording_leaves_nothing_behin
     program.write_text(RECORDINGS)
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+COMPILATIONS = """
+import gc, os, random, signal, sys, threading, time
+import numpy as np
+import jitgraph as jg
+from jitgraph.runtime import collector
+from jitgraph.tracing.capture import monitoring
+
+TIMES = int(os.environ.get("INTERRUPTED_COMPILATIONS", 6))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+numbers = np.random.default_rng(0).standard_normal((2, 24, 24)).astype(np.float32)
+x, w = map(jg.asarray, numbers)
+state = jg.zeros(3)
+
+def variant(k):
+    factor = 1 + k / 1000
+    def step(x):
+        y = jg.tanh((x @ w) * factor) + jg.softmax(x, axis=-1)
+        last, sines = jg.scan(lambda c, e: (c * 0.5 + e, jg.sin(c)), jg.zeros(24), jg.sort(y, axis=-1))
+        state[k % 3] += 1
+        return y.sum() + last, sines
+    return step
+
+class Alarm:
+    "SIGINT after a while, as a user sends it; ``late`` is how long the program ran on."
+    def __init__(self, seconds):
+        self.sent, self.late = 0.0, 0.0
+        self.wanted = threading.Event()
+        self.thread = threading.Thread(target=self.send, args=(seconds,), daemon=True)
+    def send(self, seconds):
+        if not self.wanted.wait(seconds):
+            self.sent = time.monotonic()
+            os.kill(os.getpid(), signal.SIGINT)
+    def __enter__(self):
+        self.thread.start()
+    def __exit__(self, kind, error, trace):
+        try:
+            self.wanted.set()
+            self.thread.join()
+            time.sleep(0.001)  # where the signal came behind the call, it is raised here
+        except KeyboardInterrupt:
+            pass
+        assert not self.sent or time.monotonic() - self.sent < 30, "late"
+        return kind is KeyboardInterrupt
+
+begin = time.monotonic()
+jg.trace(variant(0))(x)
+jg.trace(variant(1))(x)
+whole = (time.monotonic() - begin) / 2
+moments = random.Random(os.environ.get("INTERRUPTED_SEED", "0"))
+cut = 0
+for k in range(2, TIMES + 2):
+    traced, before, results = jg.trace(variant(k)), state.numpy().sum(), None
+    with Alarm(moments.uniform(0, whole)):
+        results = traced(x)
+    cut += results is None
+    assert sys.gettrace() is None, "a trace function stays"
+    assert gc.isenabled() and not collector.PAUSED._inside, "the collector stays paused"
+    assert monitoring.OWN.watched is None, "the thread is still listened to"
+    steps = state.numpy().sum() - before
+    assert steps in ((0, 1) if results is None else (1,)), f"state is half written: {steps}"
+    for got, expected in zip(traced(x), variant(k)(x), strict=True):
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+    assert state.numpy().sum() - before == steps + 2
+assert cut, "no signal arrived within a call"
+folder = os.environ["JITGRAPH_CACHE_DIR"]
+assert not [name for name in os.listdir(folder) if name.endswith(".part")], os.listdir(folder)
+print("well")
+"""
+
+LARGE = {
+    "a chain of 20,000 products": """
+def program(x):
+    for _ in range(20_000):
+        x = x @ x
+    return x
+""",
+    "11,175 products of pairs": """
+def program(x):
+    return sum(x[i % 8] * x[j % 8] for i in range(150) for j in range(i + 1, 150))
+""",
+    "2,000 concatenated arrays": "program = lambda x: jg.concat([x * (i + 1) for i in range(2000)])",
+    "1,000 outputs": "program = lambda x: [jg.sin(x * (i + 1)) for i in range(1000)]",
+    "a loop of 4,000 ops": """
+def body(c, _):
+    for i in range(2000):
+        c = c * 1.001 + jg.sin(c + i)
+    return c, None
+program = lambda x: jg.scan(body, x.sum(), None, length=10)[0]
+""",
+}
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import jitgraph as jg
+signal.signal(signal.SIGINT, signal.default_int_handler)
+{program}
+x = jg.ones((8, 8))
+jg.trace(lambda x: jg.sin(x) @ x)(x)
+timer = threading.Timer(float(sys.argv[1]), os.kill, (os.getpid(), signal.SIGINT))
+timer.daemon = True
+timer.start()
+try:
+    jg.trace(program)(x)
+    timer.join()
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted")
+assert jg.trace(lambda x: x * 2 + 1)(jg.ones(3)).tolist() == [3, 3, 3]
+"""
+
+
+def test_ctrl_c_at_any_moment_of_a_compilation_leaves_the_session_usable(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    assert in_child(COMPILATIONS, timeout=600) == "well\n"
+
+
+@pytest.mark.parametrize(("program", "after"), [(name, 0.3 + 0.6 * k) for k, name in enumerate(LARGE)])
+def test_ctrl_c_ends_a_large_compilation(program: str, after: float, tmp_path: Path, monkeypatch: Any) -> None:
+    """The time limit of the process is a guard against one that hangs: a whole compilation may take longer."""
+    monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    code = INTERRUPTED.format(program=LARGE[program]).replace("sys.argv[1]", repr(after))
+    assert in_child(code, timeout=60) == "interrupted\n"
+
+
+def test_no_python_runs_where_an_object_is_forgotten() -> None:
+    """Where a handler runs in a callback of a weak reference, what it raises is printed, and lost."""
+    living, ran = forks.Living(), []
+
+    class Member:
+        pass
+
+    living.add(member := Member())
+    assert living.members() == [member]
+    sys.setprofile(lambda frame, event, _: ran.append((frame.f_code.co_name, event)))
+    try:
+        del member
+    finally:
+        sys.setprofile(None)
+    assert living.members() == []
+    assert not [each for each in ran if each[1] == "call"]

@@ -95,8 +95,9 @@ def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
 def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None = None) -> list[bytes]:
     """The results of all tasks, in their order; this thread and others each take the next one that is left.
 
-    Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while. They wait
-    for nothing, and so end whatever an interrupt does to this thread.
+    Others begin while this thread asks for ``more`` tasks: to write the modules of libraries takes a while. What
+    interrupts this thread ends the call at once: the others begin no further task, and nothing waits for those that
+    they are at, neither this call nor the end of the process.
     """
     waiting = deque(enumerate(tasks))
     results: dict[int, bytes] = {}
@@ -118,19 +119,29 @@ def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None 
         """Let up to ``count`` others work, one for each processor that this thread leaves."""
         at_work = sum([other.is_alive() for other in others])
         for _ in range(min(count, loader.processors() - 1) - at_work):
-            others.append(threading.Thread(target=work, name="jitgraph-llvm"))
+            others.append(threading.Thread(target=work, name="jitgraph-llvm", daemon=True))
             others[-1].start()
 
-    if more is not None:
-        start(len(tasks))
-        try:
-            waiting.extend(enumerate(more(), len(tasks)))
-        except BaseException as error:
-            failures[len(tasks)] = error
-    start(len(waiting) - 1)
-    work()
-    for other in others:
-        other.join()
+    def work_here() -> None:
+        if more is not None:
+            start(len(tasks))
+            try:
+                waiting.extend(enumerate(more(), len(tasks)))
+            except Exception as error:
+                failures[len(tasks)] = error
+        start(len(waiting) - 1)
+        work()
+        for failure in list(failures.values()):
+            if not isinstance(failure, Exception):
+                raise error
+        for other in others:
+            other.join()
+
+    try:
+        work_here()
+    except BaseException:
+        waiting.clear()
+        raise
     if failures:
         raise failures[min(failures)]
     return [results[number] for number in sorted(results)]

@@ -17,7 +17,7 @@ import pytest
 from jitgraph import compilation
 from jitgraph.codegen import prebuilt
 from jitgraph.codegen.cpu import native, object_store, objects
-from jitgraph.codegen.cpu.objects import in_threads, objects_of
+from jitgraph.codegen.cpu.objects import Task, in_threads, objects_of
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.compiler import compile
@@ -209,6 +209,40 @@ def test_an_interrupt_ends_the_call_and_not_the_work() -> None:
         signal.signal(signal.SIGINT, before)
     assert started.is_set()
     assert finished.wait(10)
+
+
+@pytest.mark.parametrize("at", ["task", "more"])
+def test_an_interrupt_waits_for_no_other_thread(at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM may be at one function for long; what has not begun then never begins."""
+    monkeypatch.setattr("jitgraph.runtime.loader.processors", lambda: 2)
+    main, busy, release, begun = threading.main_thread(), threading.Event(), threading.Event(), []
+
+    def task(number: int) -> bytes:
+        begun.append(number)
+        if threading.current_thread() is main:
+            assert busy.wait(10)
+            raise KeyboardInterrupt
+        busy.set()
+        assert release.wait(60), "nobody waits for this thread, which waits for the test"
+        return b""
+
+    def more() -> list[Task]:
+        if at == "more":
+            assert busy.wait(10)
+            raise KeyboardInterrupt
+        return []
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_threads([lambda number=number: task(number) for number in range(9)], more)  # type: ignore[misc]
+        others = [thread for thread in threading.enumerate() if thread.name == "jitgraph-llvm"]
+        assert others, "the call waited"
+        assert all(thread.daemon for thread in others), "the process would wait for them at its end"
+    finally:
+        release.set()
+    for thread in others:
+        thread.join(10)
+    assert len(begun) == (1 if at == "more" else 2), "work began after the interrupt"
 
 
 def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None 
         work()
         for failure in list(failures.values()):
             if not isinstance(failure, Exception):
-                raise error
+                raise failure
         for other in others:
             other.join()
 

@@ -181,7 +181,8 @@ class MatchesAsTests(ast.NodeTransformer):
         test: ast.expr = ast.Attribute(value=ast.Name(id=name, ctx=ast.Load()), attr="test", ctx=ast.Load())
         if case.guard is not None:
             bound = [_bound(name, each) for each in names]
-            guard = ast.Call(func=_lambda(names, case.guard), args=bound, keywords=[])
+            truth = ast.UnaryOp(op=ast.Not(), operand=ast.UnaryOp(op=ast.Not(), operand=case.guard))  # no value of it
+            guard = ast.Call(func=_lambda(names, truth), args=bound, keywords=[])
             test = ast.BoolOp(op=ast.And(), values=[test, guard])
         binds: list[ast.stmt] = [
             ast.Assign(targets=[ast.Name(id=each, ctx=ast.Store())], value=_bound(name, each)) for each in names

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.errors import ScriptError
+from jitgraph.errors import LocatedError, ScriptError
 from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
@@ -120,13 +120,13 @@ def _values_and_place(container: Any, key: StagedNumber) -> tuple[list[Any], Any
 
 def _require_not(condition: Any, error: Exception) -> None:
     """A check that raises the error of a step where the graph takes it."""
-    kind = type(error).__name__
+    kind = next((base.__name__ for base in type(error).__mro__ if base in _FAILURES), "")
     if kind not in CHECK_KINDS:
         raise ScriptError(
             f"{error}, for some of the elements that are chosen by a number that is known only when the graph runs",
             hint=_WAY,
         ) from error
-    message = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    message = error.message if isinstance(error, LocatedError) else str(error)
     require(ops.logical_not(condition), kind, message)
 
 

@@ -212,3 +212,22 @@ def test_what_a_step_sets_is_set_at_each_call() -> None:
     for turn in range(3):
         write(jg.asarray(float(turn)), 1)
         assert float(parts[1].total) == turn * 2 and parts[1].pair == [0, 3 * turn + 3]
+
+
+def test_a_step_that_only_some_of_the_chosen_elements_allow() -> None:
+    """The error of a chosen element is raised by the call that chooses it, and by no other."""
+
+    def write(x: Any, n: int) -> Any:
+        box = [0, 1, [4, 1], x]
+        u = 0
+        while x > u:
+            u = u + n
+        box[2 + u % 2][1] += 1
+        return box[2], u
+
+    script = jg.script(write)
+    for x in (0.5, -1.0, 1.5):
+        assert script(jg.asarray(x), 2) == write(jg.asarray(x), 2)
+    for call in (script, write):
+        with pytest.raises(IndexError, match="1 indices for a tensor of rank 0"):
+            call(jg.asarray(0.5), 1)

@@ -332,6 +332,27 @@ def match_on_numbers(x: Any) -> Any:
     return x
 
 
+def match_by_truth(x: Any, n: Any) -> Any:
+    """Only the truth of a guard matters, whatever kinds of values its operands are."""
+    u = 0
+    if x.sum() > 0:
+        u = n + 1
+    match u:
+        case q if q > 3 and (n):
+            return q * 2
+        case q if q and 5:
+            return q
+    return -1
+
+
+def test_guards_of_cases_are_asked_for_their_truth() -> None:
+    script = jg.script(match_by_truth)
+    for x in (1.0, -1.0):
+        for n in (-1, 0, 1, 4):
+            args = jg.asarray(x), jg.asarray(n)
+            assert int(script(*args)) == int(match_by_truth(*args))
+
+
 class Color(enum.Enum):
     RED = 1
     BLUE = 2

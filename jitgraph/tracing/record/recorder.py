@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
@@ -26,9 +27,8 @@ from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.followed import PACKAGE
-from jitgraph.tracing.record.aliases import Aliases, aliases_of, chosen
+from jitgraph.tracing.record.aliases import Aliases, GrownElement, aliases_of, chosen, unknown_write
 from jitgraph.tracing.record.gradients import Gradients
-from jitgraph.tracing.record.joined_handles import JoinedHandles, unknown_write
 from jitgraph.tracing.record.module_path import Places
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
@@ -76,8 +76,6 @@ class Recorder:
         self.location: Location | None = None  # of an op that is recorded again; else the line that runs counts
         self.states: dict[int, HandleState] = {}
         self.aliases = Aliases()
-        self.joined: JoinedHandles = JoinedHandles() if parent is None else parent.joined
-        self.unknown: dict[int, Location | None] = {}  # handles that a write through another name may have changed
         self.gradients = Gradients(self)
         self.producers: dict[Value, Node] = {}
         self.positions: dict[Value, int] = {}  # of what nodes produced: later values have greater ones
@@ -229,8 +227,6 @@ class Recorder:
 
     def read(self, handle: Tensor) -> TracedValue:
         """The handle's value here; a handle from outside is lifted to an input on its first read."""
-        if self.joined:
-            self._require_known(handle)
         value = handle._value
         state = None
         if not (isinstance(value, TracedValue) and value.trace is self):
@@ -269,18 +265,18 @@ class Recorder:
         return stop
 
     def write(self, handle: Tensor, value: Any) -> None:
-        """Rebind a handle, and those that are the same one where a branch chose it; one from outside in the shadow."""
+        """Rebind a handle, and those that are the same one where the graph says so; one from outside in the shadow."""
         own = self.own(value)
         for other, condition in aliases_of(self, handle):
+            if isinstance(other, GrownElement):
+                raise unknown_write(other.location)
             with context.using(emitter=self, trace=self, constraints=self.constraints):
-                self.rebind(other, chosen(condition, own, self.read(other)))
+                self.rebind(other, chosen(condition, own, partial(self.read, other)))
         self.rebind(handle, own)
 
     def rebind(self, handle: Tensor, value: Any) -> None:
         """Rebind this handle alone."""
         own = self.own(value)
-        if self.joined:
-            self._note_write(handle)
         old = handle._value
         if isinstance(old, TracedValue) and old.trace is self:
             handle._value = own
@@ -288,20 +284,6 @@ class Recorder:
         state = self.state_of(handle)
         state.value = own
         state.written = True
-
-    def _require_known(self, handle: Tensor) -> None:
-        """ScriptError where a write through another name may have changed ``handle``."""
-        for recorder in self.outwards():
-            if id(handle) in recorder.unknown:
-                raise unknown_write(recorder.unknown[id(handle)])
-
-    def _note_write(self, handle: Tensor) -> None:
-        """``handle`` is written in place: those that may be the same tensor have no known value any more."""
-        self.unknown.pop(id(handle), None)
-        for other in self.joined.others(handle):
-            if not isinstance(other._value, TracedValue):  # the caller's, who sees it when the call has returned
-                raise unknown_write(Location.of_user())
-            self.unknown[id(other)] = Location.of_user()
 
     def ask_gradient(self, handle: Tensor, flag: bool) -> None:
         """Let gradients end at ``handle`` from now on, or no more."""

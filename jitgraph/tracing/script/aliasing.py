@@ -1,4 +1,4 @@
-"""What a staged choice between two mutable objects means for later writes: the result is the chosen one of them.
+"""What a staged choice between mutable objects means for later writes: the result is the chosen one of them.
 
 Tensors follow in ``Recorder.write``. An element that is set in a list or dict is set in the others under the condition
 by which they are the same; any other change of one raises, as no graph can say which object it changes.
@@ -6,24 +6,24 @@ by which they are the same; any other change of one raises, as no graph can say 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-from jitgraph import dtypes, ops, tree
+from jitgraph import ops, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor import Tensor
 from jitgraph.tracing.control.journal import UNBOUND
 from jitgraph.tracing.control.region import Region
-from jitgraph.tracing.record.aliases import aliases_of
+from jitgraph.tracing.record.aliases import Condition, GrownElement, aliases_of, unknown_write, value_of
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.staged.number import StagedNumber
 
 Pair: TypeAlias = "tuple[Any, Any]"
+Key = TypeVar("Key", bound=Hashable)
 OPAQUE: Final[set[type]] = set()  # nodes of trees that no variable holds by themselves
 
 
@@ -60,9 +60,11 @@ def put(target: Any, key: Any, value: Any, choose: Callable[[Any, Any, Any], Any
     if isinstance(target, Tensor):
         return found
     for other, condition in aliases_of(context.current().trace, target):
+        if isinstance(other, GrownElement):
+            raise unknown_write(other.location)
         if not isinstance(target, list | dict) or isinstance(key, slice) or not _has(target, key):
             require_single(target)
-        found.append((other, choose(condition(), value, other[key])))
+        found.append((other, value if condition is True else choose(value_of(condition), value, other[key])))
     return found
 
 
@@ -70,20 +72,47 @@ def _has(target: Any, key: Any) -> bool:
     return key in target if isinstance(target, dict) else isinstance(key, int) and -len(target) <= key < len(target)
 
 
-class PossibleIdentity(NamedTuple):
-    """A result and an object outside of the branches that it may be; on each side a bool, or the value of one."""
+class Outside:
+    """An object that was there before a staged statement, as a key."""
 
-    result: int
-    other: Any
-    conditions: tuple[Any, Any]
+    __slots__ = ("value",)
 
-    @property
-    def is_known(self) -> bool:
-        return all(isinstance(condition, bool) for condition in self.conditions)
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Outside) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def relations(
+    trace: Recorder, objects: Mapping[Key, Any], outlives: Callable[[Any], bool]
+) -> dict[tuple[Key, Key | Outside], Condition]:
+    """Which of these objects may be one, by their keys, the later one first; and which may be one of those outside."""
+    keys: dict[int, list[Key]] = {}
+    for key, value in objects.items():
+        keys.setdefault(id(value), []).append(key)
+    number = {key: i for i, key in enumerate(objects)}
+    found: dict[tuple[Key, Key | Outside], Condition] = {}
+
+    def note(key: Key, other: Any, condition: Condition) -> None:
+        for earlier in keys.get(id(other), ()):
+            if number[earlier] < number[key]:
+                found[key, earlier] = condition
+        if outlives(other):
+            found[key, Outside(other)] = condition
+
+    for key, value in objects.items():
+        note(key, value, True)
+        for alias in aliases_of(trace, value):
+            note(key, alias.other, alias.condition)
+    return found
 
 
 class Merging:
-    """The mutable objects that are results of a staged choice, on each side, and what outside they may be."""
+    """The mutable objects that are results of a staged choice, on each side, and which may be one, or one outside."""
 
     def __init__(self, regions: Sequence[Region], pairs: Sequence[Pair]) -> None:
         self.objects: list[Pair] = []
@@ -92,75 +121,61 @@ class Merging:
             count = max(0 if side is None else len(side) for side in sides)
             columns = [[None] * count if side is None else side for side in sides]
             self.objects += zip(*columns, strict=True)
-        self.shared: list[PossibleIdentity] = []
-        for number, pair in enumerate(self.objects):
-            if pair[0] is pair[1]:
-                continue
-            known = [_visible(region, side) for region, side in zip(regions, pair, strict=True)]
-            for key, (other, _) in (known[0] | known[1]).items():
-                left, right = (side[key][1] if key in side else False for side in known)
-                self.shared.append(PossibleIdentity(number, other, (left, right)))
+        left, right = (
+            relations(
+                region,
+                {i: pair[side] for i, pair in enumerate(self.objects) if pair[side] is not None},
+                partial(outlives, region),
+            )
+            for side, region in enumerate(regions)
+        )
+        self.shared = {
+            key: (left.get(key, False), right.get(key, False))
+            for key in left | right
+            if not any(isinstance(place, int) and self._stays(regions, place) for place in key)
+        }
+
+    def _stays(self, regions: Sequence[Region], number: int) -> bool:
+        """Whether a result is a tensor from outside, the same one on each side that has it: what that may be is known
+        already, and of another result it is said as of any object outside."""
+        left, right = self.objects[number]
+        either = right if left is None else left
+        return (
+            isinstance(either, Tensor)
+            and (left is None or right is None or left is right)
+            and not any(region.is_own(either) for region in regions)
+        )
 
     def outputs(self, region: Region, side: int) -> list[Any]:
         """The conditions that only the graph knows, as results of a side."""
-        found = []
-        for shared in self.shared:
-            if not shared.is_known:
-                condition = shared.conditions[side]
-                value = lifting.constant(condition, dtypes.bool_) if isinstance(condition, bool) else condition()
-                found.append(region.own(value))
-        return found
+        return [
+            region.own(value_of(conditions[side]))
+            for conditions in self.shared.values()
+            if not all(isinstance(condition, bool) for condition in conditions)
+        ]
 
     def note(self, trace: Recorder, test: Any, results: Sequence[Any], computed: Iterator[Any]) -> None:
         """Let ``trace`` know which objects the results may be."""
         made = [object_ for value in results for object_ in objects_in(value)]
-
-        def holds() -> Any:
-            return test
-
-        def fails() -> Any:
-            return ops.logical_not(test)
-
-        def always() -> Any:
-            return lifting.constant(True, dtypes.bool_)
-
-        known = {(True, False): holds, (False, True): fails, (True, True): always}
-        for shared in self.shared:
-            condition = known[shared.conditions] if shared.is_known else partial(_itself, next(computed))
-            if made[shared.result] is not None and made[shared.result] is not shared.other:
-                trace.aliases.add(made[shared.result], shared.other, condition)
-        seen: list[dict[int, list[int]]] = [{}, {}]
-        for number, pair in enumerate(self.objects):
-            same: dict[int, list[bool]] = {}
-            for side, value in enumerate(pair):
-                if value is not None:
-                    earlier = seen[side].setdefault(id(value), [])
-                    for other in earlier:
-                        same.setdefault(other, [False, False])[side] = True
-                    earlier.append(number)
-            for other, (left, right) in same.items():
-                if made[number] is not None and made[other] is not None and made[number] is not made[other]:
-                    trace.aliases.add(made[number], made[other], known[left, right])
+        known: dict[tuple[Condition, Condition], Condition] = {
+            (True, False): lambda: test,
+            (False, True): lambda: ops.logical_not(test),
+            (True, True): True,
+        }
+        for (number, place), conditions in self.shared.items():
+            condition = known.get(conditions)
+            if condition is None:
+                condition = partial(_itself, next(computed))
+            other = place.value if isinstance(place, Outside) else made[place]
+            if made[number] is not None and other is not None:
+                trace.aliases.add(made[number], other, condition)
 
 
 def _itself(value: Any) -> Any:
     return value
 
 
-def _visible(region: Region, value: Any) -> dict[int, tuple[Any, Any]]:
-    """The objects outside of a region that one of its results may be: each with True, or the condition."""
-    if value is None:
-        return {}
-    found: dict[int, tuple[Any, Any]] = {}
-    for other, condition in aliases_of(region, value):
-        if _outlives(region, other):
-            found[id(other)] = other, condition
-    if _outlives(region, value):
-        found[id(value)] = value, True
-    return found
-
-
-def _outlives(region: Region, value: Any) -> bool:
+def outlives(region: Recorder, value: Any) -> bool:
     """Whether an object was there before the region, as far as its tensors and the journal tell."""
     if region.journal is not None and region.journal.has_made(value):
         return False

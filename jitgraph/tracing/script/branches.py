@@ -132,8 +132,6 @@ def choose(
     if found[0] is None and found[1] is None:
         raise DeadEnd
     write_back(trace, written, made[len(made) - len(written) :])
-    for region in regions:
-        trace.unknown |= region.unknown
     given = iter(made)
     values = []
     for name, merge in merges.items():

@@ -23,9 +23,10 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
 from jitgraph.tracing.control.journal import Journal
+from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.script.aliasing import OPAQUE, require_single
+from jitgraph.tracing.script.aliasing import OPAQUE, objects_in, require_single
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.variables import Kind, handle, is_staged, kind_of
 from jitgraph.tracing.staged.number import StagedNumber
@@ -276,7 +277,12 @@ class GrowingList(list[Any]):
         if whole is None:
             return self._read()[index]
         self.note_whole()
-        return whole.item([leaf[index] for leaf in whole.stacked])
+        element = whole.item([leaf[index] for leaf in whole.stacked])
+        mark = GrownElement(Location.of_user())
+        for part in objects_in(element):
+            if part is not None:
+                note_choice(context.current().trace, part, [SameWhere(mark, True)])
+        return element
 
     def as_rows(self) -> ElementRows | None:
         """All elements as one run, where they have one structure and their tensors one type each; else None."""

@@ -15,11 +15,13 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError
+from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
 from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.record.aliases import SameWhere, note_choice
 from jitgraph.tracing.script.branches import choose_value
 from jitgraph.tracing.script.lists import GrowingList
 from jitgraph.tracing.script.variables import Cells, is_staged, same
@@ -201,7 +203,10 @@ def pick(values: Sequence[Any], place: Any) -> Any:
     if all(isinstance(value, Tensor) for value in values):
         types = {(value.dtype, tuple(value.shape)) for value in values}
         if len(types) == 1:
-            return stack(list(values))[wrap(place)]
+            chosen: Tensor = stack(list(values))[wrap(place)]
+            holds = [partial(ops.eq, place, number_of(number)) for number in range(len(values))]
+            note_choice(context.current().trace, chosen, list(map(SameWhere, values, holds)))
+            return chosen
     for value in values:
         if isinstance(value, CONTAINERS) or (hasattr(value, "__dict__") and not callable(value)):
             raise ScriptError(

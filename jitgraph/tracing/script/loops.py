@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, trying
@@ -30,11 +30,14 @@ from jitgraph.tracing.control.journal import (
     grows_by_data,
     other_extent,
 )
-from jitgraph.tracing.record.aliases import aliases_of
-from jitgraph.tracing.record.joined_handles import unknown_write
-from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.script.aliasing import objects_in
 from jitgraph.tracing.script.branches import drop, in_body, innermost, rebuilt_here, set_entry, start_body, truth
+from jitgraph.tracing.script.carried_objects import (
+    CarriedObjects,
+    KnownIdentities,
+    Position,
+    UnforeseenIdentityError,
+)
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
@@ -61,8 +64,6 @@ from jitgraph.tree import TreeDef
 
 _ZERO = object()  # for a leaf that has no value before the loop
 LONGEST: Final = 1024  # turns of a loop that is unrolled where it cannot be staged
-_Position: TypeAlias = "tuple[Name, int]"  # of a leaf of a carried variable
-_LONGEST_EXCHANGE: Final = 8  # turns after which variables that exchange their tensors are looked at no more
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None), type, FunctionType)
 _COUNTER = Kind(dtypes.int64, (), True)
 
@@ -128,14 +129,16 @@ class StagedLoop:
         }
         inside = before
         redefined: dict[str, ScriptError] = {}
-        later: list[tuple[_Position, Any]] = []
+        identities = KnownIdentities()
         while True:
-            carry = _Carry(self, inside, variables, redefined, later)
+            carry = _Carry(self, inside, variables, redefined, identities)
             try:
                 with trying():
                     outputs = make(carry)
             except _ReviseError as change:
                 variables = {**variables, change.name: change.variable}
+                continue
+            except UnforeseenIdentityError:
                 continue
             except _RedefinedError as change:
                 redefined[change.name] = change.why
@@ -151,14 +154,13 @@ class StagedLoop:
             break
         values = carry.rebuilt(outputs)
         carry.growth.extend_lists(self.turns, self.stacked, carry.ended(values))
-        joins: list[tuple[Tensor, list[Any]]] = []
-        for name in [name for name in variables if name not in carry.unchanged and not isinstance(name, LastElements)]:
-            value = rebuilt_here(values[name])
-            joins += carry.joins(name, value, self.runs)
+        for name in variables:
+            if name in carry.unchanged or isinstance(name, LastElements):
+                del values[name]
+                continue
+            value = values[name] = rebuilt_here(values[name])
             set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
-        trace = context.current().trace
-        trace.unknown |= carry.unknown
-        trace.joined.join(joins)
+        carry.join(values, outputs)
         line = Location.of_user()
         for dropped in carry.undefined - redefined.keys():
             drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
@@ -176,9 +178,9 @@ class _Carry:
         before: dict[str, Any],
         variables: dict[Name, _Variable],
         redefined: Mapping[str, ScriptError],
-        later: list[tuple[_Position, Any]],
+        identities: KnownIdentities,
     ) -> None:
-        """``later`` says of carried tensors what they may be in later turns: another one, or a tensor from outside."""
+        """``identities`` are those that earlier recordings of the body brought about."""
         self.loop = loop
         self.redefined = redefined
         self.before = before
@@ -188,23 +190,24 @@ class _Carry:
         self.growth = Growth()
         self._entered: dict[Name, tuple[Any, list[Any]]] = {}
         self._left: dict[Name, Any] = {}
-        self._later = later
-        self._handles: dict[_Position, Tensor] = {}
-        self.unknown: dict[int, Location | None] = {}
+        self._objects = CarriedObjects(identities)
+        self._count = sum(kind is not None for variable in variables.values() for kind in variable.kinds)
 
     def initial(self) -> list[Tensor]:
         """The tensors with which the loop starts."""
         trace = context.current().trace
-        return [
+        found = [
             wrap(operand(zero(kind) if leaf is _ZERO else leaf, kind, trace))
             for variable in self.variables.values()
             for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
             if kind is not None
         ]
+        first = {name: variable.start for name, variable in self.variables.items() if variable.start is not UNBOUND}
+        return found + self._objects.start(trace, _objects_of(first))
 
     def rebuilt(self, tensors: Sequence[Tensor]) -> dict[Name, Any]:
         """The variables' values made of a list of tensors."""
-        given = iter(tensors)
+        given = iter(tensors[: self._count])
         values = {}
         for name, variable in self.variables.items():
             leaves = [
@@ -224,78 +227,13 @@ class _Carry:
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
             found = [leaf.value.ir for leaf in tree.flatten(value)[0] if is_staged(leaf)]
             self._entered[name] = value, found
-            self._handles |= _tensors(name, value)
+        entered = {name: value for name, (value, _) in self._entered.items()}
+        self._objects.enter(context.current().trace, _objects_of(entered), tensors[self._count :])
+
+    def join(self, values: Mapping[Name, Any], tensors: Sequence[Tensor]) -> None:
+        """Note which objects the variables are after the loop, of which these are the tensors."""
         trace = context.current().trace
-        joined = trace.joined
-        for position in self._handles:
-            self._pair_aliases(self._first(position))
-        joined.join([(handle, [self._first(position)]) for position, handle in self._handles.items()])
-        for position, other in self._later:
-            partner = other if isinstance(other, Tensor) else self._handles.get(other)
-            if position in self._handles and partner is not None:
-                joined.pair(self._handles[position], partner)
-
-    def _pair_aliases(self, value: Any) -> None:
-        """What a branch chose as ``value`` may be that in later turns, too."""
-        trace = context.current().trace
-        for alias in aliases_of(trace, value) if isinstance(value, Tensor) else ():
-            trace.joined.pair(value, alias.other)
-
-    def _first(self, position: _Position) -> Any:
-        """What a carried tensor is before the loop."""
-        return self.variables[position[0]].leaves[position[1]]
-
-    def _by_turns(self) -> dict[_Position, list[Any]]:
-        """What each carried tensor is before the loop and after 1, 2, ... turns, as far as variables exchange them."""
-        left = {position: x for name, value in self._left.items() for position, x in _tensors(name, value).items()}
-        entered = {id(handle): position for position, handle in self._handles.items()}
-        found = {position: [self._first(position)] for position in self._handles}
-        for _ in range(min(len(left), _LONGEST_EXCHANGE)):
-            last = {position: turns[-1] for position, turns in found.items()}
-            for position, turns in found.items():
-                now = left.get(position)
-                turns.append(last[entered[id(now)]] if id(now) in entered else now)
-        return found
-
-    def joins(self, name: Name, value: Any, runs: bool) -> list[tuple[Tensor, list[Any]]]:
-        """The tensors of a variable's value after the loop, with what they may be."""
-        turns = self._by_turns()
-        found = _tensors(name, value)
-        return [(x, turns[position][int(runs) :]) for position, x in found.items() if position in turns]
-
-    def _note_shared(self) -> None:
-        """Record the body again where it writes a tensor that is, in a later turn, another one of its tensors, too."""
-        trace = context.current().trace
-        written = {id(state.handle) for state in trace.states.values() if state.written}
-        for value, values in self._entered.values():
-            staged = zip(filter(is_staged, tree.flatten(value)[0]), values, strict=True)
-            written |= {id(leaf) for leaf, first in staged if _ir(leaf) is not first}
-        turns = self._by_turns()
-        for source in {id(x): x for values in turns.values() for x in values}.values():
-            self._pair_aliases(source)
-        known = len(self._later)
-        seen: list[tuple[_Position, Tensor]] = []
-        for position, tensor in self._handles.items():
-            sources = [x for x in turns[position][1:] if isinstance(x, Tensor)]
-            outside = {id(x): x for source in sources for x in (source, *trace.joined.others(source))}
-            for other in outside.values():
-                is_new = _is_outside(trace, other) and not trace.joined.may_be(tensor, other)
-                if is_new and not written.isdisjoint((id(tensor), id(other))):
-                    self._later.append((position, other))
-            for against, other in seen:
-                pairs = zip(turns[position], turns[against], strict=True)
-                is_new = not trace.joined.may_be(tensor, other) and any(
-                    isinstance(a, Tensor) and isinstance(b, Tensor) and trace.joined.may_be(a, b) for a, b in pairs
-                )
-                if is_new and not written.isdisjoint((id(tensor), id(other))):
-                    self._later.append((position, against))
-            seen.append((position, tensor))
-        if len(self._later) > known:
-            again = self._later[-1][0][0]
-            raise _ReviseError(again, self.variables[again])
-        for key, location in trace.unknown.items():
-            if key in trace.states and trace.states[key].initial is not None:  # it is read before the write
-                raise unknown_write(location)
+        self._objects.join(trace, _objects_of(values), tensors[self._count :], runs=self.loop.runs)
 
     def leave(self) -> list[Tensor]:
         """The tensors with which the body ends; ScriptError where they are not as those with which it starts."""
@@ -308,8 +246,11 @@ class _Carry:
         for name, variable in self.variables.items():
             self._left[name] = value = name.get() if isinstance(name, JournalEntry) else after[name]
             made += self._next(name, variable, value)
-        self._note_shared()
-        self.unknown = context.current().trace.unknown
+        left = {
+            name: Unsure.of(value) if self.variables[name].structure.kind is Unsure else value
+            for name, value in self._left.items()
+        }
+        made += self._objects.leave(context.current().trace, _objects_of(left))
         for name, value in after.items():
             if name in self.variables or value is self.before[name]:
                 continue
@@ -488,23 +429,14 @@ def _counts(trace: Any, value: Any) -> bool:
     return True
 
 
-def _ir(leaf: Any) -> Any:
-    """The value of a tensor or number of the body, also where another name may have written it."""
-    return leaf._value.ir if isinstance(leaf, Tensor) else leaf.value.ir
-
-
-def _is_outside(trace: Recorder, handle: Tensor) -> bool:
-    """Whether a tensor was there before the body that is recorded."""
-    value = handle._value
-    return not isinstance(value, TracedValue) or any(
-        value.trace is outer for outer in trace.outwards() if outer is not trace
-    )
-
-
-def _tensors(name: Name, value: Any) -> dict[_Position, Tensor]:
-    """The tensors among the leaves of a variable's value."""
-    leaves = tree.flatten(value)[0]
-    return {(name, number): leaf for number, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+def _objects_of(values: Mapping[Name, Any]) -> dict[Position, Any]:
+    """The tensors and mutable containers in the values of variables."""
+    return {
+        (name, number): part
+        for name, value in values.items()
+        for number, part in enumerate(objects_in(value))
+        if part is not None
+    }
 
 
 _WAY = "give it a value of the same type before the loop"

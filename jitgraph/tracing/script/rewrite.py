@@ -335,7 +335,8 @@ class _Rewriter(ast.NodeTransformer):
         return self.call("compare", relations, node.left, *rest, at=node)
 
     def single(self, node: ast.Compare, op: ast.cmpop, other: ast.expr) -> ast.expr:
-        """A comparison of two: ``in`` may search for a number, and ``is`` compare it with a bool."""
+        """A comparison of two: ``in`` may search for a number, ``is`` compare it with a bool or ask whether a
+        choice was this object."""
         match op, other:
             case (ast.In() | ast.NotIn(), _) if (
                 not isinstance(node.left, ast.Constant) or node.left.value.__class__ is not str
@@ -344,6 +345,11 @@ class _Rewriter(ast.NodeTransformer):
                 return found if isinstance(op, ast.In) else self.call("not_", found, at=node)
             case (ast.Is() | ast.IsNot(), ast.Constant(value=bool())):
                 found = self.call("is_bool", node.left, other, at=node)
+                return found if isinstance(op, ast.Is) else self.call("not_", found, at=node)
+            case (ast.Is() | ast.IsNot(), _) if not isinstance(node.left, ast.Constant) and not isinstance(
+                other, ast.Constant
+            ):
+                found = self.call("is_one", node.left, other, at=node)
                 return found if isinstance(op, ast.Is) else self.call("not_", found, at=node)
         return node
 

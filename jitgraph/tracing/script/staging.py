@@ -14,6 +14,7 @@ from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
+from jitgraph.tracing.record.aliases import sameness
 from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import (
@@ -56,6 +57,7 @@ __all__ = [
     "growing",
     "if_",
     "is_bool",
+    "is_one",
     "item",
     "listed",
     "made",
@@ -75,8 +77,8 @@ __all__ = [
 UNROLLED: Final = 8  # a Python range of at most so many steps runs in Python
 _RELATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **COMPARISONS,
-    "is": operator.is_,
-    "is not": operator.is_not,
+    "is": lambda a, b: is_one(a, b),
+    "is not": lambda a, b: not_(is_one(a, b)),
     "in": lambda a, b: contains(a, b),
     "not in": lambda a, b: not_(contains(a, b)),
 }
@@ -398,6 +400,12 @@ def is_bool(value: Any, other: bool) -> Any:
     if type(value) is not StagedNumber:
         return value is other
     return value.is_bool(other)
+
+
+def is_one(a: Any, b: Any) -> Any:
+    """``a is b``; a bool of the graph where they are one object only where it says so."""
+    condition = sameness(context.current().trace, a, b)
+    return condition if isinstance(condition, bool) else StagedNumber(condition())
 
 
 def item(owner: Any, *keys: Any) -> Any:

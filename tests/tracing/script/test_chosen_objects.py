@@ -221,6 +221,47 @@ PROGRAMS = {
         row[i % 3] += i
     return a, b, row
 """,
+    "elements among several targets": """
+    a, b = [x * 1, x * 2], [x * 3, x * 4]
+    row = a if t else b
+    row[0], (y, row[1]) = row[1], (x * 7, row[0])
+    row[1] = z = x * 8
+    b[0], a[1] = a[1], b[0]
+    z += 1
+    return a, b, row, y, z
+""",
+    "an element that is changed in place": """
+    a, b = [x, x * 2], {"k": x * 3, "l": x * 4}
+    row, d = (a, b) if t else (a[::-1], {"k": b["l"], "l": x})
+    row[0] += 1
+    row[1] -= 2
+    d["l"] *= 3
+    i = int(x[0] > 2)
+    row[i] += 10
+    return a, b, row, d
+""",
+    "an element chosen by a number": """
+    a, b = x, x * 2
+    rows = [a, b, a, x * 3]
+    k = int(x[0] > 1.5) + 1
+    y = rows[k]
+    y += 100
+    z = rows[k - 1] if t else y
+    z[0] = 5.0
+    rows[k + 1][1] = 6.0
+    a -= 1
+    return a, b, rows, y, z
+""",
+    "whether two names are one": """
+    a, b = x * 1, x * 2
+    y = a if t else b
+    row = [a] if t else [b, 1][:1]
+    other = row if x[0] > 1.5 else [b]
+    for i in range(20):
+        if x[0] + i > 2.5:
+            y = b
+    return (1 if y is a else 2), (1 if y is not b else 2), (1 if other is row else 2), y is x, a is a
+""",
     "a copy": """
     a, b = [1.0, 2.0], [3.0, 4.0]
     row = (a if t else b).copy()

@@ -195,17 +195,17 @@ def _found(name: str) -> Any:
     functions = imports.module("jitgraph.tensor").FUNCTIONS
     if name in _NAMES:
         module, _, attribute = _NAMES[name].partition(":")
-        found = getattr(imports.module(module), attribute or name)
+        value = getattr(imports.module(module), attribute or name)
     elif name in functions:
-        found = functions[name]
+        value = functions[name]
     else:
         migration_hints = imports.module("jitgraph.migration_hints")
         hint = migration_hints.advice(name, migration_hints.MODULE, migration_hints.PLANNED, owner="jg")
         if not hint and name.endswith("_") and (name[:-1] in functions or name[:-1] in _NAMES):
             hint = f"\n  hint: write x[...] = jg.{name[:-1]}(x, ...)"
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __array_namespace_info__() -> Any:  # noqa: N807 - the name is the standard's

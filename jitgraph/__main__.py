@@ -21,18 +21,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("loader").add_argument("folder", metavar="DIR", type=Path)
     for name in PLANNED:
         commands.add_parser(name, add_help=False)
-    asked, rest = parser.parse_known_args(arguments)
-    if asked.command in PLANNED:
-        print(f"python -m jitgraph {asked.command} is planned for a later version", file=sys.stderr)
+    args, rest = parser.parse_known_args(arguments)
+    if args.command in PLANNED:
+        print(f"python -m jitgraph {args.command} is planned for a later version", file=sys.stderr)
         return 1
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
-        for path in write_loaders(asked.folder):
+        for path in write_loaders(args.folder):
             print(path)
     except OSError as error:
         what = "it is a file, not a folder" if isinstance(error, FileExistsError) else error.strerror
-        print(f"python -m jitgraph loader: {asked.folder} cannot be written: {what}", file=sys.stderr)
+        print(f"python -m jitgraph loader: {args.folder} cannot be written: {what}", file=sys.stderr)
         return 1
     return 0
 

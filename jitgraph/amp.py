@@ -59,8 +59,8 @@ def is_autocast_enabled() -> bool:
 
 def get_autocast_dtype(device_type: str = "cpu") -> Any:
     """The dtype in which products run here; outside of autocast the default one of the device."""
-    found = context.current().autocast
-    return _DEFAULTS[device_type.partition(":")[0]] if found is None else found
+    dtype = context.current().autocast
+    return _DEFAULTS[device_type.partition(":")[0]] if dtype is None else dtype
 
 
 def __getattr__(name: str) -> Any:

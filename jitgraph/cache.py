@@ -49,10 +49,10 @@ class _CacheModule(ModuleType):
 
     @dir.setter
     def dir(self, path: str | os.PathLike[str] | None) -> None:
-        found = os.fspath(path) if isinstance(path, os.PathLike) else path
-        if found == "" or not isinstance(found, str | None):
+        folder = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if folder == "" or not isinstance(folder, str | None):
             raise JitgraphError(f"jg.cache.dir is a path or None, not {path!r}")
-        disk_cache.use(found)
+        disk_cache.use(folder)
 
 
 sys.modules[__name__].__class__ = _CacheModule

@@ -102,8 +102,8 @@ def _read(entry: Any, arrays: Mapping[str, Any]) -> Any:
             case "tensor":
                 return asarray(np.array(arrays[entry["array"]]))
             case "dict" | "counter":
-                found = {_read(key, arrays): _read(value, arrays) for key, value in entry["items"]}
-                return Counter(found) if kind == "counter" else found
+                mapping = {_read(key, arrays): _read(value, arrays) for key, value in entry["items"]}
+                return Counter(mapping) if kind == "counter" else mapping
             case "tuple" | "list":
                 items = [_read(value, arrays) for value in entry["items"]]
                 return tuple(items) if kind == "tuple" else items
@@ -154,12 +154,12 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
         raise JitgraphError(f"save_checkpoint: {_RANDOM!r} is taken")
     writer = _Writer()
     try:
-        whole = {name: writer(_state_of(part), name) for name, part in parts.items()}
+        encoded = {name: writer(_state_of(part), name) for name, part in parts.items()}
     except RecursionError:
         raise JitgraphError("save_checkpoint: a part is nested too deeply, or holds itself") from None
-    whole[_RANDOM] = writer(_random_states(), _RANDOM)
+    encoded[_RANDOM] = writer(_random_states(), _RANDOM)
     sums = {name: zlib.crc32(array.tobytes()) for name, array in writer.arrays.items()}
-    text = json.dumps({"jitgraph checkpoint": _VERSION, "parts": whole, "crc32": sums}, separators=(",", ":"))
+    text = json.dumps({"jitgraph checkpoint": _VERSION, "parts": encoded, "crc32": sums}, separators=(",", ":"))
     writer.arrays[_STRUCTURE] = np.frombuffer(text.encode(), np.uint8)
     writer.arrays[_SUM] = np.array(zlib.crc32(text.encode()), np.uint32)
     with replacing(path) as file:
@@ -174,11 +174,11 @@ def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True
     states are restored unless ``restore_random`` is False. LoadError for a file that is no sound checkpoint,
     JitgraphError for a part that it does not hold; what ``load_state_dict`` raises leaves all parts as they were.
     """
-    found = _contents(path)
-    states = found.pop(_RANDOM, None)
-    missing = [name for name in parts if name not in found]
+    contents = _contents(path)
+    states = contents.pop(_RANDOM, None)
+    missing = [name for name in parts if name not in contents]
     if missing:
-        raise JitgraphError(f"load_checkpoint: {os.fspath(path)} holds {sorted(found)}, and not {missing}")
+        raise JitgraphError(f"load_checkpoint: {os.fspath(path)} holds {sorted(contents)}, and not {missing}")
     for name, part in parts.items():
         if not _has_state(part):
             raise JitgraphError(
@@ -190,7 +190,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True
     try:
         for name, part in parts.items():
             before.append((part, _state_of(part)))
-            _restore(part, found[name])
+            _restore(part, contents[name])
         if restore_random:
             _set_random_states(states)
     except BaseException:
@@ -198,7 +198,7 @@ def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True
         for part, state in reversed(before):
             _restore(part, state)
         raise
-    return {name: value for name, value in found.items() if name not in parts}
+    return {name: value for name, value in contents.items() if name not in parts}
 
 
 def _contents(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -206,11 +206,11 @@ def _contents(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         arrays = read_safetensors(memoryview(Path(path).read_bytes()))
     except LoadError as error:
-        found = format_of(path)
-        if found is None or found in (SAVED_RUN, SAFETENSORS):
+        file_format = format_of(path)
+        if file_format is None or file_format in (SAVED_RUN, SAFETENSORS):
             raise
         reads = "load_checkpoint reads what save_checkpoint wrote"
-        raise LoadError(f"{os.fspath(path)} is {found.text}; {reads}\n  hint: {found.hint}") from error
+        raise LoadError(f"{os.fspath(path)} is {file_format.text}; {reads}\n  hint: {file_format.hint}") from error
     if _STRUCTURE not in arrays or arrays[_STRUCTURE].dtype != np.uint8:
         raise LoadError(
             f"{os.fspath(path)} is a safetensors file, and no checkpoint: it has no {_STRUCTURE}\n"

@@ -60,17 +60,17 @@ class CodeEntry:
                     self._cache.remove(key, str(error))
         return None
 
-    def keep(self, made: Cached) -> None:
+    def keep(self, compiled: Cached) -> None:
         """Remember code that was just made, unless the sources changed meanwhile."""
         if not sources.OWN.unchanged():
             return
-        signature = made.signature
+        signature = compiled.signature
         text = json.dumps(signature.to_json()).encode()
-        code = made.image if made.parts is None else _packed(made.image, made.parts)
+        code = compiled.image if compiled.parts is None else _packed(compiled.image, compiled.parts)
         content = _LENGTH.pack(len(text)) + text + code
         try:
-            found = _decoded(content)
-            if found[:2] != made[:2] or not _same(found.parts, made.parts):
+            decoded = _decoded(content)
+            if decoded[:2] != compiled[:2] or not _same(decoded.parts, compiled.parts):
                 return
         except loader.LoadError:  # a signature that JSON cannot hold
             return
@@ -87,14 +87,14 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
         config.log("cache", f"code of {graph.name}: not looked up, {reason}")
         return None
     hints = [repr(value.hint) for value in (*graph.inputs, *graph.outputs)]
-    given = [str(each) for each in donate]
+    donations = [str(each) for each in donate]
     key = cache_entry.key_of(
         "code",
         str(sources.OWN.digest),
         target.text,
         graph.name,
         graph.canonical,
-        *(text for part in (hints, given) for text in (str(len(part)), *part)),
+        *(text for part in (hints, donations) for text in (str(len(part)), *part)),
     )
     return CodeEntry(cache, graph.name, key, cache_entry.key_of(key, *_lines(graph)))
 

@@ -74,8 +74,8 @@ def _backend_of(target: Target) -> Backend:
     """Who makes code for a target."""
     if target.sm is None:
         return _CPU
-    found: Backend = imports.module("jitgraph.codegen.cuda.backend").CUDA  # here: most processes have no GPU
-    return found
+    backend: Backend = imports.module("jitgraph.codegen.cuda.backend").CUDA  # here: most processes have no GPU
+    return backend
 
 
 def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend) -> Executable:
@@ -95,7 +95,7 @@ def _staged(clock: _Clock, target: Target, donate: Sequence[Donation], backend: 
     with clock.stage("passes"):
         optimized = pipeline.run(graph, target, _BEFORE_FUSION)
     with clock.stage("fuse"):
-        fused, apart = fuse_with_reasons(optimized, target)
+        fused, unfused = fuse_with_reasons(optimized, target)
     with clock.stage("select"):
         schedule = backend.schedule(fused, target)
     with clock.stage("memory"):
@@ -106,7 +106,7 @@ def _staged(clock: _Clock, target: Target, donate: Sequence[Donation], backend: 
             _verify(fused, schedule)
     if config.logs("memory"):
         config.log("memory", _memory_text(schedule))
-    return Stages(graph, optimized, fused, apart, schedule, milliseconds=clock.milliseconds)
+    return Stages(graph, optimized, fused, unfused, schedule, milliseconds=clock.milliseconds)
 
 
 def _verify(graph: Graph, schedule: Schedule) -> None:
@@ -121,7 +121,7 @@ def _memory_text(schedule: Schedule) -> str:
     assert plan is not None
     lines = [f"{schedule.name}: arena {plan.arena_bytes} bytes, {plan.unplanned} without the plan"]
     lines += [f"  {name} at {offset}" for name, offset in plan.offsets.items()]
-    lines += [f"  {output} takes over {given}" for output, given in plan.donations.items()]
+    lines += [f"  {output} takes over {donor}" for output, donor in plan.donations.items()]
     return "\n".join(lines)
 
 

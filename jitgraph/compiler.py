@@ -59,20 +59,20 @@ class Cache:
     def find(self, key: tuple[Any, ...]) -> Executable | None:
         """What was compiled for ``key``."""
         with self._lock:
-            found = self._made.get(key)
-            if found is not None:
+            cached = self._made.get(key)
+            if cached is not None:
                 self._made.move_to_end(key)
-            return found
+            return cached
 
     def keep(self, key: tuple[Any, ...], compiled: Executable) -> Executable:
         """Remember ``compiled``; where another thread was faster, what it made."""
         with self._lock:
-            found = self._made.setdefault(key, compiled)
-            if found is compiled:
+            cached = self._made.setdefault(key, compiled)
+            if cached is compiled:
                 self._bytes += compiled.code_bytes
                 while self._bytes > self._limit:
                     self._bytes -= self._made.popitem(last=False)[1].code_bytes
-            return found
+            return cached
 
     def clear(self) -> None:
         """Forget everything."""
@@ -109,55 +109,55 @@ def compile(
     if cache is None:
         return _compiled(graph, target, donate, backend)
     key = _key(graph, target, tuple(donate), config.VERIFY.is_on(), None if backend is None else backend.name)
-    found = cache.find(key)
-    return found if found is not None else cache.keep(key, _compiled(graph, target, donate, backend))
+    cached = cache.find(key)
+    return cached if cached is not None else cache.keep(key, _compiled(graph, target, donate, backend))
 
 
 def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend | None) -> Executable:
     """What the persistent cache has, or else the pipeline makes; code of other backends is not kept."""
     entry = code_cache.entry_of(graph, target, donate) if backend is None else None
-    found = entry.find() if entry is not None else None
-    if found is not None:
-        return _restored(found, lambda: graph, target, donate)
+    cached = entry.find() if entry is not None else None
+    if cached is not None:
+        return _restored(cached, lambda: graph, target, donate)
     if backend is None and target.sm is None:
         imports.module("jitgraph.codegen.llvm.machine").start(target.name)  # while the pipeline is imported
-    made: Executable = _pipeline().compiled(graph, target, donate, backend)
+    executable: Executable = _pipeline().compiled(graph, target, donate, backend)
     if entry is not None:
-        entry.keep(code_cache.Cached(made.image, made.signature, getattr(made, "parts", None)))
-    return made
+        entry.keep(code_cache.Cached(executable.image, executable.signature, getattr(executable, "parts", None)))
+    return executable
 
 
 def find(
     entry: code_cache.CodeEntry, graph: Callable[[], Graph], *, donate: Sequence[Donation], fastmath: bool
 ) -> Executable | None:
     """What the persistent cache has at a place that is known, for this machine; ``graph`` gives the graph if needed."""
-    found = entry.find()
+    cached = entry.find()
     target = Target.host()
-    return None if found is None else _restored(found, graph, replace(target, fastmath=fastmath), donate)
+    return None if cached is None else _restored(cached, graph, replace(target, fastmath=fastmath), donate)
 
 
 def _restored(
-    found: code_cache.Cached, graph: Callable[[], Graph], target: Target, donate: Sequence[Donation]
+    cached: code_cache.Cached, graph: Callable[[], Graph], target: Target, donate: Sequence[Donation]
 ) -> Executable:
     """Code of an earlier process; its stages and texts are made when they are asked for."""
 
     def stages() -> Any:
         return _pipeline().staged(graph(), target, donate)
 
-    if found.parts is not None:
+    if cached.parts is not None:
         kind = imports.module("jitgraph.runtime.cuda.executable").CudaExecutable
-        made: Executable = kind(found.image, found.signature, found.parts, target, stages)
+        executable: Executable = kind(cached.image, cached.signature, cached.parts, target, stages)
     else:
-        made = Executable(
-            found.image,
-            found.signature,
+        executable = Executable(
+            cached.image,
+            cached.signature,
             llvm_ir=lambda: _pipeline().compiled(graph(), target, donate, None).llvm_ir,
             asm=lambda: _pipeline().compiled(graph(), target, donate, None).asm,
             stages=stages,
             target=target,
         )
-    made.is_found = True
-    return made
+    executable.is_found = True
+    return executable
 
 
 def _pipeline() -> Any:

@@ -74,14 +74,14 @@ FLAGS: Final[tuple[Flag, ...]] = (
 
 def cache_folder() -> str | None:
     """The folder of the compile cache, as an absolute path; None where it is turned off or there is no home folder."""
-    asked = CACHE_DIR.given()
-    if asked is None:
+    setting = CACHE_DIR.given()
+    if setting is None:
         caches = os.environ.get("XDG_CACHE_HOME", "")
         folder = os.path.join(caches if os.path.isabs(caches) else os.path.join("~", ".cache"), "jitgraph")
-    elif asked.strip().lower() in ("", "off"):
+    elif setting.strip().lower() in ("", "off"):
         return None
     else:
-        folder = asked
+        folder = setting
     folder = os.path.expanduser(folder)
     if folder.startswith("~"):
         return None
@@ -93,10 +93,10 @@ def cache_folder() -> str | None:
 
 def cuda_order() -> str:
     """ "free", "tf32", or the empty string for sums in order; JitgraphError for anything else."""
-    asked = CUDA_ORDER.text().strip().lower()
-    if asked not in ("", "free", "tf32"):
-        raise JitgraphError(f"{CUDA_ORDER.name}={asked!r} is neither free nor tf32; leave it out for sums in order")
-    return asked
+    order = CUDA_ORDER.text().strip().lower()
+    if order not in ("", "free", "tf32"):
+        raise JitgraphError(f"{CUDA_ORDER.name}={order!r} is neither free nor tf32; leave it out for sums in order")
+    return order
 
 
 def logs(topic: str) -> bool:
@@ -105,10 +105,10 @@ def logs(topic: str) -> bool:
     text = LOG.text()
     if not text:
         return False
-    asked = {word.strip() for word in text.split(",") if word.strip()}
-    if unknown := asked - LOG_TOPICS:
+    topics = {word.strip() for word in text.split(",") if word.strip()}
+    if unknown := topics - LOG_TOPICS:
         raise JitgraphError(f"JITGRAPH_LOG names {', '.join(sorted(unknown))}; topics: {', '.join(sorted(LOG_TOPICS))}")
-    return topic in asked
+    return topic in topics
 
 
 def log(topic: str, text: str) -> None:
@@ -122,11 +122,11 @@ def log(topic: str, text: str) -> None:
 def _warn_of_unknown() -> None:
     """A UserWarning for each variable that begins like a flag and is none: it would be misspelt and do nothing."""
     names = [flag.name for flag in FLAGS]
-    for found in sorted(os.environ):
-        if found.startswith(PREFIX) and found not in names:
-            close = [name for name in names if name[:12] == found[:12]]
+    for variable in sorted(os.environ):
+        if variable.startswith(PREFIX) and variable not in names:
+            close = [name for name in names if name[:12] == variable[:12]]
             hint = f"write {close[0]}" if close else f"flags: {', '.join(names)}"
-            warnings.warn(f"{found} is no flag of jitgraph, and does nothing\n  hint: {hint}", stacklevel=2)
+            warnings.warn(f"{variable} is no flag of jitgraph, and does nothing\n  hint: {hint}", stacklevel=2)
 
 
 _warn_of_unknown()

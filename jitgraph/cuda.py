@@ -101,13 +101,13 @@ def set_device(device: DeviceName) -> None:
 @contextmanager
 def device(device: DeviceName) -> Iterator[None]:
     """A block in which a device is this thread's current one."""
-    found = devices()
-    before = found.current
+    registry = devices()
+    before = registry.current
     set_device(device)
     try:
         yield
     finally:
-        found.current = before
+        registry.current = before
 
 
 def get_device_name(device: DeviceName = None) -> str:
@@ -123,9 +123,9 @@ def get_device_capability(device: DeviceName = None) -> tuple[int, int]:
 def get_device_properties(device: DeviceName = None) -> DeviceProperties:
     """What a device is: its name, its capability, its memories and processors."""
     number, driver = device_named(device).ordinal, devices().driver
-    found = {name: driver.attribute(number, attribute) for name, attribute in _ATTRIBUTES.items()}
+    attrs = {name: driver.attribute(number, attribute) for name, attribute in _ATTRIBUTES.items()}
     major, minor = driver.capability(number)
-    return DeviceProperties(driver.device_name(number), major, minor, total_memory=driver.total_memory(number), **found)
+    return DeviceProperties(driver.device_name(number), major, minor, total_memory=driver.total_memory(number), **attrs)
 
 
 def synchronize(device: DeviceName = None) -> None:
@@ -160,11 +160,11 @@ def reset_peak_memory_stats(device: DeviceName = None) -> None:
 
 def empty_cache() -> None:
     """Give unused memory back to every device that this process has used, for other processes."""
-    for found in devices().used():
-        found.memory.empty_cache()
+    for device in devices().used():
+        device.memory.empty_cache()
 
 
 def memory_summary(device: DeviceName = None) -> str:
     """The memory of a device as a table: in tensors, kept for later, and free."""
-    found = device_named(device)
-    return memory.summary(found.context, found.memory.statistics())
+    target_device = device_named(device)
+    return memory.summary(target_device.context, target_device.memory.statistics())

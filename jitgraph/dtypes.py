@@ -117,12 +117,12 @@ def canonical(dtype: object) -> DType:
     if isinstance(dtype, np.dtype) and dtype in SHORT_NAMES and dtype.isnative:
         return dtype
     try:
-        found: DType = bfloat16 if dtype == "bfloat16" else np.dtype(dtype)  # type: ignore[call-overload]
+        resolved: DType = bfloat16 if dtype == "bfloat16" else np.dtype(dtype)  # type: ignore[call-overload]
     except TypeError:
         raise DTypeError(f"{dtype!r} is not a dtype", hint="use jg.float32, jg.int64, jg.bool, ...") from None
-    if found.newbyteorder("=") in SHORT_NAMES:
-        return found.newbyteorder("=")
-    raise DTypeError(f"dtype {found.name} is not supported", hint=f"one of {', '.join(d.name for d in SHORT_NAMES)}")
+    if resolved.newbyteorder("=") in SHORT_NAMES:
+        return resolved.newbyteorder("=")
+    raise DTypeError(f"dtype {resolved.name} is not supported", hint=f"one of {', '.join(d.name for d in SHORT_NAMES)}")
 
 
 def _promote_pair(a: DType, b: DType) -> DType:

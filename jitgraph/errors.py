@@ -42,36 +42,36 @@ _noted: ContextVar[list[JitgraphError] | None] = ContextVar("jitgraph_noted_erro
 @contextmanager
 def noting() -> Iterator[list[JitgraphError]]:
     """The errors that arise in the block, also those that code in it catches."""
-    found: list[JitgraphError] = []
-    token = _noted.set(found)
+    errors: list[JitgraphError] = []
+    token = _noted.set(errors)
     try:
-        yield found
+        yield errors
     finally:
         _noted.reset(token)
 
 
 def note(error: JitgraphError) -> None:
     """Add an error to those of the surrounding ``noting``."""
-    if (found := _noted.get()) is not None:
-        found.append(error)
+    if (errors := _noted.get()) is not None:
+        errors.append(error)
 
 
 def withdraw(error: JitgraphError) -> None:
     """Note an error no more: another one takes its place."""
-    if (found := _noted.get()) is not None:
-        found[:] = [other for other in found if other is not error]
+    if (errors := _noted.get()) is not None:
+        errors[:] = [other for other in errors if other is not error]
 
 
 @contextmanager
 def trying() -> Iterator[None]:
     """A block whose failure has another way out: what it raises goes on, and is noted no more."""
-    found = _noted.get()
-    before = len(found) if found is not None else 0
+    errors = _noted.get()
+    before = len(errors) if errors is not None else 0
     try:
         yield
     except BaseException:
-        if found is not None:
-            del found[before:]
+        if errors is not None:
+            del errors[before:]
         raise
 
 

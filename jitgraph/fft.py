@@ -95,9 +95,9 @@ def _real(x: TensorLike, name: str) -> Any:
 
 def _one(x: TensorLike, n: int | None, axis: int, norm: str | None, *, inverse: bool) -> Tensor:
     value = _complex(x)
-    place = axis_of(axis, len(value.shape), "fft")
-    value, size = _resized(value, n, place)
-    return wrap(ops.fft(value, axis=place, inverse=inverse, scale=_scale(size, norm, inverse=inverse)))
+    axis_index = axis_of(axis, len(value.shape), "fft")
+    value, size = _resized(value, n, axis_index)
+    return wrap(ops.fft(value, axis=axis_index, inverse=inverse, scale=_scale(size, norm, inverse=inverse)))
 
 
 @array_function
@@ -116,25 +116,25 @@ def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None =
 def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Elements 0 .. n // 2 of the transform of real numbers, whose others are conjugates of these."""
     value = _real(x, "rfft")
-    place = axis_of(axis, len(value.shape), "rfft")
-    value, size = _resized(value, n, place)
-    return wrap(ops.rfft(value, axis=place, scale=_scale(size, norm, inverse=False)))
+    axis_index = axis_of(axis, len(value.shape), "rfft")
+    value, size = _resized(value, n, axis_index)
+    return wrap(ops.rfft(value, axis=axis_index, scale=_scale(size, norm, inverse=False)))
 
 
 @array_function
 def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``rfft``: n real numbers, by default 2 (m - 1) of m; imaginary parts of the ends do not count."""
     value = _complex(x)
-    place = axis_of(axis, len(value.shape), "irfft")
-    size = value.shape[place]
+    axis_index = axis_of(axis, len(value.shape), "irfft")
+    size = value.shape[axis_index]
     if n is None:
         if not isinstance(size, int) or size < 2:
             raise ShapeError(f"irfft along axis {axis} of size {size} needs the number of results", hint="n=...")
         n = 2 * (size - 1)
     if n < 1:
         raise ShapeError(f"irfft to n={n} elements", hint="n is at least 1")
-    value, _ = _resized(value, n // 2 + 1, place)
-    return wrap(ops.irfft(value, axis=place, n=n, scale=_scale(n, norm, inverse=True)))
+    value, _ = _resized(value, n // 2 + 1, axis_index)
+    return wrap(ops.irfft(value, axis=axis_index, n=n, scale=_scale(n, norm, inverse=True)))
 
 
 @array_function
@@ -155,10 +155,10 @@ def _axes(x: TensorLike, s: Axes, axes: Axes) -> list[tuple[int, int | None]]:
     sizes = None if s is None else listed(s)
     if axes is None:
         axes = range(rank) if sizes is None else range(rank - len(sizes), rank)
-    places = [axis_of(axis, rank, "fftn") for axis in listed(axes)]
-    if sizes is not None and len(sizes) != len(places):
-        raise ShapeError(f"s={sizes} has {len(sizes)} sizes for {len(places)} axes")
-    return list(zip(places, sizes if sizes is not None else [None] * len(places), strict=True))
+    axis_indices = [axis_of(axis, rank, "fftn") for axis in listed(axes)]
+    if sizes is not None and len(sizes) != len(axis_indices):
+        raise ShapeError(f"s={sizes} has {len(sizes)} sizes for {len(axis_indices)} axes")
+    return list(zip(axis_indices, sizes if sizes is not None else [None] * len(axis_indices), strict=True))
 
 
 @array_function
@@ -234,8 +234,8 @@ def fftfreq(
     n: int, d: float = 1.0, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """The frequencies of ``fft``'s elements for samples d apart: 0, 1, ... and then -n / 2 ..., over n d; float32."""
-    places = (arange(n, dtype=dtypes.int64, device=device) + n // 2) % n - n // 2
-    return _frequencies(places, n, d, dtype)
+    bins = (arange(n, dtype=dtypes.int64, device=device) + n // 2) % n - n // 2
+    return _frequencies(bins, n, d, dtype)
 
 
 @array_function
@@ -246,12 +246,12 @@ def rfftfreq(
     return _frequencies(arange(n // 2 + 1, dtype=dtypes.int64, device=device), n, d, dtype)
 
 
-def _frequencies(places: Tensor, n: int, d: float, dtype: Any) -> Tensor:
+def _frequencies(bins: Tensor, n: int, d: float, dtype: Any) -> Tensor:
     kind = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     if not dtypes.is_float(kind):
         raise DTypeError(f"frequencies in {kind.name}", hint="a float dtype")
-    found: Tensor = (places.astype(dtypes.float64) / (n * d)).astype(kind)
-    return found
+    frequencies: Tensor = (bins.astype(dtypes.float64) / (n * d)).astype(kind)
+    return frequencies
 
 
 @array_function

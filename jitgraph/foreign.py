@@ -129,8 +129,8 @@ def refuse(x: Any, text: str, location: Location | None = None) -> None:
 
 def _ways(x: Any, text: str, *first: str) -> str:
     name = _name(text)
-    found = dlpack.ways(x, name, (*first, "numpy", "to_numpy"))
-    return f"pass {' or '.join(found) or f'np.asarray({name})'}"
+    conversions = dlpack.ways(x, name, (*first, "numpy", "to_numpy"))
+    return f"pass {' or '.join(conversions) or f'np.asarray({name})'}"
 
 
 def _kind(x: object) -> str:

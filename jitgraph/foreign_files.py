@@ -86,28 +86,28 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
             if head.startswith(b"PK\x03\x04"):
                 with zipfile.ZipFile(file) as archive:
                     return _of_zip(archive.namelist())
-            found = _of_head(head, os.path.getsize(path), os.fspath(path))
-            if found is SAFETENSORS and b'"structure.json"' in head + file.read(_HEADER):
+            file_format = _of_head(head, os.path.getsize(path), os.fspath(path))
+            if file_format is SAFETENSORS and b'"structure.json"' in head + file.read(_HEADER):
                 return SAVED_RUN
-            return found
+            return file_format
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):  # the reader's own error is better then
         return None
 
 
 def _of_zip(names: Iterable[str]) -> FileFormat | None:
-    found = list(names)
-    ends = {name.rpartition("/")[2] for name in found}
-    if "manifest.json" in found:
+    members = list(names)
+    ends = {name.rpartition("/")[2] for name in members}
+    if "manifest.json" in members:
         return SAVED_FUNCTION
     if "constants.pkl" in ends:
         return _TORCH_SCRIPT
-    if any("archive_format" in name or name.endswith("serialized_exported_program.json") for name in found):
+    if any("archive_format" in name or name.endswith("serialized_exported_program.json") for name in members):
         return _TORCH_EXPORT
     if "data.pkl" in ends:
         return _TORCH_STATE
     if "model.weights.h5" in ends:
         return _KERAS
-    return _NPZ if found and all(name.endswith(".npy") for name in found) else _OTHER_ZIP
+    return _NPZ if members and all(name.endswith(".npy") for name in members) else _OTHER_ZIP
 
 
 def _of_head(head: bytes, size: int, path: str) -> FileFormat | None:

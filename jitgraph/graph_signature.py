@@ -32,7 +32,7 @@ def signature_of(graph: Graph, schedule: Schedule | None) -> loader.Signature:
     return loader.Signature(
         inputs,
         outputs,
-        aliases=tuple((positions[output], positions[given]) for output, given in donations.items()),
+        aliases=tuple((positions[output], positions[donor]) for output, donor in donations.items()),
         dims=schedule.sizes,
         constraints=tuple(map(str, schedule.constraints)),
         checks=tuple(

@@ -66,11 +66,11 @@ MODULE_CALLS: Final[dict[int, CodeType]] = {}
 _KNOWN_FILES: Final[dict[str, bool]] = {}  # the files of this process: each call of an op on the tape asks
 
 
-def located(place: Place) -> Location | None:
+def located(code_position: Place) -> Location | None:
     """The line of a place."""
-    if place is None:
+    if code_position is None:
         return None
-    code, instruction = place
+    code, instruction = code_position
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return Location(code.co_filename, line)

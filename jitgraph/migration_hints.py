@@ -378,18 +378,18 @@ def advice(
         return ""
     from jitgraph.foreign_names import instead  # here, as only errors read it
 
-    found = instead(name, owner)
-    if found is None and name.endswith("_"):
-        found = _in_place(name.removesuffix("_"), replacements, owner)
-    return "" if found is None else f"\n  hint: write {found}"
+    replacement = instead(name, owner)
+    if replacement is None and name.endswith("_"):
+        replacement = _in_place(name.removesuffix("_"), replacements, owner)
+    return "" if replacement is None else f"\n  hint: write {replacement}"
 
 
 def _in_place(name: str, replacements: Mapping[str, str], owner: str) -> str | None:
     """What to write for a function that would change its tensor, as ``abs_``, where one without is known to others."""
     from jitgraph.foreign_names import instead
 
-    found = replacements.get(name) or instead(name, owner)
-    return None if found is None else f"x[...] = {found}" + ("(x, ...)" if re.fullmatch(r"jg\.[\w.]+", found) else "")
+    text = replacements.get(name) or instead(name, owner)
+    return None if text is None else f"x[...] = {text}" + ("(x, ...)" if re.fullmatch(r"jg\.[\w.]+", text) else "")
 
 
 def absent(what: str, hint: str) -> AttributeError:

@@ -18,15 +18,15 @@ from jitgraph.passes.pipeline import PASSES, PIPELINE, Pass, run
 
 def named_passes(names: str) -> tuple[Pass, ...]:
     """The passes of a comma-separated list of names, ``all`` standing for the pipeline; GraphError for unknown ones."""
-    found: list[Pass] = []
+    passes: list[Pass] = []
     for name in filter(None, (word.strip() for word in names.split(","))):
         if name == "all":
-            found += PIPELINE
+            passes += PIPELINE
         elif name in PASSES:
-            found.append(PASSES[name])
+            passes.append(PASSES[name])
         else:
             raise GraphError(f"there is no pass called {name!r}", hint=f"one of all, {', '.join(PASSES)}")
-    return tuple(found)
+    return tuple(passes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,24 +37,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", help="the level to optimise for, such as x86-64-v3; default: this machine's")
     parser.add_argument("--fastmath", action="store_true", help="allow rules that hold for real numbers only")
     parser.add_argument("--full", action="store_true", help="print the regions of composites")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     try:
-        text = sys.stdin.read() if asked.file == "-" else Path(asked.file).read_text(encoding="utf-8")
-        graph = parse(text, file=None if asked.file == "-" else asked.file)
-        target = Target.host() if asked.target is None else Target.named(asked.target)
-        result = run(graph, replace(target, fastmath=asked.fastmath), named_passes(asked.passes), verify=True)
+        text = sys.stdin.read() if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
+        graph = parse(text, file=None if args.file == "-" else args.file)
+        target = Target.host() if args.target is None else Target.named(args.target)
+        result = run(graph, replace(target, fastmath=args.fastmath), named_passes(args.passes), verify=True)
     except UnicodeDecodeError:
         print(
-            f"{asked.file} is no text\n  hint: a .jg file is a zip, and its member graph.jgir a graph", file=sys.stderr
+            f"{args.file} is no text\n  hint: a .jg file is a zip, and its member graph.jgir a graph", file=sys.stderr
         )
         return 1
     except OSError as error:
-        print(f"{asked.file} cannot be read: {error.strerror}", file=sys.stderr)
+        print(f"{args.file} cannot be read: {error.strerror}", file=sys.stderr)
         return 1
     except JitgraphError as error:
         print(error, file=sys.stderr)
         return 1
-    print(print_graph(result, full=asked.full, locations=False))
+    print(print_graph(result, full=args.full, locations=False))
     return 0
 
 

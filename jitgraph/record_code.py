@@ -23,12 +23,12 @@ def at_first_call(cls: Any, name: str, make: Maker) -> Callable[..., Any]:
     """A method that makes the real one, puts it into its own place, and goes on there."""
 
     def stub(*args: Any, **kwargs: Any) -> Any:
-        made = make()
-        made.__qualname__ = f"{cls.__qualname__}.{name}"
-        made.__module__ = cls.__module__
+        method = make()
+        method.__qualname__ = f"{cls.__qualname__}.{name}"
+        method.__module__ = cls.__module__
         if vars(cls).get(name) is stub:
-            setattr(cls, name, made)
-        return made(*args, **kwargs)
+            setattr(cls, name, method)
+        return method(*args, **kwargs)
 
     return stub
 
@@ -49,8 +49,8 @@ def _function(text: str, fields: Sequence[str], names: dict[str, Any], defaults:
 
 def tuple_new(fields: Sequence[str], defaults: Mapping[str, Any]) -> Any:
     """``__new__`` of a class of tuples; fields with defaults come last."""
-    places = "".join(f"_{number}, " for number in range(len(fields)))
-    text = f"def __new__(_cls, {places}): return _tuple(_cls, ({places}))"
+    parameters = "".join(f"_{number}, " for number in range(len(fields)))
+    text = f"def __new__(_cls, {parameters}): return _tuple(_cls, ({parameters}))"
     return _function(
         text, fields, {"_tuple": tuple.__new__}, [defaults[field] for field in fields if field in defaults]
     )
@@ -82,9 +82,9 @@ def init(cls: Any, fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> An
         body.append("    self.__post_init__()")
     parameters = ", ".join([*positional, "*", *keyword] if keyword else positional)
     text = "\n".join([f"def __init__({parameters}):", *body])
-    made = _function(text, [field.name for field in fields], names, defaults)
-    made.__kwdefaults__ = keyword_defaults or None
-    return made
+    method = _function(text, [field.name for field in fields], names, defaults)
+    method.__kwdefaults__ = keyword_defaults or None
+    return method
 
 
 def _tuple_of(count: int, of: str) -> str:

@@ -29,25 +29,25 @@ else:
             plain.__dataclass_params__ = SimpleNamespace(frozen=frozen, eq=eq)  # for the standard library's subclasses
             if "__match_args__" not in vars(plain):
                 plain.__match_args__ = tuple([field.name for field in fields.values() if not field.kw_only])
-            made = _slotted(plain, fields) if slots else plain
+            cls = _slotted(plain, fields) if slots else plain
             names = [field.name for field in fields.values() if field.repr]
             compared = [field.name for field in fields.values() if field.compare]
             in_hash = [field.name for field in fields.values() if (field.compare if field.hash is None else field.hash)]
             implied = {
-                "__init__": at_first_call(made, "__init__", lambda: init(made, tuple(fields.values()), frozen)),
-                "__repr__": at_first_call(made, "__repr__", lambda: shown(names)),
+                "__init__": at_first_call(cls, "__init__", lambda: init(cls, tuple(fields.values()), frozen)),
+                "__repr__": at_first_call(cls, "__repr__", lambda: shown(names)),
                 "__replace__": lambda self, /, **changes: dataclasses.replace(self, **changes),
             }
             if eq:
-                implied["__eq__"] = at_first_call(made, "__eq__", lambda: equal(compared))
+                implied["__eq__"] = at_first_call(cls, "__eq__", lambda: equal(compared))
             if eq and vars(plain).get("__hash__") is None:  # Python puts None there beside an __eq__
-                made.__hash__ = at_first_call(made, "__hash__", lambda: hashed(in_hash)) if frozen else None
+                cls.__hash__ = at_first_call(cls, "__hash__", lambda: hashed(in_hash)) if frozen else None
             if frozen:
-                implied |= _frozen(made, set(fields))
+                implied |= _frozen(cls, set(fields))
             for name, method in implied.items():
                 if name not in vars(plain):
-                    setattr(made, name, method)
-            return made
+                    setattr(cls, name, method)
+            return cls
 
         return wrap if cls is None else wrap(cls)
 
@@ -68,9 +68,9 @@ else:
                 "_fields": fields,
                 "_field_defaults": defaults,
             }
-            made = type(name, (tuple,), {**implied, **body})
-            made.__new__ = at_first_call(made, "__new__", lambda: tuple_new(fields, defaults))
-            return made
+            new_class = type(name, (tuple,), {**implied, **body})
+            new_class.__new__ = at_first_call(new_class, "__new__", lambda: tuple_new(fields, defaults))
+            return new_class
 
     class NamedTuple(metaclass=_TupleMaker):
         """The base of classes of tuples with named fields, which is no base of what is made."""
@@ -78,9 +78,9 @@ else:
 
 def _fields(cls: Any, kw_only: bool) -> dict[str, Any]:
     """The fields of a class by name, those of its bases first; class attributes are left as defaults alone."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
-        found |= vars(base).get("__dataclass_fields__", {})
+        fields |= vars(base).get("__dataclass_fields__", {})
     for name, annotation in vars(cls).get("__annotations__", {}).items():
         if "ClassVar" in str(annotation):
             continue
@@ -93,8 +93,8 @@ def _fields(cls: Any, kw_only: bool) -> dict[str, Any]:
         field.name, field.type, field._field_type = name, annotation, _FIELD
         if field.kw_only is dataclasses.MISSING:
             field.kw_only = kw_only
-        found[name] = field
-    return found
+        fields[name] = field
+    return fields
 
 
 def _slotted(cls: Any, fields: Iterable[str]) -> Any:
@@ -102,26 +102,26 @@ def _slotted(cls: Any, fields: Iterable[str]) -> Any:
     inherited = {slot for base in cls.__mro__[1:-1] for slot in vars(base).get("__slots__", ())}
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__", *fields)}
     body["__slots__"] = tuple([name for name in fields if name not in inherited])
-    made = type(cls)(cls.__name__, cls.__bases__, body)
-    made.__qualname__ = cls.__qualname__
-    return made
+    new_class = type(cls)(cls.__name__, cls.__bases__, body)
+    new_class.__qualname__ = cls.__qualname__
+    return new_class
 
 
 _FIELD: Final = dataclasses._FIELD  # type: ignore[attr-defined]  # what marks those that ``dataclasses.fields`` gives
 
 
 def _make(cls: Any, values: Iterable[Any]) -> Any:
-    made = tuple.__new__(cls, values)
-    if len(made) != len(cls._fields):
-        raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(made)}")
-    return made
+    instance = tuple.__new__(cls, values)
+    if len(instance) != len(cls._fields):
+        raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(instance)}")
+    return instance
 
 
 def _replace(self: Any, /, **changes: Any) -> Any:
-    made = self._make(map(changes.pop, self._fields, self))
+    instance = self._make(map(changes.pop, self._fields, self))
     if changes:
         raise TypeError(f"{type(self).__name__} has no fields {', '.join(changes)}")
-    return made
+    return instance
 
 
 def _asdict(self: Any) -> dict[str, Any]:

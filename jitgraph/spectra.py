@@ -77,8 +77,8 @@ def stft(
         raise ShapeError(f"stft: {size} samples are no window of n_fft={n_fft}")
     frames = unfold(tensor, -1, n_fft, hop) * taper
     norm = "ortho" if normalized else "backward"
-    found = moveaxis(rfft(frames, norm=norm) if half else fft(frames, norm=norm), -1, -2)
-    return found if return_complex else view_as_real(found)
+    spectrum = moveaxis(rfft(frames, norm=norm) if half else fft(frames, norm=norm), -1, -2)
+    return spectrum if return_complex else view_as_real(spectrum)
 
 
 @array_function
@@ -121,26 +121,26 @@ def istft(
         frames = ifft(spectra, norm=norm)
     else:
         frames = irfft(spectra if half else spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
-    whole = n_fft + hop * (count - 1)
-    places = reshape(arange(count)[:, None] * hop + arange(n_fft), (-1,))
+    total = n_fft + hop * (count - 1)
+    indices = reshape(arange(count)[:, None] * hop + arange(n_fft), (-1,))
 
     def added(rows: Tensor) -> Tensor:
         flat = reshape(rows, (*rows.value.type.shape[:-2], count * n_fft))
-        zeros = lifting.repeated(0, flat.dtype, (*flat.value.type.shape[:-1], whole))
-        return index_add(wrap(zeros), -1, places, flat)
+        zeros = lifting.repeated(0, flat.dtype, (*flat.value.type.shape[:-1], total))
+        return index_add(wrap(zeros), -1, indices, flat)
 
     square = wrap(lifting.broadcast_to((taper * taper).value, (count, n_fft)))
     start = n_fft // 2 if center else 0
-    end = start + length if length is not None else whole - (n_fft // 2 if center else 0)
-    weight = added(square)[start : min(end, whole)]
-    found = added(frames * taper)[..., start : min(end, whole)]
+    end = start + length if length is not None else total - (n_fft // 2 if center else 0)
+    weight = added(square)[start : min(end, total)]
+    signal = added(frames * taper)[..., start : min(end, total)]
     if weight.size:
         ops.check(
             (min_of(abs(weight)) > 1e-11).value,
             kind="ValueError",
             message="istft: no window reaches some of the samples",
         )
-    found = found / weight
-    if length is not None and end > whole:
-        found = pad(found, [(0, 0)] * (found.ndim - 1) + [(0, end - whole)])
-    return wrap(found.value)
+    signal = signal / weight
+    if length is not None and end > total:
+        signal = pad(signal, [(0, 0)] * (signal.ndim - 1) + [(0, end - total)])
+    return wrap(signal.value)

@@ -78,10 +78,10 @@ def _dataclass(value: Any) -> Parts:
 
 
 def _build_dataclass(kind: type, steps: tuple[Step, ...], children: Sequence[Any], data: Any) -> Any:
-    made: Any = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     for step, child in zip(steps, children, strict=True):
-        object.__setattr__(made, step[0], child)  # frozen dataclasses, too; __post_init__ has run once already
-    return made
+        object.__setattr__(instance, step[0], child)  # frozen dataclasses, too; __post_init__ has run once already
+    return instance
 
 
 _REGISTERED: Final[dict[type, Container]] = {
@@ -119,16 +119,16 @@ def register_list(kind: type, take_apart: Callable[[Any], Parts]) -> None:
     _REGISTERED[kind] = Container(take_apart, _REGISTERED[list].build, list)
 
 
-def _parts(given: Any, kind: type) -> Parts:
+def _parts(raw: Any, kind: type) -> Parts:
     """What a user's function gave, its names as steps; JitgraphError where it is not as ``register`` says."""
-    if isinstance(given, Parts):
-        return given
+    if isinstance(raw, Parts):
+        return raw
     what = (
-        f"take_apart of {kind.__name__} gave {given!r:.80}\n"
+        f"take_apart of {kind.__name__} gave {raw!r:.80}\n"
         "  hint: it gives (steps, children, data): a name for each child, the children, and hashable data"
     )
     try:
-        names, children, data = given
+        names, children, data = raw
         steps = tuple([name if isinstance(name, Item | Attribute) else Attribute(str(name)) for name in names])
         parts = Parts(steps, tuple(children), data)
     except (TypeError, ValueError) as error:
@@ -148,8 +148,8 @@ def container_of(value: Any) -> Container | None:
     kind = type(value)
     if kind in _LEAVES:
         return None
-    if (found := _REGISTERED.get(kind)) is not None:
-        return found
+    if (registered := _REGISTERED.get(kind)) is not None:
+        return registered
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return _NAMED_TUPLE
     if dataclasses.is_dataclass(kind):
@@ -202,10 +202,10 @@ class TreeDef:
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree with these leaves, in order; JitgraphError where there are too few or too many."""
-        given = list(leaves)
-        if len(given) != self.leaves:
-            raise JitgraphError(f"a tree of {self.leaves} leaves cannot be built from {len(given)}: {self}")
-        return self._build(iter(given))
+        leaf_list = list(leaves)
+        if len(leaf_list) != self.leaves:
+            raise JitgraphError(f"a tree of {self.leaves} leaves cannot be built from {len(leaf_list)}: {self}")
+        return self._build(iter(leaf_list))
 
     def _build(self, leaves: Any) -> Any:
         if self.kind is None:
@@ -238,18 +238,18 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
 
 def flatten_with_paths(tree: Any) -> tuple[list[tuple[Path, Any]], TreeDef]:
     """The leaves in order, each with the path that leads to it, and the structure."""
-    found: list[tuple[Path, Any]] = []
-    return found, _flatten_with_paths(tree, (), found)
+    leaves: list[tuple[Path, Any]] = []
+    return leaves, _flatten_with_paths(tree, (), leaves)
 
 
-def _flatten_with_paths(tree: Any, path: Path, found: list[tuple[Path, Any]]) -> TreeDef:
+def _flatten_with_paths(tree: Any, path: Path, leaves: list[tuple[Path, Any]]) -> TreeDef:
     container = container_of(tree)
     if container is None:
-        found.append((path, tree))
+        leaves.append((path, tree))
         return LEAF
     parts = container.take_apart(tree)
     children = [
-        _flatten_with_paths(child, (*path, step), found)
+        _flatten_with_paths(child, (*path, step), leaves)
         for step, child in zip(parts.steps, parts.children, strict=True)
     ]
     return TreeDef(container.kind or type(tree), parts.steps, tuple(children), parts.data)
@@ -260,9 +260,9 @@ def map_leaves(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     leaves, structure = flatten(tree)
     columns = [leaves]
     for other in rest:
-        others, found = flatten(other)
-        if found != structure:
-            raise JitgraphError(f"trees differ in structure: {structure} and {found}")
+        others, other_structure = flatten(other)
+        if other_structure != structure:
+            raise JitgraphError(f"trees differ in structure: {structure} and {other_structure}")
         columns.append(others)
     return structure.unflatten([function(*row) for row in zip(*columns, strict=True)])
 

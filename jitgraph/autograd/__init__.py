@@ -80,27 +80,27 @@ def grad(
     """
     ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [None] * len(ys))
-    if len(given) != len(ys):
-        raise JitgraphError(f"grad(): {len(given)} grad_outputs for {len(ys)} outputs")
+    seeds = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [None] * len(ys))
+    if len(seeds) != len(ys):
+        raise JitgraphError(f"grad(): {len(seeds)} grad_outputs for {len(ys)} outputs")
     for x in xs:
         if not x.requires_grad:
             raise JitgraphError("grad() with respect to a tensor without requires_grad\n  hint: x.requires_grad_()")
     keep = create_graph if retain_graph is None else retain_graph or create_graph
     trace = context.current().trace
     if trace is not None:
-        return tuple(trace.grad(ys, given, xs, create_graph=create_graph, retain_graph=keep, allow_unused=allow_unused))
+        return tuple(trace.grad(ys, seeds, xs, create_graph=create_graph, retain_graph=keep, allow_unused=allow_unused))
     targets = [x.value for x in xs]
-    found = tape.sweep(
+    gradients = tape.sweep(
         [y.value for y in ys],
-        [cotangent(y, weight) for y, weight in zip(ys, given, strict=True)],
+        [cotangent(y, weight) for y, weight in zip(ys, seeds, strict=True)],
         targets=targets,
         create_graph=create_graph,
         retain_graph=keep,
     )
     results: list[Tensor | None] = []
     for number, target in enumerate(targets):
-        value = found.get((target.record, target.output))
+        value = gradients.get((target.record, target.output))
         if value is None and not allow_unused:
             raise JitgraphError(f"outputs do not depend on input {number}\n  hint: pass allow_unused=True to get None")
         results.append(None if value is None else wrap(value))

@@ -25,18 +25,18 @@ def functional_call(
     """
     if not is_module(module):
         raise JitgraphError(f"functional_call takes a module first, not a {type(module).__name__}")
-    given: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     for part in [parameters] if isinstance(parameters, Mapping) else parameters:
-        given |= part
+        overrides |= part
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    unknown = [name for name in given if name not in own]
+    unknown = [name for name in overrides if name not in own]
     if unknown:
         raise JitgraphError(
             f"functional_call: {type(module).__name__} has no tensor {unknown[0]!r}\n"
             f"  hint: its tensors are {', '.join(own) or 'none'}"
         )
     values = []
-    for name, tensor in given.items():
+    for name, tensor in overrides.items():
         value = lifting.value_of(tensor)
         if tuple(value.type.shape) != tuple(own[name].shape):
             shape = tuple(own[name].shape)
@@ -44,5 +44,5 @@ def functional_call(
         if value.type.dtype != own[name].dtype:
             raise DTypeError(f"functional_call: {name} is {own[name].dtype.name}, not {value.type.dtype.name}")
         values.append(value)
-    with standing_for([own[name] for name in given], values):
+    with standing_for([own[name] for name in overrides], values):
         return module(*(args if isinstance(args, tuple) else (args,)), **(kwargs or {}))

@@ -22,10 +22,10 @@ def standing_for(handles: Sequence[Tensor], values: Sequence[Any]) -> Iterator[N
     What the block writes into them is dropped. In a trace the values stand in its shadow of the handles.
     """
     trace = context.current().trace
-    kept: list[tuple[Any, dict[str, Any]]] = []
+    saved: list[tuple[Any, dict[str, Any]]] = []
 
     def put(owner: Any, **changes: Any) -> None:
-        kept.append((owner, {name: getattr(owner, name) for name in changes}))
+        saved.append((owner, {name: getattr(owner, name) for name in changes}))
         for name, value in changes.items():
             setattr(owner, name, value)
 
@@ -42,6 +42,6 @@ def standing_for(handles: Sequence[Tensor], values: Sequence[Any]) -> Iterator[N
                 put(handle, _requires_grad=False)
         yield
     finally:
-        for owner, before in reversed(kept):
+        for owner, before in reversed(saved):
             for name, value in before.items():
                 setattr(owner, name, value)

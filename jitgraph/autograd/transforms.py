@@ -112,9 +112,9 @@ class PlaceOfCall:
     body cannot pass through what was recorded outside of it: there it is computed once more.
     """
 
-    def __init__(self, name: str, made: str) -> None:
+    def __init__(self, name: str, result_name: str) -> None:
         self._trace = context.current().trace
-        self._name, self._made = name, made
+        self._name, self._made = name, result_name
         self.variables: list[Tensor] = []  # which no gradient depends on once it leaves a trace
 
     def gradients(
@@ -136,9 +136,9 @@ class PlaceOfCall:
             if self._trace is None or trace is None or all(outer is not self._trace for outer in trace.outwards()):
                 what = f"jg.{self._name} was called outside of the traced function or body that uses its {self._made}"
                 raise JitgraphError(f"{what}\n  hint: call jg.{self._name} inside, where its {self._made} is used")
-            made = trace.gradients.recomputed([self._trace.read(tensor) for tensor in (*outputs, *variables)])
+            recomputed = trace.gradients.recomputed([self._trace.read(tensor) for tensor in (*outputs, *variables)])
             outputs, variables = [
-                [wrap(value) for value in part] for part in (made[: len(outputs)], made[len(outputs) :])
+                [wrap(value) for value in part] for part in (recomputed[: len(outputs)], recomputed[len(outputs) :])
             ]
         return list(
             tensor_grad(outputs, variables, cotangents, create_graph=True, retain_graph=retain_graph, allow_unused=True)
@@ -151,20 +151,20 @@ def _swept(
     """The gradients of what stands on the tape, for cotangents of a trace that goes on to it, op by op."""
     weights = [trace.own(cotangent(y, weight)) for y, weight in zip(outputs, cotangents, strict=True)]
     ends, targets = [y._value for y in outputs], [x._value for x in variables]
-    found = tape.gradients(ends, weights, targets, create_graph=True)
-    return [None if value is None else wrap(value) for value in found]
+    gradients = tape.gradients(ends, weights, targets, create_graph=True)
+    return [None if value is None else wrap(value) for value in gradients]
 
 
 def pullback(
-    outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor], place: PlaceOfCall | None = None
+    outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor], site: PlaceOfCall | None = None
 ) -> list[Tensor]:
-    """The gradients of the variables, zeros where none flows; ``place`` is where outputs were computed, if not here."""
+    """The gradients of the variables, zeros where none flows; ``site`` is where outputs were computed, if not here."""
     live = [(y, ct) for y, ct in zip(outputs, cotangents, strict=True) if y.requires_grad]
     if not live:
         return [own_part(None, v, variables) for v in variables]
-    place = place or PlaceOfCall("vjp", "pullback")
-    found = place.gradients([y for y, _ in live], [ct for _, ct in live], variables)
-    return [own_part(g, v, variables) for g, v in zip(found, variables, strict=True)]
+    site = site or PlaceOfCall("vjp", "pullback")
+    gradients = site.gradients([y for y, _ in live], [ct for _, ct in live], variables)
+    return [own_part(g, v, variables) for g, v in zip(gradients, variables, strict=True)]
 
 
 def grad(
@@ -213,24 +213,24 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     ``jg.vmap(pull)`` pulls many cotangents back at once; in a body of a trace that called jg.vjp, what the function
     computed is computed there again where the gradient needs it.
     """
-    place = PlaceOfCall("vjp", "pullback")
+    site = PlaceOfCall("vjp", "pullback")
     with enable_grad():
         chosen = every(function, args)
         result, aux = with_aux(chosen.call(), has_aux)
-    variables = place.variables = chosen.variables
+    variables = site.variables = chosen.variables
     outputs, shape = outputs_of(result, "vjp")
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
-        given, structure = tree.flatten(cotangents)
+        leaves, structure = tree.flatten(cotangents)
         if structure != shape:
             raise JitgraphError(f"the cotangents have structure {structure}, the result {shape}")
         with enable_grad():
-            gradients = pullback(outputs, [_tensor(ct) for ct in given], variables, place)
+            gradients = pullback(outputs, [_tensor(ct) for ct in leaves], variables, site)
         packed: tuple[Any, ...] = chosen.packed(gradients)
         return packed
 
-    made = shape.unflatten([own_part(y, y, variables) for y in outputs])
-    return (made, pull, without_own(aux, variables)) if has_aux else (made, pull)
+    primals_out = shape.unflatten([own_part(y, y, variables) for y in outputs])
+    return (primals_out, pull, without_own(aux, variables)) if has_aux else (primals_out, pull)
 
 
 def _tensor(x: Any) -> Tensor:
@@ -294,8 +294,8 @@ class Linearised:
                 )
         pairs = [(g, v) for g, v in zip(self._pulled, directions, strict=True) if g is not None and g.requires_grad]
         dummies = [u for u in self._dummies if u.requires_grad]  # results that are no floats do not vary
-        found: list[Tensor | None] = [None] * len(dummies)
+        tangents: list[Tensor | None] = [None] * len(dummies)
         if pairs:
-            found = self._place.gradients([g for g, _ in pairs], [v for _, v in pairs], dummies, retain_graph=True)
-        own, moved = [*self._variables, *dummies], iter(found)
+            tangents = self._place.gradients([g for g, _ in pairs], [v for _, v in pairs], dummies, retain_graph=True)
+        own, moved = [*self._variables, *dummies], iter(tangents)
         return [own_part(next(moved) if u.requires_grad else None, u, own) for u in self._dummies]

@@ -81,36 +81,36 @@ class Variables:
         if name in self._kwargs:
             self._kwargs[name] = self._varied(name, self._kwargs[name])
             return
-        place = _places(self._function).get(name)
-        if place is None or place >= len(self._args):
+        position = _places(self._function).get(name)
+        if position is None or position >= len(self._args):
             raise JitgraphError(f"argnames names {name!r}, which is no argument of the call")
-        self._choose_place(name, place)
+        self._choose_place(name, position)
 
-    def _choose_place(self, named: Place, place: int) -> None:
-        if place in self._chosen:
-            raise JitgraphError(f"argument {place} is named twice")
-        self._chosen.add(place)
-        self._args[place] = self._varied(named, self._args[place])
+    def _choose_place(self, key: Place, position: int) -> None:
+        if position in self._chosen:
+            raise JitgraphError(f"argument {position} is named twice")
+        self._chosen.add(position)
+        self._args[position] = self._varied(key, self._args[position])
 
-    def _varied(self, place: Place, arg: Any) -> Any:
-        if place in self._parts:
-            raise JitgraphError(f"argument {place!r} is named twice")
+    def _varied(self, key: Place, arg: Any) -> Any:
+        if key in self._parts:
+            raise JitgraphError(f"argument {key!r} is named twice")
         leaves, structure = tree.flatten(arg)
-        made, parts = [], []
+        new_leaves, parts = [], []
         for leaf in leaves:
             if is_module(leaf):
-                named = [(name, p) for name, p in leaf.named_parameters() if p.requires_grad]
-                fresh = [variable(wrap(stopped(p.value)) if p._requires_grad else p) for _, p in named]
-                self._of_modules += [(p, own) for (_, p), own in zip(named, fresh, strict=True)]
-                parts.append(_Leaf(tuple(name for name, _ in named), len(named)))
+                parameters = [(name, p) for name, p in leaf.named_parameters() if p.requires_grad]
+                fresh = [variable(wrap(stopped(p.value)) if p._requires_grad else p) for _, p in parameters]
+                self._of_modules += [(p, own) for (_, p), own in zip(parameters, fresh, strict=True)]
+                parts.append(_Leaf(tuple(name for name, _ in parameters), len(parameters)))
                 self.variables += fresh
-                made.append(leaf)
+                new_leaves.append(leaf)
             else:
                 parts.append(_Leaf(None, 1))
-                made.append(variable(leaf))
-                self.variables.append(made[-1])
-        self._parts[place] = (structure, parts)
-        return structure.unflatten(made)
+                new_leaves.append(variable(leaf))
+                self.variables.append(new_leaves[-1])
+        self._parts[key] = (structure, parts)
+        return structure.unflatten(new_leaves)
 
     def call(self) -> Any:
         """The function's result on the variables."""
@@ -121,26 +121,26 @@ class Variables:
     def packed(self, gradients: Sequence[Any]) -> Any:
         """Gradients, one for each variable, as the arguments are chosen and built."""
         rest = iter(gradients)
-        made: dict[Place, Any] = {}
-        for place, (structure, parts) in self._parts.items():
+        arguments: dict[Place, Any] = {}
+        for key, (structure, parts) in self._parts.items():
             leaves = []
             for part in parts:
                 own = [next(rest) for _ in range(part.variables)]
                 leaves.append(own[0] if part.names is None else dict(zip(part.names, own, strict=True)))
-            made[place] = structure.unflatten(leaves)
-        by_number = _packed(self.argnums, made, tuple)
-        by_name = _packed(self.argnames, made, None)
+            arguments[key] = structure.unflatten(leaves)
+        by_number = _packed(self.argnums, arguments, tuple)
+        by_name = _packed(self.argnames, arguments, None)
         if self.argnums is None:
             return by_name
         return by_number if self.argnames is None else (by_number, by_name)
 
 
-def _packed(chosen: Any, made: Mapping[Place, Any], kind: Any) -> Any:
+def _packed(chosen: Any, arguments: Mapping[Place, Any], kind: Any) -> Any:
     if chosen is None:
         return None
     if not isinstance(chosen, tuple):
-        return made[chosen]
-    return tuple(made[place] for place in chosen) if kind is tuple else {place: made[place] for place in chosen}
+        return arguments[chosen]
+    return tuple(arguments[key] for key in chosen) if kind is tuple else {key: arguments[key] for key in chosen}
 
 
 def checked_numbers(argnums: Any) -> tuple[int, ...]:
@@ -160,11 +160,11 @@ def _several(chosen: Any) -> tuple[Any, ...]:
 def _places(function: Callable[..., Any]) -> dict[str, int]:
     """The numbers of the parameters that can be given by position."""
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return {}
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return {parameter.name: i for i, parameter in enumerate(found) if parameter.kind in positional}
+    return {parameter.name: i for i, parameter in enumerate(parameters) if parameter.kind in positional}
 
 
 def variable(leaf: Any) -> Tensor:

@@ -65,12 +65,12 @@ def _of_numbers(name: str, dtype: DType) -> Iterator[tuple[Any, ...]]:
 def objects() -> dict[str, bytes]:
     """The objects by their keys."""
     units: dict[str, tuple[Unit, Target]] = {}
-    wanted = [(Target.named(name), function) for name in TARGETS for function in functions(Target.named(name))]
-    for target, function in [*wanted, (image.TARGET, ("memory",))]:
+    required = [(Target.named(name), function) for name in TARGETS for function in functions(Target.named(name))]
+    for target, function in [*required, (image.TARGET, ("memory",))]:
         unit = library(target, *function).unit
         units[object_store.key_of(unit, target)] = unit, target
-    made = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
-    return dict(zip(units, made, strict=True))
+    compiled = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
+    return dict(zip(units, compiled, strict=True))
 
 
 def write(path: str = object_store.FILE) -> None:

@@ -69,9 +69,9 @@ def _like(first: Mapping[Any, Any], members: dict[Any, Any]) -> Any:
     """The members in a dict of the class of ``first``, with its default where it has one; a dict for other mappings."""
     if type(first) is dict or not isinstance(first, MutableMapping):
         return members
-    made = copy.copy(first)
-    made.update(members)
-    return made
+    result = copy.copy(first)
+    result.update(members)
+    return result
 
 
 def _is_array(item: Any) -> bool:

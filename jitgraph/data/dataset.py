@@ -86,11 +86,11 @@ class TensorDataset(Dataset):
 class StackDataset(Dataset):
     """Items are tuples of the items of several datasets, or dicts where they come by keyword."""
 
-    def __init__(self, *parts: Any, **named: Any) -> None:
-        if bool(parts) == bool(named):
+    def __init__(self, *parts: Any, **by_name: Any) -> None:
+        if bool(parts) == bool(by_name):
             raise JitgraphError("StackDataset takes datasets, either by position or by keyword")
-        self.datasets = dict(named) if named else parts
-        _one_length("StackDataset", list(named.values()) if named else parts)
+        self.datasets = dict(by_name) if by_name else parts
+        _one_length("StackDataset", list(by_name.values()) if by_name else parts)
 
     def __getitem__(self, index: int) -> Any:
         if isinstance(self.datasets, dict):
@@ -117,9 +117,9 @@ class ConcatDataset(Dataset):
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"item {index} of {count}")
-        place = index % count
-        number = bisect.bisect_right(self.cumulative_sizes, place)
-        return self.datasets[number][place - (self.cumulative_sizes[number - 1] if number else 0)]
+        position = index % count
+        number = bisect.bisect_right(self.cumulative_sizes, position)
+        return self.datasets[number][position - (self.cumulative_sizes[number - 1] if number else 0)]
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]

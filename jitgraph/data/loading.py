@@ -30,19 +30,19 @@ class Fetch:
             return self._of_iterator(iter(dataset))
         return lambda places: self._of_places(dataset, places)
 
-    def _of_places(self, dataset: Any, places: Any) -> Any:
+    def _of_places(self, dataset: Any, indices: Any) -> Any:
         if not self.batched:
-            return (self.collate_fn or default_convert)(dataset[places])
+            return (self.collate_fn or default_convert)(dataset[indices])
         if isinstance(dataset, TensorDataset) and self.collate_fn is None:
-            return dataset[list(places)] if len(places) else dataset[:0]
+            return dataset[list(indices)] if len(indices) else dataset[:0]
         if hasattr(dataset, "__getitems__"):
-            return (self.collate_fn or collate)(dataset.__getitems__(places))
+            return (self.collate_fn or collate)(dataset.__getitems__(indices))
         items = []
-        for place in places:
+        for index in indices:
             try:
-                items.append(dataset[place])
+                items.append(dataset[index])
             except Exception as error:
-                error.add_note(f"at item {place} of the dataset")
+                error.add_note(f"at item {index} of the dataset")
                 raise
         return (self.collate_fn or collate)(items)
 
@@ -53,10 +53,10 @@ class Fetch:
                     return (self.collate_fn or default_convert)(item)
                 return ENDED
             assert self.batch_size is not None
-            found = list(islice(items, self.batch_size))
-            if not found or (self.drop_last and len(found) < self.batch_size):
+            batch = list(islice(items, self.batch_size))
+            if not batch or (self.drop_last and len(batch) < self.batch_size):
                 return ENDED
-            return (self.collate_fn or collate)(found)
+            return (self.collate_fn or collate)(batch)
 
         return next_batch
 
@@ -155,8 +155,8 @@ class DataLoader:
         # drawn in every case, so that the order does not depend on the number of workers
         seed = int(random.randint(0, 2**32, (), dtype="int64", generator=self.generator).item())
         requests = self._requests()
-        found = self._by_workers(fetch, requests, seed) if self.num_workers else self._here(fetch, requests)
-        return self._counted(found) if self._iterable else found
+        iterator = self._by_workers(fetch, requests, seed) if self.num_workers else self._here(fetch, requests)
+        return self._counted(iterator) if self._iterable else iterator
 
     def _here(self, fetch: Fetch, requests: Iterator[Any]) -> Iterator[Any]:
         make = fetch(self.dataset)
@@ -166,14 +166,14 @@ class DataLoader:
                 return
             yield batch
 
-    def _counted(self, found: Iterator[Any]) -> Iterator[Any]:
+    def _counted(self, iterator: Iterator[Any]) -> Iterator[Any]:
         """What was found, with a warning where an iterable dataset gives more than its length says."""
         try:
             expected = len(self)
         except (TypeError, NotImplementedError):
             expected = None
         number = 0
-        for number, batch in enumerate(found, 1):
+        for number, batch in enumerate(iterator, 1):
             if expected is not None and number == expected + 1:
                 text = f"the dataset has a length of {expected} batches, and gives more: with several workers each one"
                 warnings.warn(f"{text} gives its items, unless it takes a share by get_worker_info()", stacklevel=3)
@@ -181,13 +181,13 @@ class DataLoader:
 
     def _by_workers(self, fetch: Fetch, requests: Iterator[Any], seed: int) -> Iterator[Any]:
         workers, self._workers = self._workers or self._started(fetch), None  # another iterator starts its own
-        whole = False
+        exhausted = False
         try:
             workers.begin(seed)
             yield from batches(workers, requests, self.prefetch_factor)
-            whole = True
+            exhausted = True
         finally:
-            if self.persistent_workers and whole and self._workers is None:
+            if self.persistent_workers and exhausted and self._workers is None:
                 self._workers = workers
             else:
                 workers.end()
@@ -198,7 +198,7 @@ class DataLoader:
                 f"DataLoader: num_workers={self.num_workers} in a worker of another loader, which starts no processes\n"
                 "  hint: num_workers=0 there"
             )
-        given = self.multiprocessing_context
-        given = "fork" if given is None else given
-        context = multiprocessing.get_context(given) if isinstance(given, str) else given
+        start_method = self.multiprocessing_context
+        start_method = "fork" if start_method is None else start_method
+        context = multiprocessing.get_context(start_method) if isinstance(start_method, str) else start_method
         return Workers(self.num_workers, fetch, self.dataset, self.worker_init_fn, context, self.timeout)

@@ -53,14 +53,14 @@ class RandomSampler(Sampler):
         return len(self)
 
     def __iter__(self) -> Iterator[int]:
-        count, wanted = len(self.data_source), len(self)
+        count, remaining = len(self.data_source), len(self)
         if self.replacement and count:
-            yield from random.randint(0, count, (wanted,), generator=self.generator).tolist()
+            yield from random.randint(0, count, (remaining,), generator=self.generator).tolist()
             return
-        while wanted > 0 and count:
+        while remaining > 0 and count:
             order = random.permutation(count, generator=self.generator).tolist()
-            yield from order[:wanted]
-            wanted -= count
+            yield from order[:remaining]
+            remaining -= count
 
     def __len__(self) -> int:
         return len(self.data_source) if self._samples is None else self._samples
@@ -73,8 +73,8 @@ class SubsetRandomSampler(Sampler):
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
-        for place in random.permutation(len(self.indices), generator=self.generator).tolist():
-            yield self.indices[place]
+        for position in random.permutation(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[position]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -126,5 +126,5 @@ class BatchSampler(Sampler):
             yield batch
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.sampler), self.batch_size)  # type: ignore[arg-type]
-        return whole if self.drop_last or not rest else whole + 1
+        full, rest = divmod(len(self.sampler), self.batch_size)  # type: ignore[arg-type]
+        return full if self.drop_last or not rest else full + 1

@@ -68,8 +68,8 @@ def sent(batch: Any, name: str) -> SharedBatch:
     _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(batch)
     parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
     sizes = tuple(part.nbytes for part in parts)
-    starts, whole = _places(sizes)
-    memory = SharedMemory(name=name, create=True, size=whole)
+    starts, total = _places(sizes)
+    memory = SharedMemory(name=name, create=True, size=total)
     block = SharedBatch(memory.name, sizes)
     try:
         view: Any = memory.buf

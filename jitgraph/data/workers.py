@@ -129,7 +129,7 @@ class Workers:
 def _end(
     pipes: list[Connection],
     processes: list[Any],
-    asked: list[int],
+    requested: list[int],
     answered: list[int],
     prefix: str,
     owner: int,
@@ -145,7 +145,7 @@ def _end(
         if process.is_alive():  # in native code that does not come back
             process.kill()
             process.join()
-        for batch in range(answered[number], answered[number] + asked[number] + 1):
+        for batch in range(answered[number], answered[number] + requested[number] + 1):
             discard(SharedBatch(f"{prefix}{number}-{batch}", ()))  # also of one that was killed before it told
         pipe.close()
 
@@ -176,9 +176,9 @@ def batches(workers: Workers, requests: Iterator[Any], ahead: int) -> Iterator[A
             break
     while pending:
         number = pending.pop(0)
-        found = workers.answer(number)
-        if found is None and number in live:
+        answer = workers.answer(number)
+        if answer is None and number in live:
             live.remove(number)
         ask()
-        if found is not None:
-            yield found[0]
+        if answer is not None:
+            yield answer[0]

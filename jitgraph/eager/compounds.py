@@ -31,9 +31,9 @@ def compound(
     """
 
     def infer(*types: Type, **attrs: Any) -> tuple[Type, ...]:
-        return tuple([value.type for value in decomposition(made, types, attrs, context.constraints()).outputs])
+        return tuple([value.type for value in decomposition(composite, types, attrs, context.constraints()).outputs])
 
-    made = Op(
+    composite = Op(
         name=f"{base.name}_{what}",
         kind="composite",
         infer=infer,
@@ -41,8 +41,8 @@ def compound(
         traits=frozenset({"compound", *traits}),
         open_shapes=open_shapes,
     )
-    _BASES[made] = base
-    return made
+    _BASES[composite] = base
+    return composite
 
 
 def base_of(op: Op) -> Op:

@@ -72,10 +72,10 @@ class DeviceEmitter:
         with collector.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
         results = program_for(forward, self.device).call(operands, tells_line=True)
-        found, residuals = tuple(results[: len(outputs)]), tuple(results[len(outputs) :])
-        record = DeviceGraphRecord(op.name, tuple(operands), wrt, backward, residuals, found, source)
+        primals, residuals = tuple(results[: len(outputs)]), tuple(results[len(outputs) :])
+        record = DeviceGraphRecord(op.name, tuple(operands), wrt, backward, residuals, primals, source)
         record.emitter = self
-        return tuple([x.part_of(record, number) if is_inexact(x.dtype) else x for number, x in enumerate(found)])
+        return tuple([x.part_of(record, number) if is_inexact(x.dtype) else x for number, x in enumerate(primals)])
 
     def _operand(self, op: Op, value: Any) -> DeviceValue:
         moved = placement.moved(value, self.device.name) if hasattr(value, "device") else value
@@ -90,16 +90,16 @@ class DeviceEmitter:
         key = (
             (op, exact(attrs), *types, *[region.canonical for region in regions]) if attrs or regions else (op, *types)
         )
-        found = self._programs.get(key)
-        if found is None:
+        cached = self._programs.get(key)
+        if cached is None:
             builder, inputs = _begun(operands)
             with context.using(emitter=builder, constraints=builder.constraints):
                 outputs = builder.emit(op, inputs, attrs, regions)
             if len(self._programs) >= _MOST:
                 self._programs.clear()
             program = program_for(builder.graph(outputs, op.name), self.device)
-            found = self._programs[key] = program, [value.type for value in operands]  # kept, and so are their ids
-        return found[0]
+            cached = self._programs[key] = program, [value.type for value in operands]  # kept, and so are their ids
+        return cached[0]
 
 
 class DeviceRecord(OpRecord):
@@ -142,7 +142,7 @@ def _array(value: Any) -> Any:
 def emitter_of(name: str) -> DeviceEmitter:
     """Who applies ops on the device of this name, as long as that is in use."""
     device = device_named(name)
-    found: DeviceEmitter | None = device.emitter
-    if found is None:
-        found = device.emitter = DeviceEmitter(device)
-    return found
+    emitter: DeviceEmitter | None = device.emitter
+    if emitter is None:
+        emitter = device.emitter = DeviceEmitter(device)
+    return emitter

@@ -68,31 +68,31 @@ class DeviceProgram:
 
         ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
         """
-        found = self._only
-        if found is None:
+        prepared = self._only
+        if prepared is None:
             shapes: Any = tuple([value.type.shape for value in values])
-            found = self._calls.get(shapes) or self._prepared(shapes)
+            prepared = self._calls.get(shapes) or self._prepared(shapes)
         location = Location.of_user() if tells_line and self.executable.parts.reports else None
         buffers = self.executable.launch(
-            found[0],
+            prepared[0],
             [value.buffer for value in values],
             "" if location is None else str(location),
             {number: value.buffer for number, value in taken.items()} if taken else {},
         )
-        made = list(map(DeviceValue, buffers, found[1]))
+        results = list(map(DeviceValue, buffers, prepared[1]))
         for number, value in taken.items():
-            made[number] = value
-        return made
+            results[number] = value
+        return results
 
     def _prepared(self, shapes: tuple[tuple[int, ...], ...]) -> _Prepared:
         call = self.executable.prepared(self.device, shapes)
-        found = call, [device_type(dtype, shape) for shape, dtype, _ in call.plan.outputs]
+        prepared = call, [device_type(dtype, shape) for shape, dtype, _ in call.plan.outputs]
         if not self.signature.dims:
-            self._only = found
+            self._only = prepared
         if len(self._calls) >= _MOST_SHAPES:
             self._calls.clear()
-        self._calls[shapes] = found
-        return found
+        self._calls[shapes] = prepared
+        return prepared
 
 
 def program_for(
@@ -102,10 +102,10 @@ def program_for(
 
     ``donate`` holds pairs (output, input) that may share memory.
     """
-    made: Any = compile(graph, target_of(device), donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
-    if not isinstance(made, CudaExecutable):
+    executable: Any = compile(graph, target_of(device), donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
+    if not isinstance(executable, CudaExecutable):
         raise UnsupportedOp(f"{graph.name} on {device.name} under JITGRAPH_INTERPRET", hint="x.cpu() first")
-    return DeviceProgram(made, device)
+    return DeviceProgram(executable, device)
 
 
 def target_of(device: Device) -> Target:

@@ -92,6 +92,6 @@ class DeviceValue:
 
     def fetched(self) -> Array:
         """A copy of the elements in the host's memory, once the work that computes them is done."""
-        made = np.empty(self.shape, self.dtype)
-        self.buffer.to_host(made.ctypes.data)
-        return made
+        array = np.empty(self.shape, self.dtype)
+        self.buffer.to_host(array.ctypes.data)
+        return array

@@ -37,8 +37,8 @@ class EagerEmitter:
         now = context.current()
         if now.profile is None:
             return self._emit(now, op, inputs, attrs, regions)
-        found: tuple[Any, ...] = now.profile.applied(partial(self._emit, now), op, inputs, attrs, regions)
-        return found
+        outputs: tuple[Any, ...] = now.profile.applied(partial(self._emit, now), op, inputs, attrs, regions)
+        return outputs
 
     def _emit(
         self, now: Context, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
@@ -108,8 +108,8 @@ class EagerEmitter:
         with collector.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
         results = long_loops.run(forward, [_payload(value) for value in inputs])
-        found, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
-        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(found), source))
+        primals, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
+        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(primals), source))
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""

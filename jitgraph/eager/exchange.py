@@ -36,12 +36,12 @@ def exported(value: DeviceValue, stream: Any, max_version: Any, dl_device: Any, 
     SharingError where that is not allowed, and for another device.
     """
     versioned = max_version is not None and max_version[0] >= 1
-    wanted = device_of(value) if dl_device is None else tuple(map(int, dl_device))
-    if wanted == dlpack.CPU_DEVICE:
+    target_device = device_of(value) if dl_device is None else tuple(map(int, dl_device))
+    if target_device == dlpack.CPU_DEVICE:
         if copy is False:
             raise SharingError(f"copy=False: the tensor is on {value.device}, not on the CPU", hint="leave copy out")
         return dlpack.exported(value.fetched(), None, max_version, None, None)
-    if wanted != device_of(value):
+    if target_device != device_of(value):
         raise SharingError(f"dl_device={dl_device!r} for a tensor on {value.device}", hint="x.to(device) first")
     if copy is False and not versioned:
         raise SharingError(
@@ -101,14 +101,14 @@ def _by_dlpack(x: Any) -> DeviceValue:
 
 
 def _by_interface(x: Any) -> DeviceValue:
-    found = x.__cuda_array_interface__
-    dtype, shape = np.dtype(found["typestr"]), tuple(found["shape"])
-    given = found.get("strides")
-    if given is not None and not in_rows(shape, given, dtype.itemsize):
+    interface = x.__cuda_array_interface__
+    dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
+    strides = interface.get("strides")
+    if strides is not None and not in_rows(shape, strides, dtype.itemsize):
         raise SharingError("the array's elements do not lie in row-major order", hint="x.copy(), or DLPack")
-    device = _device_at(found["data"][0])
-    buffer = buffers.borrowed(device, found["data"][0], dtype.itemsize * math.prod(shape), x)
-    given_stream = found.get("stream")
+    device = _device_at(interface["data"][0])
+    buffer = buffers.borrowed(device, interface["data"][0], dtype.itemsize * math.prod(shape), x)
+    given_stream = interface.get("stream")
     if given_stream is not None:
         buffer.stream = _handle(given_stream)
     return DeviceValue(buffer, device_type(dtype, shape), access="borrowed")
@@ -116,10 +116,10 @@ def _by_interface(x: Any) -> DeviceValue:
 
 def _device_at(address: int) -> Device:
     """The device on which memory lies; DeviceError where it is no device's."""
-    found = devices()
+    registry = devices()
     if not address:
-        return found.device()
-    return found.device(found.device().context.enter().device_at(address))
+        return registry.device()
+    return registry.device(registry.device().context.enter().device_at(address))
 
 
 def _handle(stream: Any) -> int:

@@ -195,14 +195,14 @@ class EagerKernels:
 
     def _native_target(self, op: Op) -> Target | None:
         """This machine's target; None where its code would be slower than NumPy, or there is none."""
-        asked = config.TARGET_CPU.text()
+        cpu = config.TARGET_CPU.text()
         if config.INTERPRET.is_on():
             return None
-        if self._target is None or self._target[0] != asked:
+        if self._target is None or self._target[0] != cpu:
             try:
-                self._target = asked, Target.host()
+                self._target = cpu, Target.host()
             except (errors.CompileError, errors.DeviceError):
-                self._target = asked, None
+                self._target = cpu, None
         target = self._target[1]
         if target is None or not (target.fma or op.kind in ("elementwise", "reduce", "other")):
             return None
@@ -289,13 +289,13 @@ def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph
             every = op.vjp(
                 seeds[0] if single else tuple(seeds), outputs[0] if single else outputs, *inputs, **pattern.attrs
             )
-        found = [every[number] for number in half.wrt]
+        gradients = [every[number] for number in half.wrt]
     else:
         from jitgraph.passes.reverse import Reverse  # here: most ops have a rule
 
         cotangents = [builder.input(types[number]) for number in half.seeds]
-        made = applied(builder, op, inputs, pattern.attrs)
-        found = Reverse(builder).run([made[i] for i in half.seeds], cotangents, [inputs[i] for i in half.wrt])
-    given = [number for number, value in zip(half.wrt, found, strict=True) if value is not None]
-    name = op.name + _GRADIENT + "_".join(map(str, given))
-    return builder.graph([value for value in found if value is not None], name)
+        results = applied(builder, op, inputs, pattern.attrs)
+        gradients = Reverse(builder).run([results[i] for i in half.seeds], cotangents, [inputs[i] for i in half.wrt])
+    active_inputs = [number for number, value in zip(half.wrt, gradients, strict=True) if value is not None]
+    name = op.name + _GRADIENT + "_".join(map(str, active_inputs))
+    return builder.graph([value for value in gradients if value is not None], name)

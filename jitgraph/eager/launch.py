@@ -50,9 +50,9 @@ class Direct(NamedTuple):
     dtype: DType | None = None
     operands: Sequence[int] | None = None
 
-    def places(self, given: Given) -> Sequence[int]:
+    def places(self, inputs: Given) -> Sequence[int]:
         """The arguments that are operands."""
-        return range(len(given)) if self.operands is None else self.operands
+        return range(len(inputs)) if self.operands is None else self.operands
 
 
 class KernelCall:
@@ -78,12 +78,12 @@ class KernelCall:
         self._take(prepared)
         self._exact, self._took, self._least = exact, 0, sys.maxsize
         self._multiplies = multiplies
-        found = prepared.plan.outputs
-        wanted = [shape for shape, _, _ in found] if shapes is None else shapes
+        specs = prepared.plan.outputs
+        out_shapes = [shape for shape, _, _ in specs] if shapes is None else shapes
         self._outputs = [
-            (native_type(dtype, shape), size) for shape, (_, dtype, size) in zip(wanted, found, strict=True)
+            (native_type(dtype, shape), size) for shape, (_, dtype, size) in zip(out_shapes, specs, strict=True)
         ]
-        self._makes = [_making(type, size, recycles=len(found) == 1) for type, size in self._outputs]
+        self._makes = [_making(type, size, recycles=len(specs) == 1) for type, size in self._outputs]
         self.given = prepared.kernel.given
         self._served = 0
         self._next = FEW
@@ -164,9 +164,9 @@ def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], Eage
 
 
 def _silent_context() -> contextvars.Context:
-    made = contextvars.Context()
-    made.run(np.seterr, all="ignore")
-    return made
+    silent = contextvars.Context()
+    silent.run(np.seterr, all="ignore")
+    return silent
 
 
 _SILENT: Final = _silent_context()  # of NumPy's error state alone: entering it costs a tenth of ``np.errstate``

@@ -71,19 +71,19 @@ class Recycled:
         self._fresh = fresh
         self._kept: list[EagerValue] = []
 
-    def take(self, *given: Any) -> EagerValue:
-        """A value of an earlier call that nothing else holds, or what ``fresh`` makes of ``given``."""
-        kept = self._kept
+    def take(self, *args: Any) -> EagerValue:
+        """A value of an earlier call that nothing else holds, or what ``fresh`` makes of ``args``."""
+        pool = self._kept
         try:
-            oldest = kept.pop(0)
+            oldest = pool.pop(0)
         except IndexError:
-            value = self._fresh(*given)
+            value = self._fresh(*args)
         else:
             if is_unique(oldest) and oldest.native is not None and oldest.record is None:
                 value = oldest
             else:
-                value = self._fresh(*given)
-                if len(kept) < self.DEPTH - 1:
-                    kept.append(oldest)
-        kept.append(value)
+                value = self._fresh(*args)
+                if len(pool) < self.DEPTH - 1:
+                    pool.append(oldest)
+        pool.append(value)
         return value

@@ -46,10 +46,10 @@ def common_shape(shapes: Shapes) -> tuple[int, ...] | None:
 
 def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> SizePattern:
     """The pattern of a call; its shapes were not looked at, and need not fit each other."""
-    whole = common_shape(shapes) if is_pointwise(op) else None
-    if whole is not None:
-        row = (prod(whole),)
-        rows = tuple([() if whole and not shape else row for shape in shapes])
+    common = common_shape(shapes) if is_pointwise(op) else None
+    if common is not None:
+        row = (prod(common),)
+        rows = tuple([() if common and not shape else row for shape in shapes])
         return SizePattern(tuple([tuple([open_extent(n, "n") for n in each]) for each in rows]), attrs, rows)
     if op.kind == "reduce":
         return _reduction(shapes[0], attrs)
@@ -58,29 +58,29 @@ def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> SizePattern:
     if len(shapes) == 1:
         return SizePattern((tuple([open_extent(n, f"n{axis}") for axis, n in enumerate(shapes[0])]),), attrs, shapes)
     names: dict[int, str] = {}  # extents that are equal may have to be
-    named = [tuple([open_extent(n, names.setdefault(n, f"n{len(names)}")) for n in shape]) for shape in shapes]
-    return SizePattern(tuple(named), attrs, shapes)
+    open_shapes = [tuple([open_extent(n, names.setdefault(n, f"n{len(names)}")) for n in shape]) for shape in shapes]
+    return SizePattern(tuple(open_shapes), attrs, shapes)
 
 
 def _reduction(shape: tuple[int, ...], attrs: Attrs) -> SizePattern:
     """Neighbouring axes that are kept become one: the order of a reduction asks only which axis is the last."""
     key = "axes" if "axes" in attrs else "axis"
-    given: Any = attrs[key]
-    reduced = given if key == "axes" else (given,)
+    raw_axes: Any = attrs[key]
+    reduced = raw_axes if key == "axes" else (raw_axes,)
     extents: list[int] = []
     axes = []
-    kept = False
+    retained = False
     for axis, extent in enumerate(shape):
         if axis in reduced:
             axes.append(len(extents))
-        if kept and axis not in reduced:
+        if retained and axis not in reduced:
             extents[-1] *= extent
         else:
             extents.append(extent)
-        kept = axis not in reduced
-    named = tuple([open_extent(extent, f"n{axis}") for axis, extent in enumerate(extents)])
+        retained = axis not in reduced
+    open_shape = tuple([open_extent(extent, f"n{axis}") for axis, extent in enumerate(extents)])
     merged: dict[str, Any] = {**attrs, key: tuple(axes) if key == "axes" else axes[0]}
-    return SizePattern((named,), merged, (tuple(extents),))
+    return SizePattern((open_shape,), merged, (tuple(extents),))
 
 
 def exact(attrs: Attrs) -> tuple[Any, ...]:

@@ -52,8 +52,8 @@ class SumOfParts(Unfinished):
 
     def add(self, items: tuple[Any, ...], part: Any) -> None:
         """Add a part in its place; elsewhere nothing changes, as nothing is -0.0 any more."""
-        place = self._buffer[items]
-        silently(np.add, place, part, place)
+        view = self._buffer[items]
+        silently(np.add, view, part, view)
 
     def value(self) -> EagerValue:
         """What was added up; nothing is added any more."""

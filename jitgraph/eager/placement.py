@@ -34,8 +34,8 @@ def emit(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) 
     """Apply an op to operands of which one lies on a GPU; DeviceError where others lie elsewhere."""
     device = common_device(op.name, inputs)
     emitter = device.emitter or _emitters().emitter_of(device.name)
-    found: tuple[Any, ...] = emitter.emit(op, inputs, attrs, regions)
-    return found
+    outputs: tuple[Any, ...] = emitter.emit(op, inputs, attrs, regions)
+    return outputs
 
 
 def common_device(what: str, inputs: Sequence[Any]) -> Device:
@@ -115,10 +115,10 @@ def moved(value: Any, device: str) -> Any:
     """The value on the device of a full name: itself where it lies there, else a copy, with gradients on the tape."""
     if value.device == device:
         return value
-    made = copied(value, device)
+    transferred = copied(value, device)
     if value.record is not None and context.current().grad_enabled:
-        made = made.recorded(CopyRecord(value))
-    return made
+        transferred = transferred.recorded(CopyRecord(value))
+    return transferred
 
 
 def brought(value: Any, other: Any) -> Any:
@@ -143,8 +143,8 @@ def array_of(value: Any) -> Any:
 def of_array(array: Any, device: str) -> DeviceValue:
     """A copy of an array on a GPU."""
     dense = np.ascontiguousarray(array).reshape(array.shape)  # the former gives an array of rank 0 an axis
-    made = _buffers().of_host(_device(device), dense.ctypes.data, dense.nbytes)
-    return DeviceValue(made, device_type(dense.dtype, dense.shape))
+    buffer = _buffers().of_host(_device(device), dense.ctypes.data, dense.nbytes)
+    return DeviceValue(buffer, device_type(dense.dtype, dense.shape))
 
 
 def of_arrays(arrays: Sequence[Any], device: str) -> list[DeviceValue]:
@@ -174,8 +174,8 @@ def exchange() -> Any:
 
 
 def _device(name: str | int) -> Device:
-    found: Device = imports.module("jitgraph.runtime.cuda.names").device_named(name)
-    return found
+    device: Device = imports.module("jitgraph.runtime.cuda.names").device_named(name)
+    return device
 
 
 def _emitters() -> Any:

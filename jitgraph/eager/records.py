@@ -83,19 +83,19 @@ class KernelRecord(OpRecord):
         with context.outside(grad_enabled=True):
             # sweeps end at the variables
             operands = [x if x.record is None else ops.reshape(x, shape=x.shape) for x in inputs]
-            made = self.op.decompose(*operands, **self.attrs)
-        outputs = made if isinstance(made, tuple | list) else (made,)
+            result = self.op.decompose(*operands, **self.attrs)
+        outputs = result if isinstance(result, tuple | list) else (result,)
         pairs = [
             (value, ct) for value, ct in zip(outputs, cotangents, strict=True) if ct is not None and value.requires_grad
         ]
-        found = tape.sweep(
+        gradients = tape.sweep(
             [value for value, _ in pairs],
             [ct for _, ct in pairs],
             targets=[x for x in operands if x.record is not None],
             create_graph=again,
             retain_graph=True,
         )
-        return [None if x.record is None else found.get((x.record, x.output)) for x in operands]
+        return [None if x.record is None else gradients.get((x.record, x.output)) for x in operands]
 
 
 class GraphRecord(Record):
@@ -141,27 +141,27 @@ class GraphRecord(Record):
         return self._by_input(inputs, results)
 
     def _by_input(self, inputs: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
-        found: list[Any] = [None] * len(inputs)
+        by_input: list[Any] = [None] * len(inputs)
         for number, gradient in zip(self.wrt, gradients, strict=True):
-            found[number] = gradient
-        return found
+            by_input[number] = gradient
+        return by_input
 
-    def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
+    def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients on the tape."""
         from jitgraph.eager.replay import GradientRecord  # here: it loads differentiation of graphs
 
         variables = [inputs[number] for number in self.wrt]
-        given = [cotangent for cotangent in cotangents if cotangent is not None]
-        record = GradientRecord(variables, given, found, self._replay(inputs, cotangents))
-        return tuple([value.part_of(record, number) for number, value in enumerate(found)])
+        live_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
+        record = GradientRecord(variables, live_cotangents, gradients, self._replay(inputs, cotangents))
+        return tuple([value.part_of(record, number) for number, value in enumerate(gradients)])
 
     def _watched(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of the inputs by ops, which are watched or recorded one by one."""
         from jitgraph.eager.replay import watched
 
-        given = [cotangent for cotangent in cotangents if cotangent is not None]
+        live_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
         return self._by_input(
-            inputs, watched([inputs[number] for number in self.wrt], given, self._replay(inputs, cotangents))
+            inputs, watched([inputs[number] for number in self.wrt], live_cotangents, self._replay(inputs, cotangents))
         )
 
     def _replay(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Callable[..., list[Any]]:

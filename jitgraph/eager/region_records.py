@@ -101,5 +101,5 @@ class Ruled(Record):
             for out, ct in zip(self.outputs[:first], cotangents, strict=False)
             if is_inexact(out.dtype)
         ]
-        found = iter(self._run(rule, [*outputs[first:], *seeds, *inputs[len(inputs) - captured :]]))
-        return [next(found) if is_inexact(x.dtype) else None for x in inputs]
+        gradients = iter(self._run(rule, [*outputs[first:], *seeds, *inputs[len(inputs) - captured :]]))
+        return [next(gradients) if is_inexact(x.dtype) else None for x in inputs]

@@ -48,8 +48,8 @@ class GradientRecord(Record):
         again = context.current().grad_enabled
         with context.outside(grad_enabled=True):
             variables = [ops.reshape(value, shape=value.shape) for value in self.live_inputs()]  # sweeps end here
-            found = self.replay(variables[: self.count], variables[self.count :])
-        return tape.gradients(found, cotangents, variables, create_graph=again)
+            gradients = self.replay(variables[: self.count], variables[self.count :])
+        return tape.gradients(gradients, cotangents, variables, create_graph=again)
 
 
 def watched(inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], replay: Gradients) -> list[Any]:
@@ -58,8 +58,8 @@ def watched(inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], repl
     with context.outside(grad_enabled=True):
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]  # sweeps end here
     with context.using(grad_enabled=True):
-        found = replay(variables, cotangents)
-    return found if again else [detached(value) for value in found]
+        gradients = replay(variables, cotangents)
+    return gradients if again else [detached(value) for value in gradients]
 
 
 def gradients_by_ops(
@@ -114,8 +114,8 @@ class _Replay(Interpreter):
             result = node.op.evaluate(*inputs, **attrs)
         elif any(isinstance(value.type, TokenType) for value in node.outputs):
             assert node.op.evaluate is not None
-            held = [placement.moved(x, CPU).array if isinstance(x, COMPUTED) else x for x in inputs]
-            result = node.op.evaluate(*held, **attrs)
+            operands = [placement.moved(x, CPU).array if isinstance(x, COMPUTED) else x for x in inputs]
+            result = node.op.evaluate(*operands, **attrs)
         else:
             regions = () if node.op.decompose is not None else node.regions
             result = node.op(*inputs, regions=regions, **attrs)

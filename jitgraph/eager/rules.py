@@ -84,8 +84,8 @@ class ByNumpy(EagerRule):
             return self.launch.run(*inputs)
         if self._ufunc is None:
             arrays = [value.array for value in inputs]
-            made = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
-            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(dense, made))
+            results = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
+            return results if not self._is_view or not inputs[0].is_steady() else tuple(map(dense, results))
         self._served += 1
         if self._served >= _OFTEN:
             self.look_for_kernel(inputs)
@@ -144,11 +144,11 @@ class KernelGradient:
         half = Half(wrt, tuple([i for i, ct in enumerate(cotangents) if ct is not None]))
         launch = self._launches.get(half) or self._first(half, record, inputs)
         read = record.outputs if self._op.vjp is not None else ()
-        found = launch.run(*inputs, *read, *[ct for ct in cotangents if ct is not None])
-        if len(found) == len(inputs):
-            return found
+        gradients = launch.run(*inputs, *read, *[ct for ct in cotangents if ct is not None])
+        if len(gradients) == len(inputs):
+            return gradients
         results: list[Any] = [None] * len(inputs)
-        for number, value in zip(launch.given, found, strict=True):
+        for number, value in zip(launch.given, gradients, strict=True):
             results[number] = value
         return results
 
@@ -159,9 +159,9 @@ class KernelGradient:
         )
         prepared = prepare()
         assert prepared is not None
-        wanted = [shapes[number] for number in prepared.kernel.given]
+        out_shapes = [shapes[number] for number in prepared.kernel.given]
         exact = partial(prepare, is_exact=True) if gains_by_sizes(self._op) else None
-        launch = KernelCall(prepared, wanted, multiplies=may_multiply(self._op), exact=exact)
+        launch = KernelCall(prepared, out_shapes, multiplies=may_multiply(self._op), exact=exact)
         self._launches[half] = launch
         return launch
 
@@ -247,8 +247,8 @@ def evaluated(op: Op, evaluate: Callable[..., Any], arrays: Sequence[Any], attrs
         raise CHECK_KINDS[kind](with_line(f"{op.name}: {error}")) from error
     results = result if isinstance(result, tuple) else (result,)
     for array in arrays:
-        for found in results:
-            if found is array and isinstance(array, np.ndarray):
+        for output in results:
+            if output is array and isinstance(array, np.ndarray):
                 return tuple([x.view() if any(x is y for y in arrays) else x for x in results])
     return results
 
@@ -292,27 +292,27 @@ class Rules:
         if op.decompose is None:
             types: Any = op.output_types([value.type for value in inputs], attrs, ())
             outputs = [type.shape for type in types]
-        elif is_pointwise(op) and (whole := common_shape(shapes)) is not None:
-            outputs = [whole]
+        elif is_pointwise(op) and (common := common_shape(shapes)) is not None:
+            outputs = [common]
         is_wanted = "compound" in op.traits or is_long_sort(op, shapes)
         prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted=is_wanted)
         prepared = prepare(can_wait=can_wait)
-        made: EagerRule | None = None
+        rule: EagerRule | None = None
         if prepared is not None:
             exact = partial(prepare, target=prepared.target, is_exact=True) if gains_by_sizes(op) else None
             launch = KernelCall(prepared, outputs, multiplies=may_multiply(op), exact=exact)
-            made = ByKernel(op, launch, self._kernels, prepared.target)
+            rule = ByKernel(op, launch, self._kernels, prepared.target)
         elif op.evaluate is not None:
-            made = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
-        return self._kept(key, made, inputs)
+            rule = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
+        return self._kept(key, rule, inputs)
 
-    def _kept(self, key: tuple[Any, ...], made: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
+    def _kept(self, key: tuple[Any, ...], rule: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
         if config.INTERPRET.is_on():
-            return made
+            return rule
         if len(self._rules) >= _MOST:
             self._rules.clear()
-        self._rules[key] = made, [value.type for value in inputs]  # which are kept, and so are their ids
-        return made
+        self._rules[key] = rule, [value.type for value in inputs]  # which are kept, and so are their ids
+        return rule
 
 
 def taped(record: OpRecord, outputs: tuple[EagerValue, ...]) -> tuple[EagerValue, ...]:

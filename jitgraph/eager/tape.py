@@ -123,15 +123,15 @@ def sweep(
 
     Records are visited newest first; a record is visited once, after every record that used it.
     """
-    wanted = None if targets is None else {(value.record, value.output) for value in targets}
+    target_keys = None if targets is None else {(value.record, value.output) for value in targets}
     pending: dict[Record, dict[int, Any]] = {}
     heap: list[tuple[int, Record]] = []
-    found: dict[Any, Any] = {}
+    gradients: dict[Any, Any] = {}
     # a record older than every target neither is one nor leads to one
     oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)
 
-    def accumulate(values: Sequence[Any], given: Sequence[Any]) -> None:
-        for value, cotangent in zip(values, given, strict=True):
+    def accumulate(values: Sequence[Any], incoming: Sequence[Any]) -> None:
+        for value, cotangent in zip(values, incoming, strict=True):
             record = value.record
             if record is None or cotangent is None or record.order < oldest:
                 continue
@@ -154,13 +154,13 @@ def sweep(
                 for output, hook in tuple(HOOKS.get(id(record.handle() if is_leaf else record), ())):  # type: ignore[attr-defined]
                     if output in slots:
                         slots[output] = hook(slots[output])
-            if wanted is None:
+            if target_keys is None:
                 if is_leaf:
-                    found[record] = slots[0]
+                    gradients[record] = slots[0]
             else:
                 for number, cotangent in slots.items():
-                    if (record, number) in wanted:
-                        found[record, number] = cotangent
+                    if (record, number) in target_keys:
+                        gradients[record, number] = cotangent
             if is_leaf or record.order == oldest:
                 continue
             try:
@@ -172,7 +172,7 @@ def sweep(
         if not (create_graph or retain_graph):
             for record in visited:
                 record.release()
-    return found
+    return gradients
 
 
 def _name(error: AnomalyError, record: Record) -> None:
@@ -194,11 +194,11 @@ def gradients(
         for value, cotangent in zip(outputs, cotangents, strict=True)
         if value is not None and cotangent is not None and value.record is not None
     ]
-    found = sweep(
+    grads = sweep(
         [value for value, _ in pairs],
         [cotangent for _, cotangent in pairs],
         targets=variables,
         create_graph=create_graph,
         retain_graph=True,
     )
-    return [found.get((variable.record, variable.output)) for variable in variables]
+    return [grads.get((variable.record, variable.output)) for variable in variables]

@@ -43,16 +43,16 @@ class EagerValue(Buffer):
 
     def part_of(self, record: Record, output: int) -> EagerValue:
         """A value of this memory, to which nothing else refers yet, as an output of a record that holds this value."""
-        made: EagerValue = _new(EagerValue)
-        made._array = self._array
-        made.access = self.access
-        made.record = record
-        made.output = output
-        made.base = self
-        made.address = self.address
-        made.native = self.native
-        made._type = self._type if self._type is not None else self.native
-        return made
+        alias: EagerValue = _new(EagerValue)
+        alias._array = self._array
+        alias.access = self.access
+        alias.record = record
+        alias.output = output
+        alias.base = self
+        alias.address = self.address
+        alias.native = self.native
+        alias._type = self._type if self._type is not None else self.native
+        return alias
 
     def _made_array(self) -> Array:
         if self.base is None:

@@ -33,8 +33,8 @@ class SizeConstraint:
     def parse(text: str) -> SizeConstraint:
         """The constraint that ``str`` printed."""
         for relation in ("==", ">="):
-            left, found, right = text.partition(relation)
-            if found:
+            left, separator, right = text.partition(relation)
+            if separator:
                 return SizeConstraint(parse_dim(left), relation, parse_dim(right))
         raise GraphError(f"{text!r} is not a constraint; expected 'a == b' or 'a >= b'")
 
@@ -56,12 +56,12 @@ class Constraints:
     With ``frozen`` (the verifier), nothing may be assumed beyond what was given, and an open question is a ShapeError.
     """
 
-    def __init__(self, given: Iterable[SizeConstraint] = (), *, frozen: bool = False) -> None:
+    def __init__(self, constraints: Iterable[SizeConstraint] = (), *, frozen: bool = False) -> None:
         self._list: list[SizeConstraint] = []
         self._values: dict[str, DimLike] = {}
         self._zeros: list[Dim] = []  # products that are 0, such as ``n % 4``
         self._frozen = frozen
-        for constraint in given:
+        for constraint in constraints:
             self._note(constraint)
 
     def __iter__(self) -> Iterator[SizeConstraint]:
@@ -95,8 +95,8 @@ class Constraints:
 
     def difference(self, left: DimLike, right: DimLike) -> DimLike:
         """``left - right`` by what is known, with remainders in place of ``q * (p // q)``."""
-        found = without_quotients(self.reduce(left) - self.reduce(right))
-        return without_multiples(found, self._zeros)
+        simplified = without_quotients(self.reduce(left) - self.reduce(right))
+        return without_multiples(simplified, self._zeros)
 
     def same(self, left: DimLike, right: DimLike) -> bool:
         """Whether two sizes are equal: decided where possible, else assumed and recorded as a constraint."""
@@ -119,7 +119,7 @@ class Constraints:
         a, b = self.reduce(left), self.reduce(right)
         if b == 0 or a % b != 0:
             return None
-        return found if isinstance(found := a // b, int) else None
+        return quotient if isinstance(quotient := a // b, int) else None
 
     def at_least(self, left: DimLike, bound: DimLike) -> bool:
         """Whether ``left >= bound``: decided where possible, else assumed and recorded. Names are at least 0."""

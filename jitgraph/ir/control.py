@@ -117,11 +117,11 @@ def execute(structure: Structure, machine: Machine, inputs: Sequence[Any], types
         return carries
     assert isinstance(structure.length, int)
     _, kinds = structure.results(types)
-    wholes = [machine.rows(type, structure.length) for type in kinds]
+    buffers = [machine.rows(type, structure.length) for type in kinds]
     steps = range(structure.length)
     for i in reversed(steps) if structure.reverse else steps:
         results = machine.run(structure.body, [*carries, *(machine.slice(x, i) for x in xs), *invariants])
         carries, rows = structure.results(results)
-        for whole, row in zip(wholes, rows, strict=True):
-            whole[i] = row
-    return [*carries, *(machine.stacked(whole, type) for whole, type in zip(wholes, kinds, strict=True))]
+        for buffer, row in zip(buffers, rows, strict=True):
+            buffer[i] = row
+    return [*carries, *(machine.stacked(buffer, type) for buffer, type in zip(buffers, kinds, strict=True))]

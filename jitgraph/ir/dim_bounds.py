@@ -17,8 +17,8 @@ def stays_in_64_bits(dim: DimLike) -> bool:
 
     Then 64-bit arithmetic that wraps computes it: sums and products are right wherever their results fit.
     """
-    found = _interval(dim)
-    return found is not None and _fits(found)
+    interval = _interval(dim)
+    return interval is not None and _fits(interval)
 
 
 def _fits(interval: Interval) -> bool:

@@ -15,11 +15,11 @@ def without_quotients(dim: DimLike) -> DimLike:
         return dim
     for quotient in dict.fromkeys(a for monomial in dim.terms for a in monomial if type(a) is FloorDiv):
         factor = of_terms({without(m, (quotient,)) or (): c for m, c in dim.terms.items() if quotient in m})
-        whole, rest = long_division(terms_of(factor), terms_of(quotient.denominator))
-        if whole and not rest:
+        cofactor, rest = long_division(terms_of(factor), terms_of(quotient.denominator))
+        if cofactor and not rest:
             other = of_terms({monomial: c for monomial, c in dim.terms.items() if quotient not in monomial})
             exact = quotient.numerator - Dim({(Mod(quotient.numerator, quotient.denominator),): 1})
-            return without_quotients(other + of_terms(whole) * exact)
+            return without_quotients(other + of_terms(cofactor) * exact)
     return dim
 
 
@@ -41,13 +41,13 @@ def without_multiples(dim: DimLike, zeros: Sequence[Dim]) -> DimLike:
     return of_terms({monomial: c for monomial, c in dim.terms.items() if not is_zero(monomial)})
 
 
-def _is_rest_of(known: Mod, asked: Mod) -> bool:
-    """Whether ``asked`` is 0 where ``known`` is."""
-    if not isinstance(known.denominator, int) or not isinstance(asked.denominator, int):
+def _is_rest_of(known: Mod, query: Mod) -> bool:
+    """Whether ``query`` is 0 where ``known`` is."""
+    if not isinstance(known.denominator, int) or not isinstance(query.denominator, int):
         return False
-    if known.denominator % asked.denominator or isinstance(asked.numerator, int):
+    if known.denominator % query.denominator or isinstance(query.numerator, int):
         return False
-    return not long_division(asked.numerator.terms, terms_of(known.numerator))[1]
+    return not long_division(query.numerator.terms, terms_of(known.numerator))[1]
 
 
 def simplest_zero(dim: Dim) -> DimLike:
@@ -73,5 +73,5 @@ def factors(dim: DimLike) -> list[str]:
     if isinstance(dim, int) or len(dim.terms) != 1:
         return []
     ((monomial, coefficient),) = dim.terms.items()
-    found = [atom for atom in monomial if isinstance(atom, str)]
-    return found if coefficient > 0 and len(found) == len(monomial) else []
+    atoms = [atom for atom in monomial if isinstance(atom, str)]
+    return atoms if coefficient > 0 and len(atoms) == len(monomial) else []

@@ -73,14 +73,14 @@ class Dim:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names that the dim depends on."""
-        found: set[str] = set()
+        dim_names: set[str] = set()
         for monomial in self.terms:
             for atom in monomial:
                 if isinstance(atom, str):
-                    found.add(atom)
+                    dim_names.add(atom)
                 else:
-                    found |= names(atom.numerator) | names(atom.denominator)
-        return frozenset(found)
+                    dim_names |= names(atom.numerator) | names(atom.denominator)
+        return frozenset(dim_names)
 
     @property
     def as_name(self) -> str | None:
@@ -154,12 +154,12 @@ def terms_of(dim: DimLike) -> Mapping[Monomial, int]:
 
 def of_terms(terms: Mapping[Monomial, int]) -> DimLike:
     """The dim that is the sum of these terms, some of which may be 0."""
-    kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
-    if not kept:
+    nonzero = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
+    if not nonzero:
         return 0
-    if len(kept) == 1 and () in kept:
-        return kept[()]
-    return Dim(kept)
+    if len(nonzero) == 1 and () in nonzero:
+        return nonzero[()]
+    return Dim(nonzero)
 
 
 def divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
@@ -172,37 +172,37 @@ def divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
             raise GraphError(f"the size {numerator} is divided by zero")
         if isinstance(numerator, int):
             return divmod(numerator, denominator)
-        whole = {m: c // denominator for m, c in numerator.terms.items() if c % denominator == 0}
+        quotient = {m: c // denominator for m, c in numerator.terms.items() if c % denominator == 0}
         rest = of_terms({m: c for m, c in numerator.terms.items() if c % denominator})
         if isinstance(rest, int):
-            return of_terms(whole) + rest // denominator, rest % denominator
+            return of_terms(quotient) + rest // denominator, rest % denominator
         if denominator == 1:
             return numerator, 0
-        return _atoms(of_terms(whole), rest, denominator)
+        return _atoms(of_terms(quotient), rest, denominator)
     if numerator == denominator:
         return 1, 0
     if numerator == 0:
         return 0, 0
-    whole, leftover = polynomial.long_division(terms_of(numerator), denominator.terms)
+    quotient, leftover = polynomial.long_division(terms_of(numerator), denominator.terms)
     rest = of_terms(leftover)
     if rest == 0:
-        return of_terms(whole), 0
+        return of_terms(quotient), 0
     if len(denominator.terms) > 1:  # a quotient that leaves a rest may have terms of either sign: none is taken out
         return _atoms(0, numerator, denominator)
-    return _atoms(of_terms(whole), rest, denominator)
+    return _atoms(of_terms(quotient), rest, denominator)
 
 
-def _atoms(whole: DimLike, rest: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
-    """``whole`` plus the atom ``rest // denominator``, and the remainder, in lowest terms."""
+def _atoms(integral: DimLike, rest: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
+    """``integral`` plus the atom ``rest // denominator``, and the remainder, in lowest terms."""
     sides = [*terms_of(rest).items(), *terms_of(denominator).items()]
     unit = gcd(*(coefficient for _, coefficient in sides))
     shared = polynomial.shared(monomial for monomial, _ in sides)
     if unit == 1 and not shared:
         quotient, remainder = FloorDiv(rest, denominator), Mod(rest, denominator)
-        return whole + Dim({(quotient,): 1}), Dim({(remainder,): 1})
+        return integral + Dim({(quotient,): 1}), Dim({(remainder,): 1})
     rest, denominator = cancelled(rest, unit, shared), cancelled(denominator, unit, shared)
     quotient_of_rest, remainder_of_rest = divide(rest, denominator)
-    return whole + quotient_of_rest, of_terms({shared: unit}) * remainder_of_rest
+    return integral + quotient_of_rest, of_terms({shared: unit}) * remainder_of_rest
 
 
 def cancelled(dim: DimLike, unit: int, shared: Monomial) -> DimLike:

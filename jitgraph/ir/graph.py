@@ -83,11 +83,11 @@ class Graph:
     @cached_property
     def uses(self) -> Mapping[Value, tuple[Node, ...]]:
         """The nodes that read each value, in order, once for each operand; values without readers are absent."""
-        found: dict[Value, list[Node]] = {}
+        users: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for value in node.inputs:
-                found.setdefault(value, []).append(node)
-        return {value: tuple(nodes) for value, nodes in found.items()}
+                users.setdefault(value, []).append(node)
+        return {value: tuple(nodes) for value, nodes in users.items()}
 
     @cached_property
     def canonical(self) -> str:

@@ -79,10 +79,10 @@ def fold(summary: str, count: int, what: str, inside: str) -> str:
     return closed(summary, f"{count} {what}{'' if count == 1 else 's'}", inside)
 
 
-def closed(summary: str, told: str, inside: str) -> str:
+def closed(summary: str, detail: str, inside: str) -> str:
     """What can be opened, of three pieces of HTML; what is told stands at the right."""
     return (
-        f"<details><summary><span class='what'>{summary}</span><span class='count'>{told}</span></summary>"
+        f"<details><summary><span class='what'>{summary}</span><span class='count'>{detail}</span></summary>"
         f"{inside}</details>"
     )
 

@@ -38,20 +38,20 @@ def interpret(graph: Graph, arrays: Sequence[Any]) -> tuple[NDArray[Any], ...]:
     if len(arrays) != len(graph.inputs):
         raise ArgumentError(f"{len(arrays)} arguments for {len(graph.inputs)} inputs of the graph {graph.name}")
     types = [value.type for value in graph.inputs]
-    held = [_argument(i, array, type) for i, (array, type) in enumerate(zip(arrays, types, strict=True))]
-    shapes = [array.shape if isinstance(array, np.ndarray) else None for array in held]
+    values = [_argument(i, array, type) for i, (array, type) in enumerate(zip(arrays, types, strict=True))]
+    shapes = [array.shape if isinstance(array, np.ndarray) else None for array in values]
     sizes = bind_sizes(types, shapes, graph.constraints)
     with np.errstate(all="ignore"):
-        return tuple(_OfArrays(sizes).run(graph, held))
+        return tuple(_OfArrays(sizes).run(graph, values))
 
 
 def _argument(position: int, array: Any, type: Type) -> Held:
     if not isinstance(type, TensorType):
         return array
-    found = np.asarray(array)
-    if found.dtype != type.dtype:
-        raise DTypeError(f"argument {position} has dtype {found.dtype}; expected {type}")
-    return found
+    converted = np.asarray(array)
+    if converted.dtype != type.dtype:
+        raise DTypeError(f"argument {position} has dtype {converted.dtype}; expected {type}")
+    return converted
 
 
 class Interpreter(Machine):
@@ -69,10 +69,10 @@ class Interpreter(Machine):
 
     def run(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
         """What the graph gives for these arguments."""
-        found = self._deaths.get(id(graph))
-        if found is None:
-            found = self._deaths[id(graph)] = graph, deaths_of(graph)
-        return run_graph(graph, arguments, self._outputs, found[1])
+        cached = self._deaths.get(id(graph))
+        if cached is None:
+            cached = self._deaths[id(graph)] = graph, deaths_of(graph)
+        return run_graph(graph, arguments, self._outputs, cached[1])
 
     def _outputs(self, node: Node, inputs: list[Held]) -> Sequence[Held]:
         attrs = self._attrs.get(node)

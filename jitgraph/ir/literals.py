@@ -154,8 +154,8 @@ def parse_constraint(text: str) -> SizeConstraint:
     """The constraint that ``str`` printed, with the limits of ``parse_size``."""
     relations: tuple[Relation, ...] = ("==", ">=")
     for relation in relations:
-        left, found, right = text.partition(relation)
-        if found:
+        left, separator, right = text.partition(relation)
+        if separator:
             return SizeConstraint(parse_size(left), relation, parse_size(right))
     raise GraphError(f"{text.strip()!r} is not a constraint; expected 'a == b' or 'a >= b'")
 

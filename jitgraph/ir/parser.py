@@ -113,15 +113,15 @@ class _Reader:
 
     def expect(self, literal: str) -> None:
         if not self.accept(literal):
-            found = self.text[self.position : self.position + 20].split("\n")[0] or "the end"
-            raise self.error(f"expected {literal!r}, found {found!r}")
+            actual = self.text[self.position : self.position + 20].split("\n")[0] or "the end"
+            raise self.error(f"expected {literal!r}, found {actual!r}")
 
     def take(self, pattern: re.Pattern[str], what: str) -> str:
         self.skip()
         match = pattern.match(self.text, self.position)
         if match is None:
-            found = self.text[self.position : self.position + 20].split("\n")[0] or "the end"
-            raise self.error(f"expected {what}, found {found!r}")
+            actual = self.text[self.position : self.position + 20].split("\n")[0] or "the end"
+            raise self.error(f"expected {what}, found {actual!r}")
         self.position = match.end()
         return match[match.re.groups]
 
@@ -144,8 +144,8 @@ class _Reader:
         start = self.position
         outputs = [] if self.accept("}") else self.uses(scope, "}")
         if [value.type for value in outputs] != types:
-            given = ", ".join(str(value.type) for value in outputs)
-            raise self.error(f"the graph returns ({given}), its title says ({', '.join(map(str, types))})", start - 1)
+            actual = ", ".join(str(value.type) for value in outputs)
+            raise self.error(f"the graph returns ({actual}), its title says ({', '.join(map(str, types))})", start - 1)
         return Graph(tuple(inputs), tuple(nodes), tuple(outputs), constraints, name)
 
     def is_return(self) -> bool:

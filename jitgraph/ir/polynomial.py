@@ -52,7 +52,7 @@ def long_division(
 ) -> tuple[dict[tuple[_A, ...], int], dict[tuple[_A, ...], int]]:
     """Polynomial quotient and rest: terms that the denominator's leading term divides go to the quotient."""
     divisor, unit = max(denominator.items(), key=_order)
-    whole: dict[tuple[_A, ...], int] = {}
+    quotients: dict[tuple[_A, ...], int] = {}
     left, rest = dict(numerator), {}
     while left:
         monomial, coefficient = max(left.items(), key=_order)
@@ -60,7 +60,7 @@ def long_division(
         if quotient is None or coefficient % unit:
             rest[monomial] = left.pop(monomial)
             continue
-        whole[quotient] = factor = coefficient // unit
+        quotients[quotient] = factor = coefficient // unit
         for other, c in denominator.items():
             product = tuple(sorted(quotient + other, key=str))
             changed = left.get(product, 0) - factor * c
@@ -68,7 +68,7 @@ def long_division(
                 left[product] = changed
             else:
                 left.pop(product, None)
-    return whole, rest
+    return quotients, rest
 
 
 def _order(term: tuple[tuple[_A, ...], int]) -> tuple[int, tuple[str, ...]]:
@@ -89,11 +89,11 @@ def without(monomial: tuple[_A, ...], divisor: tuple[_A, ...]) -> tuple[_A, ...]
 def shared(monomials: Iterable[tuple[_A, ...]]) -> tuple[_A, ...]:
     """The greatest monomial that divides all."""
     first, *others = monomials
-    kept: list[_A] = []
+    common: list[_A] = []
     for atom in first:
-        if all(other.count(atom) > kept.count(atom) for other in others):
-            kept.append(atom)
-    return tuple(kept)
+        if all(other.count(atom) > common.count(atom) for other in others):
+            common.append(atom)
+    return tuple(common)
 
 
 def _key(monomial: tuple[_A, ...]) -> tuple[str, ...]:

@@ -69,11 +69,11 @@ def canonical_text(graph: Graph) -> str:
 
 def large_constants(graph: Graph, inline: int = INLINE_ELEMENTS) -> dict[str, Constant]:
     """By sha256, the constants that the text only names; ``parse`` takes this table."""
-    found: dict[str, Constant] = {}
+    constants: dict[str, Constant] = {}
 
     def visit(attr: Attr) -> None:
         if isinstance(attr, Constant) and attr.value.size > inline:
-            found[attr.digest] = attr
+            constants[attr.digest] = attr
         elif isinstance(attr, tuple):
             for item in attr:
                 visit(item)
@@ -81,7 +81,7 @@ def large_constants(graph: Graph, inline: int = INLINE_ELEMENTS) -> dict[str, Co
     for node in graph.walk():
         for attr in node.attrs.values():
             visit(attr)
-    return found
+    return constants
 
 
 def lines_of(

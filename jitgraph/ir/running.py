@@ -22,35 +22,35 @@ def run_graph(
 
     ``dying``, which ``deaths_of(graph)`` gives, lets go of each value where nothing after reads it.
     """
-    held = dict(zip(graph.inputs, arguments, strict=True))
-    run_nodes(graph.nodes, held, apply, dying)
-    return [held[value] for value in graph.outputs]
+    env = dict(zip(graph.inputs, arguments, strict=True))
+    run_nodes(graph.nodes, env, apply, dying)
+    return [env[value] for value in graph.outputs]
 
 
 def run_nodes(
     nodes: Iterable[Node],
-    held: dict[Value, _T],
+    env: dict[Value, _T],
     apply: Apply[_T],
     dying: Sequence[Sequence[Value]] | None = None,
 ) -> None:
-    """Apply nodes in order; ``held``, which has what stands for their operands, grows by their outputs.
+    """Apply nodes in order; ``env``, which has what stands for their operands, grows by their outputs.
 
-    A value that ``held`` has before its node comes stays what it is there.
+    A value that ``env`` has before its node comes stays what it is there.
     """
     for position, node in enumerate(nodes):
-        outputs = apply(node, [held[value] for value in node.inputs])
+        outputs = apply(node, [env[value] for value in node.inputs])
         for value, output in zip(node.outputs, outputs, strict=True):
-            held.setdefault(value, output)
+            env.setdefault(value, output)
         for value in dying[position] if dying is not None else ():
-            del held[value]
+            del env[value]
 
 
 def deaths_of(graph: Graph) -> list[list[Value]]:
     """For each node, the values that nothing after it reads."""
-    kept = set(graph.outputs)
+    live = set(graph.outputs)
     dead: list[list[Value]] = []
     for node in reversed(graph.nodes):
-        last = [value for value in dict.fromkeys((*node.inputs, *node.outputs)) if value not in kept]
-        kept.update(last)
+        last = [value for value in dict.fromkeys((*node.inputs, *node.outputs)) if value not in live]
+        live.update(last)
         dead.append(last)
     return dead[::-1]

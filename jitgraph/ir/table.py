@@ -35,10 +35,10 @@ def has(op: Op) -> bool:
 @cache
 def whole() -> Mapping[str, Op]:
     """Every op by its name and by those that it has in older files; GraphError for a name that two ops share."""
-    found: dict[str, Op] = {}
+    table: dict[str, Op] = {}
     for _, every in _registered:
         for name, op in every().items():
             for known in (name, *op.formerly):
-                if found.setdefault(known, op) is not op:
+                if table.setdefault(known, op) is not op:
                     raise GraphError(f"two ops are, or were, named {known!r}")
-    return found
+    return table

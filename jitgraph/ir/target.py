@@ -53,8 +53,8 @@ class Target:
 
         A GPU then takes attention whole, whose sums are rescaled as they go on.
         """
-        whole = _WHOLE_IN_ANY_ORDER if self.sm is not None else frozenset[str]()
-        return replace(self, free_order=True, kept_composites=self.kept_composites | whole)
+        composites = _WHOLE_IN_ANY_ORDER if self.sm is not None else frozenset[str]()
+        return replace(self, free_order=True, kept_composites=self.kept_composites | composites)
 
     def in_tf32(self) -> Target:
         """This target, whose products of float32 round operands to tf32 and sum in any order."""
@@ -85,17 +85,17 @@ class Target:
 
         CompileError where this machine runs no native code at all.
         """
-        asked = config.TARGET_CPU.text()
-        target = Target.named(asked) if asked else None
+        cpu = config.TARGET_CPU.text()
+        target = Target.named(cpu) if cpu else None
         levels = loader.cpu_levels()
         if not levels:
             raise CompileError(
                 loader.lacking(), hint="set JITGRAPH_INTERPRET=1 to run graphs with NumPy; eager calls run as they are"
             )
         if target is not None:
-            if asked not in levels:
+            if cpu not in levels:
                 raise DeviceError(
-                    f"this machine does not run {asked}", hint=f"set JITGRAPH_TARGET_CPU to one of {', '.join(levels)}"
+                    f"this machine does not run {cpu}", hint=f"set JITGRAPH_TARGET_CPU to one of {', '.join(levels)}"
                 )
             return target
         return _TARGETS[levels[0]]

@@ -80,10 +80,10 @@ class _Verifier:
             defined.add(value)
             self.check_type(value.type, guilty)
 
-    def check_type(self, given: Type, guilty: Node | Graph) -> None:
-        if isinstance(given, TokenType):
+    def check_type(self, value_type: Type, guilty: Node | Graph) -> None:
+        if isinstance(value_type, TokenType):
             return
-        tensor = given.element if isinstance(given, StackType) else given
+        tensor = value_type.element if isinstance(value_type, StackType) else value_type
         if not isinstance(tensor, TensorType) or tensor.dtype not in SHORT_NAMES:
             self.fail(guilty, f"{tensor!r} is not a type")
         if tensor.ndim > MAX_RANK:
@@ -119,12 +119,12 @@ class _Verifier:
             with context.using(constraints=self.constraints):
                 expected = node.op.output_types(types, node.attrs, node.regions)
         except Exception as error:  # operands and attributes may be anything: the rule may refuse them in any way
-            given = ", ".join(map(str, types))
-            self.fail(node, f"{node.op.name} refuses ({given}): {getattr(error, 'message', error)}", error)
-        found = [value.type for value in node.outputs]
-        if len(found) != len(expected) or not all(map(self.same, found, expected)):
-            given, rule = (", ".join(map(str, some)) for some in (found, expected))
-            self.fail(node, f"{node.op.name} gives ({rule}), but the graph says ({given})")
+            actual = ", ".join(map(str, types))
+            self.fail(node, f"{node.op.name} refuses ({actual}): {getattr(error, 'message', error)}", error)
+        actual_types = [value.type for value in node.outputs]
+        if len(actual_types) != len(expected) or not all(map(self.same, actual_types, expected)):
+            actual, rule = (", ".join(map(str, some)) for some in (actual_types, expected))
+            self.fail(node, f"{node.op.name} gives ({rule}), but the graph says ({actual})")
 
     def check_composite(self, node: Node) -> None:
         if len(node.regions) != (2 if "ruled_by_region" in node.op.traits else 1):

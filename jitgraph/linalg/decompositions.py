@@ -51,8 +51,8 @@ def cholesky(x: TensorLike, *, upper: bool = False) -> Tensor:
     x is taken as symmetric, or Hermitian: of another matrix, the mean with its conjugate transpose. Gradients by Murray
     (2016). LinAlgError where a matrix is not positive definite.
     """
-    found = decompositions.cholesky(lifting.value_of(x))
-    return wrap(adjoint(found) if upper else found)
+    factor = decompositions.cholesky(lifting.value_of(x))
+    return wrap(adjoint(factor) if upper else factor)
 
 
 @array_function
@@ -88,8 +88,8 @@ def eigvalsh(x: TensorLike) -> Tensor:
     value = lifting.value_of(x)
     if dtypes.is_complex(value.dtype) or 0 in value.shape:
         return eigh(x).eigenvalues
-    found = decompositions.eigh(stopped(value), checked=False)
-    return wrap(spectral_functions.eigenvalues(value, *found)[0])
+    eigenpairs = decompositions.eigh(stopped(value), checked=False)
+    return wrap(spectral_functions.eigenvalues(value, *eigenpairs)[0])
 
 
 @array_function
@@ -123,8 +123,8 @@ def eig(x: TensorLike) -> EigResult:
     value = lifting.value_of(x)
     if dtypes.is_complex(value.dtype):
         return EigResult(*map(wrap, general_eigenvalues.eig(value, checked=True)))
-    found = general_eigenvalues.eig_of_real(value, checked=True)
-    return EigResult(wrap(ops.complex_(*found[:2])), wrap(ops.complex_(*found[2:])))
+    eigenpairs = general_eigenvalues.eig_of_real(value, checked=True)
+    return EigResult(wrap(ops.complex_(*eigenpairs[:2])), wrap(ops.complex_(*eigenpairs[2:])))
 
 
 @array_function

@@ -57,11 +57,11 @@ def _matrix_norm(value: Any, keepdims: bool, ord: float | str) -> Tensor:
         return p_norm(wrap(value), 2.0, (-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         values = svdvals(wrap(value))
-        found = total(values, axis=-1) if ord == "nuc" else extreme(values, (values.ndim - 1,), float(ord))
+        norms = total(values, axis=-1) if ord == "nuc" else extreme(values, (values.ndim - 1,), float(ord))
     else:
         sums = total(wrap(value).abs(), axis=-2 if ord in (1, -1) else -1)
-        found = extreme(sums, (sums.ndim - 1,), float(ord))
-    return found[..., None, None] if keepdims else found
+        norms = extreme(sums, (sums.ndim - 1,), float(ord))
+    return norms[..., None, None] if keepdims else norms
 
 
 @array_function
@@ -84,10 +84,10 @@ def norm(x: TensorLike, ord: float | str | None = None, axis: Axis = None, keepd
         raise ShapeError(f"norm: axis is {axis}, and should name one axis, or two")
     rows, columns = ordered_axes_of(axes, rank, "norm")
     others = [i for i in range(rank) if i not in (rows, columns)]
-    found = _matrix_norm(wrap(value).permute_dims((*others, rows, columns)).value, False, ord)
-    for place in sorted((rows, columns)) if keepdims else ():
-        found = found[(*(slice(None),) * place, None)]
-    return found
+    norms = _matrix_norm(wrap(value).permute_dims((*others, rows, columns)).value, False, ord)
+    for position in sorted((rows, columns)) if keepdims else ():
+        norms = norms[(*(slice(None),) * position, None)]
+    return norms
 
 
 @array_function
@@ -98,17 +98,17 @@ def cond(x: TensorLike, p: float | str | None = None) -> Tensor:
     """
     value = matrices_of("cond", wrap(inexact("cond", x)))
     with placement.beside(value):
-        whole = wrap(value)
+        matrix = wrap(value)
         if p is None or p in (2, -2):
-            values = svdvals(whole)
+            values = svdvals(matrix)
             high, low = greatest(values, axis=-1), least(values, axis=-1)
-            found = low / high if p == -2 else high / low
+            ratio = low / high if p == -2 else high / low
         else:
-            singular = slogdet(whole).sign == 0
-            safe = where(singular[..., None, None], wrap(with_ones(ops.zeros_like(value))), whole)
-            found = where(singular, math.inf, _matrix_norm(value, False, p) * matrix_norm(inv(safe), ord=p))
-        unknown = any_of(isnan(whole), axis=(-2, -1))
-        return where(isnan(found) & ~unknown, math.inf, found)
+            singular = slogdet(matrix).sign == 0
+            safe = where(singular[..., None, None], wrap(with_ones(ops.zeros_like(value))), matrix)
+            ratio = where(singular, math.inf, _matrix_norm(value, False, p) * matrix_norm(inv(safe), ord=p))
+        unknown = any_of(isnan(matrix), axis=(-2, -1))
+        return where(isnan(ratio) & ~unknown, math.inf, ratio)
 
 
 @array_function
@@ -122,7 +122,7 @@ def matrix_rank(
     """
     value = matrices_of("matrix_rank", wrap(inexact("matrix_rank", x)))
     with placement.beside(value):
-        given = 0.0 if rtol is None and atol is not None else rtol
+        tolerance = 0.0 if rtol is None and atol is not None else rtol
         values = eigvalsh(wrap(value)).abs() if hermitian else svdvals(wrap(value))
         limit = 0.0 if atol is None else wrap(lifting.cast(lifting.value_of(atol, values.dtype), values.dtype))
-        return rank_of(values, value, wrap(cutoffs_of("matrix_rank", value, given)), limit)
+        return rank_of(values, value, wrap(cutoffs_of("matrix_rank", value, tolerance)), limit)

@@ -48,10 +48,10 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     coefficients, at = _coefficients(p, "polyval"), tensor_like(x)
     common = lifting.common_dtype(coefficients, at)
     at = astype(at, common)
-    found: Any = zeros_like(at)
+    acc: Any = zeros_like(at)
     for i in range(_count(coefficients)):
-        found = found * at + astype(coefficients[i], common)
-    return wrap(found.value)
+        acc = acc * at + astype(coefficients[i], common)
+    return wrap(acc.value)
 
 
 def _of_one_size(a: TensorLike, b: TensorLike, name: str) -> tuple[Tensor, Tensor]:
@@ -106,12 +106,12 @@ def polyder(p: TensorLike, m: int = 1) -> Tensor:
     """The coefficients of the m-th derivative of a polynomial."""
     if m < 0:
         raise JitgraphError(f"polyder: m={m} is no number of derivatives")
-    found = _coefficients(p, "polyder")
+    coeffs = _coefficients(p, "polyder")
     for _ in range(m):
-        size = _count(found)
+        size = _count(coeffs)
         factors = arange(size - 1, 0, -1, dtype=dtypes.int64)
-        found = wrap((found[: max(size - 1, 0)] * astype(factors, found.dtype)).value) if size else found
-    return found
+        coeffs = wrap((coeffs[: max(size - 1, 0)] * astype(factors, coeffs.dtype)).value) if size else coeffs
+    return coeffs
 
 
 @array_function
@@ -119,16 +119,16 @@ def polyint(p: TensorLike, m: int = 1, k: TensorLike | None = None) -> Tensor:
     """The coefficients of the m-th integral of a polynomial, with ``k`` as the constants, 0 unless given."""
     if m < 0:
         raise JitgraphError(f"polyint: m={m} is no number of integrals")
-    found = float_tensor(_coefficients(p, "polyint"))
-    constants = None if k is None else reshape(astype(tensor_like(k), found.dtype), (-1,))
+    coeffs = float_tensor(_coefficients(p, "polyint"))
+    constants = None if k is None else reshape(astype(tensor_like(k), coeffs.dtype), (-1,))
     if constants is not None and _count(constants) not in (1, m):
         raise ShapeError(f"polyint: {_count(constants)} constants for {m} integrals")
     for i in range(m):
-        factors = arange(_count(found), 0, -1, dtype=dtypes.int64)
-        last = zeros_like(sum_of(found)) if constants is None else constants[i if _count(constants) > 1 else 0]
+        factors = arange(_count(coeffs), 0, -1, dtype=dtypes.int64)
+        last = zeros_like(sum_of(coeffs)) if constants is None else constants[i if _count(constants) > 1 else 0]
         last = reshape(last, (1,))
-        found = concat([found / astype(factors, found.dtype), last])
-    return found
+        coeffs = concat([coeffs / astype(factors, coeffs.dtype), last])
+    return coeffs
 
 
 @array_function
@@ -138,14 +138,14 @@ def poly(roots_or_matrix: TensorLike) -> Tensor:
     Of a square matrix the characteristic polynomial. Complex eigenvalues give complex coefficients, where NumPy looks
     whether they come in pairs.
     """
-    found = float_tensor(roots_or_matrix)
-    if found.ndim == 2:
-        found = eigvals(found)
-    if found.ndim != 1 or not isinstance(found.value.type.shape[0], int):
-        raise ShapeError(f"poly takes a vector of roots or a matrix, not {found.value.type}")
-    coefficients = ones_like(sum_of(found))[None]
-    for i in range(found.value.type.shape[0]):
-        coefficients = pad(coefficients, [(0, 1)]) - pad(coefficients * found[i], [(1, 0)])
+    roots = float_tensor(roots_or_matrix)
+    if roots.ndim == 2:
+        roots = eigvals(roots)
+    if roots.ndim != 1 or not isinstance(roots.value.type.shape[0], int):
+        raise ShapeError(f"poly takes a vector of roots or a matrix, not {roots.value.type}")
+    coefficients = ones_like(sum_of(roots))[None]
+    for i in range(roots.value.type.shape[0]):
+        coefficients = pad(coefficients, [(0, 1)]) - pad(coefficients * roots[i], [(1, 0)])
     return coefficients
 
 
@@ -158,9 +158,9 @@ def roots(p: TensorLike) -> Tensor:
     coefficients = float_tensor(_coefficients(p, "roots"))
     zeros_behind = 0
     if context.current().trace is None:
-        places = np.flatnonzero(placement.array_of(coefficients.value))
-        first, stop = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
-        zeros_behind = _count(coefficients) - stop if places.size else 0
+        nonzero = np.flatnonzero(placement.array_of(coefficients.value))
+        first, stop = (int(nonzero[0]), int(nonzero[-1]) + 1) if nonzero.size else (0, 0)
+        zeros_behind = _count(coefficients) - stop if nonzero.size else 0
         coefficients = wrap(coefficients[first:stop].value)
     degree = _count(coefficients) - 1
     zeros = wrap(lifting.repeated(0, dtypes.complex_of(coefficients.dtype), (zeros_behind,)))
@@ -168,8 +168,8 @@ def roots(p: TensorLike) -> Tensor:
         return zeros
     top = -coefficients[1:] / coefficients[0]
     below = eye(degree - 1, degree, dtype=coefficients.dtype)
-    found = eigvals(concat([top[None, :], below]))
-    return concat([found, zeros]) if zeros_behind else found
+    eigenvalues = eigvals(concat([top[None, :], below]))
+    return concat([eigenvalues, zeros]) if zeros_behind else eigenvalues
 
 
 @array_function
@@ -205,18 +205,18 @@ def polyfit(
     scale = sqrt(sum_of(rows * rows, 0))
     scale = where(scale == 0, 1, scale)
     solved = lstsq(rows / scale, values, rcond=cutoff)
-    found = solved.solution / (scale[:, None] if values.ndim == 2 else scale)
+    solution = solved.solution / (scale[:, None] if values.ndim == 2 else scale)
     if full:
-        return found, solved.residuals, solved.rank, solved.singular_values, cutoff
+        return solution, solved.residuals, solved.rank, solved.singular_values, cutoff
     if cov is False:
-        return found
+        return solution
     base = inv(matmul((rows / scale).mT, rows / scale)) / (scale[:, None] * scale)
     factor: Any = 1
     if cov != "unscaled":
         if count <= deg + 1:
             raise ShapeError(f"polyfit: covariances of {deg + 1} coefficients of {count} points", hint='cov="unscaled"')
         factor = solved.residuals / (count - (deg + 1))
-    return found, base[..., None] * factor if values.ndim == 2 else base * factor
+    return solution, base[..., None] * factor if values.ndim == 2 else base * factor
 
 
 def _floats_of(*xs: TensorLike) -> list[Tensor]:

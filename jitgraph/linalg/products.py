@@ -27,18 +27,18 @@ def cross(x1: TensorLike, x2: TensorLike, *, axis: int = -1) -> Tensor:
     dtype = lifting.common_dtype(x1, x2)
     if dtypes.is_bool(dtype):
         raise DTypeError("cross takes numbers, not bools", hint="cast them with .astype(...)")
-    given = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2)]
-    shape = lifting.broadcast_shapes(*(x.shape for x in given))
-    place = axis_of(axis, len(shape), "cross")
-    for x in given:
-        before = place - len(shape)  # the axis from the end, as shapes of other ranks meet there
+    operands = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2)]
+    shape = lifting.broadcast_shapes(*(x.shape for x in operands))
+    axis_index = axis_of(axis, len(shape), "cross")
+    for x in operands:
+        before = axis_index - len(shape)  # the axis from the end, as shapes of other ranks meet there
         if len(x.shape) < -before or x.shape[before] != 3:
             raise ShapeError(
-                f"cross takes vectors of 3 elements along axis {axis}, not {given[0].type}, {given[1].type}"
+                f"cross takes vectors of 3 elements along axis {axis}, not {operands[0].type}, {operands[1].type}"
             )
-    a, b = (wrap(lifting.broadcast_to(x, shape)) for x in given)
-    i, j, k = (tuple(x[(*(slice(None),) * place, number)] for x in (a, b)) for number in range(3))
-    return stack([p[0] * q[1] - q[0] * p[1] for p, q in ((j, k), (k, i), (i, j))], axis=place)
+    a, b = (wrap(lifting.broadcast_to(x, shape)) for x in operands)
+    i, j, k = (tuple(x[(*(slice(None),) * axis_index, number)] for x in (a, b)) for number in range(3))
+    return stack([p[0] * q[1] - q[0] * p[1] for p, q in ((j, k), (k, i), (i, j))], axis=axis_index)
 
 
 @array_function
@@ -60,13 +60,13 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
         raise ShapeError(f"matrix_power takes square matrices, not {value.type}")
     left = int(n.__index__())
     square = inv(wrap(value)) if left < 0 else wrap(value)
-    left, found = abs(left), None
+    left, power = abs(left), None
     while left:
         if left % 2:
-            found = square if found is None else found @ square
+            power = square if power is None else power @ square
         left //= 2
         square = square @ square if left else square
-    return wrap(with_ones(ops.zeros_like(value))) if found is None else found
+    return wrap(with_ones(ops.zeros_like(value))) if power is None else power
 
 
 @array_function
@@ -79,9 +79,9 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     xs = [wrap(value) for value in lifting.beside(*arrays)]
     if len(xs) < 2:
         raise ShapeError(f"multi_dot takes at least two tensors, not {len(xs)}")
-    for place, x in enumerate(xs):
-        if x.ndim != 2 and not (x.ndim == 1 and place in (0, len(xs) - 1)):
-            raise ShapeError(f"multi_dot takes matrices, and a vector first or last, not {x.value.type} at {place}")
+    for index, x in enumerate(xs):
+        if x.ndim != 2 and not (x.ndim == 1 and index in (0, len(xs) - 1)):
+            raise ShapeError(f"multi_dot takes matrices, and a vector first or last, not {x.value.type} at {index}")
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     sizes = [1 if first else xs[0].shape[0], *(x.shape[-1] for x in xs[:-1]), 1 if last else xs[-1].shape[-1]]
     if first:
@@ -91,10 +91,10 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 def _chain(xs: list[Tensor], sizes: list[Any]) -> Tensor:
     if not all(isinstance(size, int) for size in sizes):
-        found = xs[0]
+        product = xs[0]
         for x in xs[1:]:
-            found = found @ x
-        return found
+            product = product @ x
+        return product
     cost: dict[tuple[int, int], int] = {(i, i + 1): 0 for i in range(len(xs))}
     best: dict[tuple[int, int], int] = {}
     for length in range(2, len(xs) + 1):
@@ -151,5 +151,5 @@ def householder_product(a: TensorLike, tau: TensorLike) -> Tensor:
         middle = solve_triangular(
             inner, factors * wrap(columns_of(turned.value, 0, columns)), upper=True, unitriangular=True
         )
-        whole = vectors @ middle
-        return wrap(with_ones(ops.zeros_like(whole.value))) - whole
+        update = vectors @ middle
+        return wrap(with_ones(ops.zeros_like(update.value))) - update

@@ -42,8 +42,8 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     Gradients by Giles (2008). LinAlgError where a matrix is singular; DTypeError for integers and 16-bit floats.
     """
     left, right, vector = system_of("solve", a, b)
-    found = linear_systems.solve(left, right)
-    return wrap(without_column(found) if vector else found)
+    solution = linear_systems.solve(left, right)
+    return wrap(without_column(solution) if vector else solution)
 
 
 @array_function

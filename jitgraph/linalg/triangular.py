@@ -45,11 +45,11 @@ def solve_triangular(
     """
     if not left:
         (x, y, _) = system_of("solve_triangular", a, b, vectors=False)
-        found = triangular.solve_triangular(_mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular))
-        return wrap(_mirrored(found))
+        solution = triangular.solve_triangular(_mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular))
+        return wrap(_mirrored(solution))
     x, y, vector = system_of("solve_triangular", a, b)
-    found = triangular.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
-    return wrap(without_column(found) if vector else found)
+    solution = triangular.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
+    return wrap(without_column(solution) if vector else solution)
 
 
 def _mirrored(x: object) -> object:
@@ -65,9 +65,9 @@ def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tens
     factor, right, vector = system_of("cholesky_solve", l, b)
     first = _adjoint(factor) if upper else factor
     second = factor if upper else _adjoint(factor)
-    found = triangular.solve_triangular(first, right, upper=False, unit=False)
-    found = triangular.solve_triangular(second, found, upper=True, unit=False)
-    return wrap(without_column(found) if vector else found)
+    solution = triangular.solve_triangular(first, right, upper=False, unit=False)
+    solution = triangular.solve_triangular(second, solution, upper=True, unit=False)
+    return wrap(without_column(solution) if vector else solution)
 
 
 @array_function
@@ -85,8 +85,8 @@ def lu_factor(a: TensorLike) -> LUFactorResult:
 
     That is what PyTorch gives, with int32 pivots; SciPy counts them from 0. A singular matrix has factors too.
     """
-    found = triangular.lu_factor(lifting.value_of(a))
-    return LUFactorResult(wrap(found[0]), wrap(found[1]))
+    factors = triangular.lu_factor(lifting.value_of(a))
+    return LUFactorResult(wrap(factors[0]), wrap(factors[1]))
 
 
 @array_function
@@ -121,18 +121,18 @@ def lu_solve(LU: TensorLike, pivots: TensorLike, b: TensorLike, *, left: bool = 
         raise ShapeError(
             f"lu_solve takes pivots for each of the matrices {wrap(factors).value.type}, not {order.value.type}"
         )
-    places = wrap(lifting.broadcast_to(order.value, factors.shape[:-1]))
+    positions = wrap(lifting.broadcast_to(order.value, factors.shape[:-1]))
     if adjoint:
-        found = triangular.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
-        found = triangular.solve_triangular(_adjoint(factors), found, upper=True, unit=True)
-        solved = _rows_in(wrap(found), argsort(places, axis=-1))
+        solution = triangular.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
+        solution = triangular.solve_triangular(_adjoint(factors), solution, upper=True, unit=True)
+        solved = _rows_in(wrap(solution), argsort(positions, axis=-1))
     else:
-        found = _rows_in(wrap(right), places).value
-        found = triangular.solve_triangular(factors, found, upper=False, unit=True)
-        solved = wrap(triangular.solve_triangular(factors, found, upper=True, unit=False))
+        solution = _rows_in(wrap(right), positions).value
+        solution = triangular.solve_triangular(factors, solution, upper=False, unit=True)
+        solved = wrap(triangular.solve_triangular(factors, solution, upper=True, unit=False))
     return wrap(without_column(solved.value)) if vector else solved
 
 
 def _rows_in(x: Tensor, order: Tensor) -> Tensor:
-    places = wrap(lifting.broadcast_to(order[..., None].value, x.value.shape))
-    return take_along_axis(x, places, axis=-2)
+    positions = wrap(lifting.broadcast_to(order[..., None].value, x.value.shape))
+    return take_along_axis(x, positions, axis=-2)

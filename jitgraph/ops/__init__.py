@@ -80,19 +80,19 @@ _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for nam
 def _op_named(name: str) -> Op | None:
     for known in (name, f"{name}_"):  # those whose names mean something else in Python end in _
         if known in _FAMILY_OF:
-            found = _named(known)
-            return found if isinstance(found, Op) else None
+            op = _named(known)
+            return op if isinstance(op, Op) else None
     return None
 
 
 def _every_op() -> dict[str, Op]:
     """The ops of all families by their names; GraphError for a name that two different ops share."""
-    found: dict[str, Op] = {}
+    by_name: dict[str, Op] = {}
     for family in _NAMES_OF:
         for op in vars(imports.module(f"{__name__}.{family}")).values():
-            if isinstance(op, Op) and found.setdefault(op.name, op) is not op:
+            if isinstance(op, Op) and by_name.setdefault(op.name, op) is not op:
                 raise GraphError(f"two ops are named {op.name!r}")
-    return found
+    return by_name
 
 
 _named = imports.attributes(__name__, _FAMILY_OF)
@@ -101,8 +101,8 @@ _named = imports.attributes(__name__, _FAMILY_OF)
 def _found(name: str) -> Any:
     if name != "OPS":
         return _named(name)
-    globals()[name] = found = _every_op()
-    return found
+    globals()[name] = ops = _every_op()
+    return ops
 
 
 table.register(_op_named, _every_op)

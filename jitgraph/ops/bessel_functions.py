@@ -54,8 +54,8 @@ def _grown(scaled: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def body(x: Any) -> Any:
         growth = exp(mul(abs(x), full_like(0.5, x)))
-        held = maximum(minimum(x, full_like(1e4, x)), full_like(-1e4, x))  # far beyond overflow; 0 * inf is NaN
-        return mul(mul(scaled(held), growth), growth)
+        clamped = maximum(minimum(x, full_like(1e4, x)), full_like(-1e4, x))  # far beyond overflow; 0 * inf is NaN
+        return mul(mul(scaled(clamped), growth), growth)
 
     return body
 

@@ -70,8 +70,8 @@ def _y0(x: Any) -> Any:
     p, q, s, c = _far(x, tables.P0_FAR, tables.Q0_FAR)
     logarithm = mul(log(low), full_like(2 / math.pi, x))
     inner = add(mul(logarithm, _near_j(low, t, tables.J0_NEAR, tables.J0_ZEROS)), chebyshev(tables.Y0_NEAR, t))
-    found = select(near, inner, add(mul(p, sub(s, c)), mul(q, add(s, c))))
-    return _around_zeros(found, x, tables.Y0_ZEROS)
+    result = select(near, inner, add(mul(p, sub(s, c)), mul(q, add(s, c))))
+    return _around_zeros(result, x, tables.Y0_ZEROS)
 
 
 def _y1(x: Any) -> Any:
@@ -91,8 +91,8 @@ def _around_zeros(value: Any, x: Any, zeros: Sequence[tuple[float, float, Sequen
     for high, rest, table in zeros:
         distance = sub(sub(x, full_like(high, x)), full_like(rest, x))
         t = mul(distance, full_like(8.0, x))
-        held = maximum(minimum(t, one), neg(one))
-        value = select(le(abs(t), one), mul(distance, chebyshev(table, held)), value)
+        clamped = maximum(minimum(t, one), neg(one))
+        value = select(le(abs(t), one), mul(distance, chebyshev(table, clamped)), value)
     return value
 
 

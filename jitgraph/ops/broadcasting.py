@@ -36,10 +36,10 @@ def _broadcast_type(x: Type, *, shape: Shape, axes: tuple[int, ...]) -> TensorTy
 
 
 def _broadcast(x: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    placed = [1] * len(shape)
+    aligned_shape = [1] * len(shape)
     for extent, axis in zip(x.shape, axes, strict=True):
-        placed[axis] = extent
-    return np.broadcast_to(np.reshape(x, placed), shape)
+        aligned_shape[axis] = extent
+    return np.broadcast_to(np.reshape(x, aligned_shape), shape)
 
 
 def _broadcast_vjp(ct: Any, out: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]) -> tuple[Any]:
@@ -100,8 +100,8 @@ reduce_sum: Op = reduce_over(
 
 def restore(value: Any, type: TensorType, axes: Sequence[int]) -> Any:
     """``value``, reduced over ``axes`` from ``type``, repeated along them again."""
-    kept = tuple(axis for axis in range(type.ndim) if axis not in axes)
-    return broadcast(value, shape=type.shape, axes=kept)
+    other_axes = tuple(axis for axis in range(type.ndim) if axis not in axes)
+    return broadcast(value, shape=type.shape, axes=other_axes)
 
 
 def sum_to(ct: Any, type: TensorType) -> Any:

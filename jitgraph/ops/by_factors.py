@@ -81,8 +81,8 @@ def cofactors(a: Any) -> Any:
     shape = (*values.shape, count)
     ndim = len(shape)
     one_of, other = (iota(shape=shape, axis=axis, dtype=int64) for axis in (ndim - 2, ndim - 1))
-    whole = broadcast(values, shape=shape, axes=(*range(ndim - 2), ndim - 1))
-    others = reduce_prod(select(eq(one_of, other), full_like(1.0, whole), whole), axes=(ndim - 1,))
+    tiled = broadcast(values, shape=shape, axes=(*range(ndim - 2), ndim - 1))
+    others = reduce_prod(select(eq(one_of, other), full_like(1.0, tiled), tiled), axes=(ndim - 1,))
     outer = conj(u)
     return _signed(u, vh, product(scaled(outer, columns_times(outer, others)), conj(vh)))
 
@@ -93,17 +93,17 @@ def cofactors_gradient(ct: Any, a: Any) -> Any:
     shape = (*values.shape, values.shape[-1], values.shape[-1])
     ndim = len(shape)
     i, j, k = (iota(shape=shape, axis=axis, dtype=int64) for axis in range(ndim - 3, ndim))
-    whole = broadcast(values, shape=shape, axes=(*range(ndim - 3), ndim - 1))
-    one = full_like(1.0, whole)
-    pairs = reduce_prod(select(eq(i, k), one, select(eq(j, k), one, whole)), axes=(ndim - 1,))
+    tiled = broadcast(values, shape=shape, axes=(*range(ndim - 3), ndim - 1))
+    one = full_like(1.0, tiled)
+    pairs = reduce_prod(select(eq(i, k), one, select(eq(j, k), one, tiled)), axes=(ndim - 1,))
     on_diagonal = eq(*(iota(shape=pairs.shape, axis=axis, dtype=int64) for axis in (ndim - 3, ndim - 2)))
     others = select(on_diagonal, zeros_like(pairs), pairs)
     inner = product(adjoint(u), ct, adjoint(vh))
     away = scaled(turned(inner), neg(others))
     weights = _sums_of_rows(diagonal_of(inner))
     along = _sums_of_rows(scaled(columns_times(inner, weights), others))
-    found = add(sub(away, diagonal_of(away)), diagonal_matrix(along))
-    return _signed(u, vh, product(conj(u), found, conj(vh)))
+    gradient = add(sub(away, diagonal_of(away)), diagonal_matrix(along))
+    return _signed(u, vh, product(conj(u), gradient, conj(vh)))
 
 
 def _sums_of_rows(x: Any) -> Any:
@@ -156,7 +156,7 @@ def matrix_exp(a: Any) -> Any:
 
     regions = build(is_far, types, "is_far"), build(halve, types, "halve")
     _, near, count = while_(norm, x, zeros_like(norm), regions=regions, num_carries=3)
-    found = _approximant(near)
+    approximant = _approximant(near)
 
     def is_unfinished(count: Any, x: Any) -> Any:
         return _any(gt(count, zeros_like(count)))
@@ -165,9 +165,9 @@ def matrix_exp(a: Any) -> Any:
         more = gt(count, zeros_like(count))
         return sub(count, full_like(1.0, count)), _chosen(more, product(x, x), x)
 
-    types = [count.type, found.type]
+    types = [count.type, approximant.type]
     regions = build(is_unfinished, types, "is_unfinished"), build(square, types, "square")
-    return _narrow(while_(count, found, regions=regions, num_carries=2)[1], a.dtype)
+    return _narrow(while_(count, approximant, regions=regions, num_carries=2)[1], a.dtype)
 
 
 def _by(x: Any, factors: Any) -> Any:

@@ -36,24 +36,24 @@ def _extreme(x: Any, indices: Any, updates: Any, *, largest: bool) -> Any:
     if mirrored:
         x, updates = neg(x), neg(updates)
     ordered, order = sort(updates, axis=0, descending=not (largest or mirrored), stable=True)
-    placed = scatter(x, gather(indices, order, axis=0), ordered, axis=0)
-    found = minimum(x, placed) if not (largest or mirrored) else maximum(x, placed)
-    return neg(found) if mirrored else found
+    scattered = scatter(x, gather(indices, order, axis=0), ordered, axis=0)
+    extreme = minimum(x, scattered) if not (largest or mirrored) else maximum(x, scattered)
+    return neg(extreme) if mirrored else extreme
 
 
-def _reached(x: Any, found: Any) -> Any:
+def _reached(x: Any, extreme: Any) -> Any:
     """Where x is the value that was found, which may be NaN."""
-    same = eq(x, found)
-    return bitwise_or(same, bitwise_and(ne(x, x), ne(found, found))) if dtypes.is_float(x.dtype) else same
+    same = eq(x, extreme)
+    return bitwise_or(same, bitwise_and(ne(x, x), ne(extreme, extreme))) if dtypes.is_float(x.dtype) else same
 
 
 def _extreme_vjp(ct: Any, out: Any, x: Any, indices: Any, updates: Any, *, largest: bool) -> tuple[Any, None, Any]:
     """Shared equally among the elements that are the extreme one, as in PyTorch."""
-    own, given = _reached(x, out), _reached(updates, gather(out, indices, axis=0))
-    count = scatter_add(cast(own, dtype=ct.dtype), indices, cast(given, dtype=ct.dtype), axis=0)
+    own, update_hits = _reached(x, out), _reached(updates, gather(out, indices, axis=0))
+    count = scatter_add(cast(own, dtype=ct.dtype), indices, cast(update_hits, dtype=ct.dtype), axis=0)
     share = div(ct, count)
     taken = gather(share, indices, axis=0)
-    return select(own, share, zeros_like(share)), None, select(given, taken, zeros_like(taken))
+    return select(own, share, zeros_like(share)), None, select(update_hits, taken, zeros_like(taken))
 
 
 def _totals(like: Any, indices: Any, updates: Any) -> Any:
@@ -63,32 +63,32 @@ def _totals(like: Any, indices: Any, updates: Any) -> Any:
     s = 1, 2, 4 and so on; the last element of a run then has its product.
     """
     count = indices.shape[0]
-    places, order = sort(indices, axis=0, descending=False, stable=True)
+    sorted_indices, order = sort(indices, axis=0, descending=False, stable=True)
     factors = gather(updates, order, axis=0)
     types = [TensorType(dtypes.int64, ()), TensorType(like.dtype, (count,)), TensorType(dtypes.int64, (count,))]
 
-    def unfinished(ends: Any, products: Any, places: Any) -> Any:
+    def unfinished(ends: Any, products: Any, sorted_indices: Any) -> Any:
         return lt(ends, full_like(count, ends))
 
-    def double(ends: Any, products: Any, places: Any) -> tuple[Any, Any, Any]:
+    def double(ends: Any, products: Any, sorted_indices: Any) -> tuple[Any, Any, Any]:
         number = iota(shape=(count,), axis=0, dtype=dtypes.int64)
         before = sub(number, broadcast(ends, shape=(count,), axes=()))
         zero = zeros_like(before)
         source = maximum(before, zero)
-        joined = bitwise_and(ge(before, zero), eq(gather(places, source, axis=0), places))
+        joined = bitwise_and(ge(before, zero), eq(gather(sorted_indices, source, axis=0), sorted_indices))
         doubled = select(joined, mul(gather(products, source, axis=0), products), products)
-        return add(ends, ends), doubled, places
+        return add(ends, ends), doubled, sorted_indices
 
     regions = (build(unfinished, types, "unfinished"), build(double, types, "double"))
     one = full(shape=(), value=1, dtype=dtypes.int64)
-    _, products, _ = while_(one, factors, places, regions=regions, num_carries=3)
-    return scatter(full_like(1, like), places, products, axis=0)
+    _, products, _ = while_(one, factors, sorted_indices, regions=regions, num_carries=3)
+    return scatter(full_like(1, like), sorted_indices, products, axis=0)
 
 
 def _product_vjp(ct: Any, out: Any, x: Any, indices: Any, updates: Any) -> tuple[Any, None, Any]:
     """The product of all other factors: of those that are not 0 divided by the factor, where no other one is 0."""
     no_factor, no_update = eq(x, zeros_like(x)), eq(updates, zeros_like(updates))
-    whole = scatter_product(
+    products = scatter_product(
         select(no_factor, full_like(1, x), x), indices, select(no_update, full_like(1, updates), updates)
     )
     zeros = scatter_add(cast(no_factor, dtype=dtypes.int64), indices, cast(no_update, dtype=dtypes.int64), axis=0)
@@ -98,8 +98,8 @@ def _product_vjp(ct: Any, out: Any, x: Any, indices: Any, updates: Any) -> tuple
         left = sub(count, cast(is_zero, dtype=dtypes.int64))
         return select(eq(left, zeros_like(left)), divided, zeros_like(divided))
 
-    dx = mul(ct, others(x, no_factor, whole, zeros))
-    at = [gather(value, indices, axis=0) for value in (ct, whole, zeros)]
+    dx = mul(ct, others(x, no_factor, products, zeros))
+    at = [gather(value, indices, axis=0) for value in (ct, products, zeros)]
     return dx, None, mul(at[0], others(updates, no_update, at[1], at[2]))
 
 
@@ -108,7 +108,7 @@ def _samples(name: str, **attrs: Any) -> Any:
         if dtype not in rules.NUMBERS:
             return ()
         rng = generator(name, dtype)
-        found = [
+        cases = [
             Sample(
                 (
                     values(rng, dtype, (n,), (0.5, 1.5)),
@@ -121,8 +121,8 @@ def _samples(name: str, **attrs: Any) -> Any:
         ]
         if dtypes.is_float(dtype):
             odd = np.array([np.nan, 0.0, -0.0, np.inf, 1.0]).astype(dtype)
-            found.append(Sample((odd, np.array([1, 1, 2, 3, 0]), odd[::-1].copy()), attrs, differentiable=False))
-        return found
+            cases.append(Sample((odd, np.array([1, 1, 2, 3, 0]), odd[::-1].copy()), attrs, differentiable=False))
+        return cases
 
     return samples
 

@@ -18,7 +18,7 @@ def of_complex(op: Op) -> Op:
     if op.name in _ORDERS:
         raise DTypeError(f"{op.name}: complex numbers have no order", hint="compare x.real, x.imag or jg.abs(x)")
     for family in (complex_arithmetic, complex_functions, complex_logarithms):
-        found = getattr(family, f"complex_{op.name}", None)
-        if isinstance(found, Op):
-            return found
+        complex_op = getattr(family, f"complex_{op.name}", None)
+        if isinstance(complex_op, Op):
+            return complex_op
     raise DTypeError(f"{op.name} is not defined for complex numbers", hint="take x.real, x.imag or jg.abs(x)")

@@ -52,14 +52,14 @@ def of_complex(name: str, arity: int, accepts: frozenset[DType] = _OF_PARTS) -> 
     parts = elementwise_samples(name, 2 * arity, accepts)
 
     def samples(dtype: DType) -> Sequence[Sample]:
-        found = parts(dtype)
-        found = found if arity == 1 else found[1:]
+        cases = parts(dtype)
+        cases = cases if arity == 1 else cases[1:]
         return [
             Sample(
                 tuple(joined(*map(np.asarray, sample.inputs[2 * i : 2 * i + 2])) for i in range(arity)),
                 differentiable=False,
             )
-            for sample in found[:3]
+            for sample in cases[:3]
         ]
 
     return samples

@@ -88,8 +88,8 @@ def _dot_vjp(ct: Any, out: Any, x: Any, y: Any, *, batch: AxisPairs, contract: A
         own_batch, own_free, own_contract, other_contract = own
         # the other's contracted axes come last, in the order in which they stand in it
         last = tuple(own_contract[other_contract.index(axis)] for axis in sorted(other_contract))
-        place = (*own_batch, *own_free, *last)
-        return product if place == tuple(range(len(place))) else transpose(product, permutation=inverse(place))
+        axes = (*own_batch, *own_free, *last)
+        return product if axes == tuple(range(len(axes))) else transpose(product, permutation=inverse(axes))
 
     dx = gradient(y, ct_right, batch[1], right_free, (batch[0], left_free, contract[0], contract[1]))
     dy = gradient(x, ct_left, batch[0], left_free, (batch[1], right_free, contract[1], contract[0]))

@@ -161,7 +161,7 @@ def _while_samples(dtype: DType) -> Sequence[Sample]:
 def _scan_samples(dtype: DType) -> Sequence[Sample]:
     if dtype not in rules.NUMBERS:
         return ()
-    found = []
+    cases = []
     carry, scale, type = _operands("scan", dtype)
     for length, reverse in [(4, False), (4, True), (1, False), (0, True)]:
         xs = values(generator("scan", dtype), dtype, (length, 3), (0.5, 1.5))
@@ -172,8 +172,8 @@ def _scan_samples(dtype: DType) -> Sequence[Sample]:
 
         body = build(step, [type, type, type], "body")
         attrs = {"num_carries": 1, "num_xs": 1, "length": length, "reverse": reverse}
-        found.append(Sample((carry, xs, scale), attrs, (body,)))
-    return found
+        cases.append(Sample((carry, xs, scale), attrs, (body,)))
+    return cases
 
 
 def _region_samples(name: str) -> Any:

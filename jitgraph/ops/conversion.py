@@ -48,11 +48,11 @@ def _cast(x: Array, *, dtype: DType) -> Array:
 
 
 def _saturated(x: Array, dtype: DType) -> Array:
-    whole = np.trunc(x.astype(np.float64))
+    trunc = np.trunc(x.astype(np.float64))
     info = np.iinfo(dtype)
-    above, below = whole >= float(info.max) + (dtype.itemsize < 8), whole < float(info.min)  # float(2**63 - 1) is 2**63
-    inside = ~(above | below | np.isnan(whole))
-    result = np.where(inside, whole, 0.0).astype(dtype)
+    above, below = trunc >= float(info.max) + (dtype.itemsize < 8), trunc < float(info.min)  # float(2**63 - 1) is 2**63
+    inside = ~(above | below | np.isnan(trunc))
+    result = np.where(inside, trunc, 0.0).astype(dtype)
     return np.where(above, dtype.type(info.max), np.where(below, dtype.type(info.min), result))
 
 
@@ -122,7 +122,7 @@ def _cast_back(ct: Any, dtype: DType) -> Any:
 
 
 def _cast_samples(dtype: DType) -> Sequence[Sample]:
-    found = [Sample((edges(dtype),), {"dtype": to}, differentiable=False) for to in dtypes.DTYPES]
+    cases = [Sample((edges(dtype),), {"dtype": to}, differentiable=False) for to in dtypes.DTYPES]
     hard = [
         2.0**63,
         -(2.0**63),
@@ -136,18 +136,18 @@ def _cast_samples(dtype: DType) -> Sequence[Sample]:
     ]
     if dtypes.is_float(dtype):
         with np.errstate(all="ignore"):
-            found += [
+            cases += [
                 Sample((np.array(hard).astype(dtype),), {"dtype": to}, differentiable=False) for to in dtypes.DTYPES
             ]
     elif dtype.itemsize == 8:
         ties = np.array([2**53 + 1, 2**62 + 2**54 + 1, 2**62 + 2**54, 65519, 65520, 2**40 + 2**32 + 2**31 + 1], dtype)
-        found += [
+        cases += [
             Sample((ties,), {"dtype": to}) for to in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
         ]
     smooth = [dtypes.float64] if dtype == dtypes.float64 else [dtypes.float32]
     for sample in elementwise_samples("cast", 1)(dtype)[1:]:
-        found += [Sample(sample.inputs, {"dtype": to}, differentiable=sample.differentiable) for to in smooth]
-    return found
+        cases += [Sample(sample.inputs, {"dtype": to}, differentiable=sample.differentiable) for to in smooth]
+    return cases
 
 
 cast: Op = Op(

@@ -98,17 +98,17 @@ def _conv(
     every: tuple[Any, ...] = tuple(np.s_[::step] for step in (1, 1, *strides, *rhs_dilation))
     windows = windows[every]  # [N, C, *Y, *K]
     batch, channels = x.shape[:2]
-    places = windows.shape[2 : 2 + spatial]
+    out_spatial = windows.shape[2 : 2 + spatial]
     per_group = channels // groups
-    rows = windows.reshape((batch, groups, per_group, *places, *kernel))
+    rows = windows.reshape((batch, groups, per_group, *out_spatial, *kernel))
     order = (1, 0, *range(3, 3 + spatial), 2, *range(3 + spatial, 3 + 2 * spatial))
     inner = per_group * int(np.prod(kernel))
-    outer = batch * int(np.prod(places))
+    outer = batch * int(np.prod(out_spatial))
     left = rows.transpose(order).reshape((groups, outer, inner))
     right = w.reshape((groups, w.shape[0] // groups, inner)).transpose(0, 2, 1)
-    product = matmul(left, right).reshape((groups, batch, *places, w.shape[0] // groups))
+    product = matmul(left, right).reshape((groups, batch, *out_spatial, w.shape[0] // groups))
     product = np.moveaxis(product, (0, -1), (1, 2))
-    return np.asarray(product.reshape((batch, w.shape[0], *places)))
+    return np.asarray(product.reshape((batch, w.shape[0], *out_spatial)))
 
 
 def _transposed(w: Any, groups: int) -> Any:
@@ -143,11 +143,11 @@ def _conv_vjp(
     groups: int,
 ) -> tuple[Any, Any]:
     spatial = range(len(strides))
-    extents, reaches, places = _spans(x, lhs_dilation), _spans(w, rhs_dilation), _spans(ct, strides)
+    extents, reaches, out_spans = _spans(x, lhs_dilation), _spans(w, rhs_dilation), _spans(ct, strides)
     # x meets kernel element k from places y * strides = s + low - k * rhs_dilation: a convolution of the dilated
     # cotangent with the flipped kernel, at the places s that hold elements of x
     lows = [reaches[i] - 1 - padding[i][0] for i in spatial]
-    around = tuple((lows[i], extents[i] + reaches[i] - 1 - places[i] - lows[i]) for i in spatial)
+    around = tuple((lows[i], extents[i] + reaches[i] - 1 - out_spans[i] - lows[i]) for i in spatial)
     spread: Any = {"padding": around, "lhs_dilation": strides, "rhs_dilation": rhs_dilation, "groups": groups}
     if any(step > 1 for step in lhs_dilation):
         dx = conv(ct, _transposed(w, groups), strides=lhs_dilation, **spread)
@@ -162,14 +162,14 @@ def conv_weight_gradient(
 ) -> Any:
     """The cotangent of w for the cotangent of ``conv(x, w)``; of w only the shape counts."""
     spatial = range(len(strides))
-    extents, reaches, places = _spans(x, lhs_dilation), _spans(w, rhs_dilation), _spans(ct, strides)
+    extents, reaches, out_spans = _spans(x, lhs_dilation), _spans(w, rhs_dilation), _spans(ct, strides)
     # the batch is the axis to sum over: [C', G * N, *S] with [O, N, *Y]
     batch, channels, *size = x.shape
     split = reshape(x, shape=(batch, groups, channels // groups, *size))
     turned = transpose(split, permutation=(2, 1, 0, *range(3, 3 + len(size))))
     lhs = reshape(turned, shape=(channels // groups, groups * batch, *size))
     rhs = transpose(ct, permutation=(1, 0, *range(2, 2 + len(size))))
-    inside = tuple((padding[i][0], reaches[i] - 1 + places[i] - extents[i] - padding[i][0]) for i in spatial)
+    inside = tuple((padding[i][0], reaches[i] - 1 + out_spans[i] - extents[i] - padding[i][0]) for i in spatial)
     settings: Any = {"lhs_dilation": lhs_dilation, "rhs_dilation": strides, "groups": groups}
     dw = conv(lhs, rhs, strides=rhs_dilation, padding=inside, **settings)
     return transpose(dw, permutation=(1, 0, *range(2, 2 + len(size))))
@@ -186,8 +186,8 @@ def _conv_open_shapes(x: Ints, w: Ints, *, groups: int, **attrs: Any) -> tuple[O
     channels = x[1] if grouped else rules.open_extent(x[1], "c")
     weights = w[:2] if grouped else (rules.open_extent(w[0], "o"), channels)
     window = [extent if extent <= _WIDEST_WINDOW else f"k{axis}" for axis, extent in enumerate(w[2:])]
-    places = [rules.open_extent(extent, f"s{axis}") for axis, extent in enumerate(x[2:])]
-    return (rules.open_extent(x[0], "n"), channels, *places), (*weights, *window)
+    spatial = [rules.open_extent(extent, f"s{axis}") for axis, extent in enumerate(x[2:])]
+    return (rules.open_extent(x[0], "n"), channels, *spatial), (*weights, *window)
 
 
 def _attributes(spatial: int, **changes: Any) -> dict[str, Any]:

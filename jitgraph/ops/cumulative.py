@@ -75,14 +75,14 @@ def _cumulative(
             return ()
         rng = generator(name, dtype)
         shapes = [((5,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((2, 0), 1), ((0, 2), 1), ((1,), 0), ((2, 3, 2), 1)]
-        found = [Sample((values(rng, dtype, shape, (0.4, 1.6)),), {"axis": axis}) for shape, axis in shapes]
+        cases = [Sample((values(rng, dtype, shape, (0.4, 1.6)),), {"axis": axis}) for shape, axis in shapes]
         zeros = values(rng, dtype, (2, 5))
         zeros[0, 1] = zeros[1, 1] = zeros[1, 3] = 0
-        found.append(Sample((zeros,), {"axis": 1}, differentiable=name in ("cumsum", "cumprod")))
-        found.append(Sample((values(rng, dtype, (3, 37), (0.8, 1.2)),), {"axis": 1}, differentiable=False))
+        cases.append(Sample((zeros,), {"axis": 1}, differentiable=name in ("cumsum", "cumprod")))
+        cases.append(Sample((values(rng, dtype, (3, 37), (0.8, 1.2)),), {"axis": 1}, differentiable=False))
         long = values(rng, dtype, (2, 1100), (0.99, 1.01))
-        found.append(Sample((long,), {"axis": 1}, differentiable=False))
-        return [*found, Sample((edges(dtype),), {"axis": 0}, differentiable=False)]
+        cases.append(Sample((long,), {"axis": 1}, differentiable=False))
+        return [*cases, Sample((edges(dtype),), {"axis": 0}, differentiable=False)]
 
     return Op(
         name=name,
@@ -142,12 +142,12 @@ def _cumprod_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
 def product_of_others(x: Any, axes: Sequence[int]) -> Any:
     """For each element the product of all other elements along ``axes``, right where some are zero."""
     order = (*(i for i in range(len(x.shape)) if i not in axes), *axes)
-    kept = len(order) - len(axes)
+    lead = len(order) - len(axes)
     last = transpose(x, permutation=order)
-    flat = reshape(last, shape=(*last.shape[:kept], dims.product(last.shape[kept:])))
-    before = cumprod(_shifted(flat, kept, later=True, value=1.0), axis=kept)
-    backward = flip(flat, axes=(kept,))
-    after = flip(cumprod(_shifted(backward, kept, later=True, value=1.0), axis=kept), axes=(kept,))
+    flat = reshape(last, shape=(*last.shape[:lead], dims.product(last.shape[lead:])))
+    before = cumprod(_shifted(flat, lead, later=True, value=1.0), axis=lead)
+    backward = flip(flat, axes=(lead,))
+    after = flip(cumprod(_shifted(backward, lead, later=True, value=1.0), axis=lead), axes=(lead,))
     return transpose(reshape(mul(before, after), shape=last.shape), permutation=inverse(order))
 
 
@@ -156,8 +156,8 @@ def along(x: Any, indices: Any, axis: int) -> Any:
     flat: Any = None
     stride: DimLike = 1
     for i in reversed(range(len(x.shape))):
-        place = indices if i == axis else iota(shape=indices.shape, axis=i, dtype=dtypes.int64)
-        term = mul(place, full_like(stride, place))
+        coordinate = indices if i == axis else iota(shape=indices.shape, axis=i, dtype=dtypes.int64)
+        term = mul(coordinate, full_like(stride, coordinate))
         flat = term if flat is None else add(flat, term)
         stride = stride * x.shape[i]
     return reshape(flat, shape=(dims.product(indices.shape),))
@@ -176,8 +176,8 @@ def _extreme_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
     new = eq(x, out)
     if dtypes.is_float(x.dtype):
         new = bitwise_or(new, ne(x, x))
-    place = iota(shape=x.shape, axis=axis, dtype=dtypes.int64)
-    source = cummax(select(new, place, zeros_like(place)), axis=axis)
+    positions = iota(shape=x.shape, axis=axis, dtype=dtypes.int64)
+    source = cummax(select(new, positions, zeros_like(positions)), axis=axis)
     return (add_along(zeros_like(x), source, ct, axis),)
 
 

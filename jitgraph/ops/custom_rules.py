@@ -40,10 +40,10 @@ def _custom_type(
     seeds = [type for type in outputs[:num_outputs] if is_inexact_tensor(type)]
     captured = types[len(types) - num_captured :]
     rules.require_region("custom_gradient: the rule", regions[1], (*outputs[num_outputs:], *seeds, *captured))
-    wanted = tuple(type for type in types if is_inexact_tensor(type))
-    given = tuple(value.type for value in regions[1].outputs)
-    what = f"custom_gradient: the rule gives ({rules.describe(given)}) for operands ({rules.describe(wanted)})"
-    rules.require_same_types(what, wanted, given)
+    expected = tuple(type for type in types if is_inexact_tensor(type))
+    actual = tuple(value.type for value in regions[1].outputs)
+    what = f"custom_gradient: the rule gives ({rules.describe(actual)}) for operands ({rules.describe(expected)})"
+    rules.require_same_types(what, expected, actual)
     return outputs
 
 
@@ -73,12 +73,12 @@ def _custom_vjp(
     outs, cts = (out, ct) if isinstance(out, tuple) else ((out,), (ct,))
     residuals = _inlined(_leading_to(forward, forward.outputs[num_outputs:]), inputs)
     seeds = [
-        zeros(value.type) if given is None else given
-        for value, given in zip(outs[:num_outputs], cts[:num_outputs], strict=True)
+        zeros(value.type) if cotangent is None else cotangent
+        for value, cotangent in zip(outs[:num_outputs], cts[:num_outputs], strict=True)
         if is_inexact_tensor(value.type)
     ]
-    found = iter(_inlined(rule, [*residuals, *seeds, *inputs[len(inputs) - num_captured :]]))
-    return tuple(next(found) if is_inexact_tensor(x.type) else None for x in inputs)
+    gradients = iter(_inlined(rule, [*residuals, *seeds, *inputs[len(inputs) - num_captured :]]))
+    return tuple(next(gradients) if is_inexact_tensor(x.type) else None for x in inputs)
 
 
 def _custom_samples(dtype: DType) -> Sequence[Sample]:

@@ -59,12 +59,12 @@ def _symmetric(x: Any) -> Any:
 
 def _symmetric_samples(array: Callable[..., Array]) -> Sequence[Sample]:
     """Positive definite, with eigenvalues that lie apart."""
-    found = []
+    cases = []
     for shape in ((3, 3), (2, 2, 2), (0, 0), (0, 2, 2)):
         x = array(*shape)
-        apart = np.diag(np.arange(2, 2 + 2 * shape[-1], 2)).astype(x.dtype)
-        found.append(Sample((_mean_with_transpose(x) + apart,)))
-    return found
+        diagonal = np.diag(np.arange(2, 2 + 2 * shape[-1], 2)).astype(x.dtype)
+        cases.append(Sample((_mean_with_transpose(x) + diagonal,)))
+    return cases
 
 
 def _cholesky_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
@@ -98,8 +98,8 @@ def _qr_type(a: Type, *, complete: bool) -> tuple[TensorType, TensorType]:
 
 
 def _qr(a: Array, *, complete: bool) -> tuple[Array, Array]:
-    found = np.linalg.qr(a, mode="complete" if complete else "reduced")
-    return found[0], found[1]
+    factors = np.linalg.qr(a, mode="complete" if complete else "reduced")
+    return factors[0], factors[1]
 
 
 def _qr_vjp(ct: Any, out: Any, a: Any, *, complete: bool) -> tuple[Any]:
@@ -130,14 +130,14 @@ def _tall_qr_gradient(q: Any, r: Any, ct_q: Any, ct_r: Any) -> Any:
 
 def _rectangles(array: Callable[..., Array], *shapes: tuple[int, ...]) -> list[Array]:
     """Of full rank, with singular values that lie apart."""
-    found = []
+    matrices = []
     for shape in shapes:
         x = array(*shape)
         rows, columns = shape[-2:]
-        apart = np.zeros((rows, columns), x.dtype)
-        np.fill_diagonal(apart, np.arange(2, 2 + 2 * min(rows, columns), 2))
-        found.append(x + apart)
-    return found
+        diagonal = np.zeros((rows, columns), x.dtype)
+        np.fill_diagonal(diagonal, np.arange(2, 2 + 2 * min(rows, columns), 2))
+        matrices.append(x + diagonal)
+    return matrices
 
 
 def _qr_samples(array: Callable[..., Array]) -> Sequence[Sample]:
@@ -165,11 +165,11 @@ def _eigh_vjp(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
     values, vectors = out
     inner = None if ct[0] is None else diagonal_matrix(as_like(ct[0], vectors))
     if ct[1] is not None:
-        apart = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
+        gaps = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
         if checked:
             require_no_turn("eigh", (vectors, ct[1]))
         turn = product(adjoint(vectors), ct[1])
-        moved = over(sub(turn, diagonal_of(turn)), apart)
+        moved = over(sub(turn, diagonal_of(turn)), gaps)
         inner = moved if inner is None else add(inner, moved)
     return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
 
@@ -217,7 +217,7 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool, checked: bool) -
     v = adjoint(vh)
     shape_of = product(adjoint(u), u)
     down, across = rows_times(shape_of, s), columns_times(shape_of, s)
-    apart = with_ones(mul(sub(across, down), add(across, down)))
+    gaps = with_ones(mul(sub(across, down), add(across, down)))
     inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
     if checked:
         require_no_turn("svd", (u, ct_u), (v, None if ct_vh is None else adjoint(ct_vh)))
@@ -225,20 +225,20 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool, checked: bool) -
         if ct_side is not None:
             turn = product(adjoint(side), ct_side)
             turn = sub(turn, adjoint(turn))
-            moved = scaled(over(sub(turn, diagonal_of(turn)), apart), scale)
+            moved = scaled(over(sub(turn, diagonal_of(turn)), gaps), scale)
             if ct_side is ct_u and is_complex(a.dtype):  # the phase that u and v share, of which half is of each
                 moved = add(moved, diagonal_of(over(turn, add(scale, scale))))
             inner = moved if inner is None else add(inner, moved)
     if inner is None:
         return (None,)
-    found = product(u, inner, vh)
+    gradient = product(u, inner, vh)
     if ct_u is not None and rows != s.shape[-1]:
         part = over(ct_u, columns_times(ct_u, s))
-        found = add(found, product(sub(part, product(u, adjoint(u), part)), vh))
+        gradient = add(gradient, product(sub(part, product(u, adjoint(u), part)), vh))
     if ct_vh is not None and columns != s.shape[-1]:
         part = over(ct_vh, rows_times(ct_vh, s))
-        found = add(found, product(u, sub(part, product(part, v, vh))))
-    return (found,)
+        gradient = add(gradient, product(u, sub(part, product(part, v, vh))))
+    return (gradient,)
 
 
 def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:

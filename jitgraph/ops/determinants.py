@@ -63,24 +63,24 @@ def _cofactors_gradient(ct: Array, a: Array) -> Array:
     u, s, vh = np.linalg.svd(a)
     others = _products_of_all_but_two(s)
     turned_ct = np.swapaxes(u, -1, -2).conj() @ ct @ np.swapaxes(vh, -1, -2).conj()
-    found = -others * np.swapaxes(turned_ct, -1, -2)
+    gradient = -others * np.swapaxes(turned_ct, -1, -2)
     diagonal = np.diagonal(turned_ct, axis1=-2, axis2=-1)
-    places = np.arange(s.shape[-1])
-    found[..., places, places] = (others @ diagonal[..., None])[..., 0]
-    return _signed(u, vh, u.conj() @ found @ vh.conj())
+    indices = np.arange(s.shape[-1])
+    gradient[..., indices, indices] = (others @ diagonal[..., None])[..., 0]
+    return _signed(u, vh, u.conj() @ gradient @ vh.conj())
 
 
 def _products_of_all_but_two(s: Array) -> Array:
     """For each two of the numbers of a vector the product of all others; 0 on the diagonal."""
     size = s.shape[-1]
-    found = np.zeros((*s.shape, size), s.dtype)
+    products = np.zeros((*s.shape, size), s.dtype)
     ones = np.ones_like(s[..., :1])
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], axis=-1), axis=-1) if size else s
     after = np.cumprod(np.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1] if size else s
     for i in range(size - 1):
         between = np.cumprod(np.concatenate([ones, s[..., i + 1 : -1]], axis=-1), axis=-1)
-        found[..., i, i + 1 :] = before[..., i : i + 1] * between * after[..., i + 1 :]
-    return np.asarray(found + np.swapaxes(found, -1, -2))
+        products[..., i, i + 1 :] = before[..., i : i + 1] * between * after[..., i + 1 :]
+    return np.asarray(products + np.swapaxes(products, -1, -2))
 
 
 def _cofactors_gradient_vjp(ct: Any, out: Any, x: Any, a: Any) -> tuple[Any, Any]:
@@ -93,11 +93,11 @@ def _third(g: Any, c: Any, a: Any) -> Any:
     o = turned(inv(a))  # whose derivative along x is -o @ x.T @ o
     left, right = product(o, turned(c), o), product(o, turned(g), o)
     by_g, by_c = sums(times(g, o)), sums(times(c, o))
-    whole = sub(times(by_g, by_c), sums(times(g, left)))
-    found = times(o, repeated(o, whole))
-    found = sub(found, add(times(right, repeated(o, by_c)), times(left, repeated(o, by_g))))
+    scalars = sub(times(by_g, by_c), sums(times(g, left)))
+    total = times(o, repeated(o, scalars))
+    total = sub(total, add(times(right, repeated(o, by_c)), times(left, repeated(o, by_g))))
     both = add(product(left, turned(g), o), product(right, turned(c), o))
-    return times(add(found, both), repeated(o, det(a)))
+    return times(add(total, both), repeated(o, det(a)))
 
 
 cofactors_gradient: Op = matrix_op(
@@ -165,11 +165,11 @@ def _slogdet_type(a: Type) -> tuple[TensorType, TensorType]:
 
 def _slogdet_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
     """Of real matrices the sign is constant; of complex ones it turns with the imaginary part of the trace."""
-    found = None if ct[1] is None else as_like(ct[1], a)
+    scale = None if ct[1] is None else as_like(ct[1], a)
     if ct[0] is not None and dtypes.is_complex(a.dtype):
         turn = neg(imaginary_part(times(conj(ct[0]), out[0])))
-        found = turn if found is None else add(found, turn)
-    return (None if found is None else times(repeated(a, found), adjoint(inv(a))),)
+        scale = turn if scale is None else add(scale, turn)
+    return (None if scale is None else times(repeated(a, scale), adjoint(inv(a))),)
 
 
 slogdet: Op = matrix_op(

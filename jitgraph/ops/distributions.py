@@ -60,8 +60,8 @@ def planes(key: Any, count: int, shape: Shape) -> list[Any]:
 
 
 def _scaled(words: Any, shift: int, dtype: DType, scale: float) -> Any:
-    whole = cast(shift_right(words, full_like(shift, words)), dtype=dtype)
-    return mul(whole, full_like(scale, whole))
+    mantissa = cast(shift_right(words, full_like(shift, words)), dtype=dtype)
+    return mul(mantissa, full_like(scale, mantissa))
 
 
 def from_words(planes: Sequence[Any], dtype: DType) -> Any:
@@ -98,9 +98,9 @@ def _dropout(x: Any, key: Any, *, p: float) -> Any:
         raise DTypeError(f"dropout: p={p} is not a probability")
     if p == 1.0:
         return zeros_like(x)
-    kept = _uniform(key, shape=x.shape, dtype=dtypes.float32)
+    uniform = _uniform(key, shape=x.shape, dtype=dtypes.float32)
     scaled = mul(x, full_like(1.0 / (1.0 - p), x))
-    return select(ge(kept, full_like(p, kept)), scaled, zeros_like(scaled))
+    return select(ge(uniform, full_like(p, uniform)), scaled, zeros_like(scaled))
 
 
 def key_of(seed: int) -> Any:

@@ -38,8 +38,8 @@ def _seen(q: Any, k: Any, mask: Any, *, causal: bool) -> Any:
     if not causal:
         return mask
     shape, last = (*q.shape[:-1], k.shape[-2]), len(q.shape) - 1
-    places = [iota(shape=shape, axis=axis, dtype=int64) for axis in (last - 1, last)]
-    return ge(*places)
+    positions = [iota(shape=shape, axis=axis, dtype=int64) for axis in (last - 1, last)]
+    return ge(*positions)
 
 
 def _scores(q: Any, k: Any, seen: Any, scale: float) -> Any:
@@ -99,12 +99,12 @@ def _attention_vjp(
     mask, _ = _mask_and_key(rest, dropout)
     numbers = mask is not None and not is_bool(mask.dtype)
     if ct[1] is not None or ct[0] is None:
-        *found, scores = _gradients(ct[0], ct[1], q, k, v, *rest, **attrs)
+        *gradients, scores = _gradients(ct[0], ct[1], q, k, v, *rest, **attrs)
     else:
         across = reduce_sum(mul(_widened(ct[0]), _widened(out[0])), axes=(len(q.shape) - 1,))
-        found = attention_gradient(ct[0], q, k, v, out[1], across, *rest, **attrs)
+        gradients = attention_gradient(ct[0], q, k, v, out[1], across, *rest, **attrs)
         scores = _gradients(ct[0], None, q, k, v, *rest, **attrs)[3] if numbers else None
-    return (*found, scores if numbers else None, None)[: 3 + len(rest)]
+    return (*gradients, scores if numbers else None, None)[: 3 + len(rest)]
 
 
 def _gradients(
@@ -145,8 +145,8 @@ def _attention_gradient(
 
 def _require(name: str, q: Any, k: Any, v: Any, mask: Any, *, causal: bool) -> None:
     if len({len(x.shape) for x in (q, k, v)}) != 1 or len(q.shape) < 2:
-        given = f"{q.type}, {k.type} and {v.type}"
-        raise ShapeError(f"{name}: expected q[..., L, E], k[..., S, E] and v[..., S, V], not {given}")
+        actual = f"{q.type}, {k.type} and {v.type}"
+        raise ShapeError(f"{name}: expected q[..., L, E], k[..., S, E] and v[..., S, V], not {actual}")
     if mask is None:
         return
     if causal:
@@ -173,7 +173,7 @@ def _samples(gradient: bool) -> Any:
     def samples(dtype: DType) -> Sequence[Sample]:
         if dtype not in rules.FLOATS:
             return ()
-        rng, found = generator("attention", dtype), []
+        rng, cases = generator("attention", dtype), []
         wide = float32 if dtype in rules.HALF else dtype
         for q, k, v, mask, causal, dropout in _CASES:
             arrays = [values(rng, dtype, shape) for shape in (q, k, v)]
@@ -186,8 +186,8 @@ def _samples(gradient: bool) -> Any:
             if dropout:
                 arrays.append(np.array([7, 3], np.uint64))
             attrs = {"scale": 0.25, "causal": causal, "dropout": dropout}
-            found.append(Sample(tuple(arrays), attrs, differentiable=mask != "bool"))
-        return found
+            cases.append(Sample(tuple(arrays), attrs, differentiable=mask != "bool"))
+        return cases
 
     return samples
 

@@ -133,8 +133,8 @@ def _poisson_candidate(rate: Any, key: Any) -> Any:
     hopeless = logical_or(lt(k, number(0.0)), logical_and(lt(edge, number(0.013)), gt(v, edge)))
     alpha = add(number(1.1239), div(number(1.1328), sub(b, number(3.4))))
     hat = div(mul(v, alpha), add(div(a, mul(edge, edge)), b))
-    whole = maximum(k, number(1.0))
-    log_probability = select(gt(k, number(0.0)), _log_probability(whole, rate), neg(rate))
+    clamped = maximum(k, number(1.0))
+    log_probability = select(gt(k, number(0.0)), _log_probability(clamped, rate), neg(rate))
     exact = logical_and(logical_not(hopeless), le(neg(minus_log(hat)), log_probability))
     return select(logical_and(inside, logical_or(at_once, exact)), k, number(-1.0))
 

@@ -80,14 +80,14 @@ def factors(n: int) -> list[int] | None:
         p += 1
         if p > _MOST and rest > 1:
             return None
-    found: list[int] = []
+    merged: list[int] = []
     for prime in sorted(primes, reverse=True):
-        fitting = [i for i, factor in enumerate(found) if factor * prime <= _MOST]
+        fitting = [i for i, factor in enumerate(merged) if factor * prime <= _MOST]
         if fitting:
-            found[min(fitting, key=lambda i: found[i])] *= prime
+            merged[min(fitting, key=lambda i: merged[i])] *= prime
         else:
-            found.append(prime)
-    return found
+            merged.append(prime)
+    return merged
 
 
 def _transform(x: Pair, sign: int) -> Pair:
@@ -129,9 +129,9 @@ def _twiddled(x: Pair, rest: int, radix: int, length: int, sign: int, dtype: DTy
     split = (shape[0], coarse, fine, shape[2], radix)
     high = _spread(_held(_table(coarse, radix, fine, length, sign, dtype)), split, (1, 4))
     low = _spread(_held(_table(fine, radix, 1, length, sign, dtype)), split, (2, 4))
-    whole = (reshape(x[0], shape=split), reshape(x[1], shape=split))
-    made = _times(whole, _times(high, low))
-    return reshape(made[0], shape=shape), reshape(made[1], shape=shape)
+    reshaped = (reshape(x[0], shape=split), reshape(x[1], shape=split))
+    twiddled = _times(reshaped, _times(high, low))
+    return reshape(twiddled[0], shape=shape), reshape(twiddled[1], shape=shape)
 
 
 @lru_cache(maxsize=64)
@@ -143,8 +143,8 @@ def _chirp(n: int, size: int, sign: int, dtype: DType) -> tuple[Constant, ...]:
     wrapped = np.zeros(size, np.complex128)
     wrapped[:n] = chirp.conj()
     wrapped[size - n + 1 :] = chirp.conj()[1:][::-1]
-    whole = np.fft.fft(wrapped) / size
-    return tuple(Constant(part.astype(dtype)) for part in (chirp.real, chirp.imag, whole.real, whole.imag))
+    spectrum = np.fft.fft(wrapped) / size
+    return tuple(Constant(part.astype(dtype)) for part in (chirp.real, chirp.imag, spectrum.real, spectrum.imag))
 
 
 def _by_convolution(x: Pair, sign: int) -> Pair:
@@ -180,16 +180,16 @@ def _along(x: Sequence[Any], axis: int, transform: Callable[..., Pair | Any]) ->
     rows: Any = 1
     for extent in others:
         rows = rows * extent
-    made = transform(*(reshape(transpose(part, permutation=order), shape=(rows, size)) for part in x))
-    back = [reshape(part, shape=(*others, part.shape[1])) for part in (made if isinstance(made, tuple) else (made,))]
+    out = transform(*(reshape(transpose(part, permutation=order), shape=(rows, size)) for part in x))
+    back = [reshape(part, shape=(*others, part.shape[1])) for part in (out if isinstance(out, tuple) else (out,))]
     moved = [transpose(part, permutation=inverse(order)) for part in back]
     return complex_(*moved) if len(moved) == 2 else moved[0]
 
 
 def _fft(z: Any, *, axis: int, inverse: bool, scale: float) -> Any:
     def run(real: Any, imag: Any) -> Pair:
-        found = _transform((real, imag), 1 if inverse else -1)
-        return _scaled(found[0], scale), _scaled(found[1], scale)
+        transformed = _transform((real, imag), 1 if inverse else -1)
+        return _scaled(transformed[0], scale), _scaled(transformed[1], scale)
 
     return _along(parts(z), axis, run)
 
@@ -273,11 +273,11 @@ def _samples(name: str, sizes: Sequence[tuple[int, ...]], attrs: Any, *, real: b
         if dtype not in (float32, float64):
             return ()
         rng = generator(name, dtype)
-        found = []
+        cases = []
         for shape in sizes:
             x, y = values(rng, dtype, shape), values(rng, dtype, shape)
-            found.append(Sample((x if real else joined(x, y),), attrs(shape), differentiable=False))
-        return found
+            cases.append(Sample((x if real else joined(x, y),), attrs(shape), differentiable=False))
+        return cases
 
     return samples
 

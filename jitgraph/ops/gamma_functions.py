@@ -115,14 +115,14 @@ def _evaluated(coefficients: Sequence[float], x: Any) -> Any:
 
 def _derivative_of_cotangent(n: int) -> list[float]:
     """The n-th derivative of cot as a polynomial in cot: each step multiplies the derivative by -(1 + cot^2)."""
-    found = [0, 1]
+    coefficients = [0, 1]
     for _ in range(n):
-        slope = [k * coefficient for k, coefficient in enumerate(found)][1:]
-        found = [0] * (len(slope) + 2)
+        slope = [k * coefficient for k, coefficient in enumerate(coefficients)][1:]
+        coefficients = [0] * (len(slope) + 2)
         for k, coefficient in enumerate(slope):
-            found[k] -= coefficient
-            found[k + 2] -= coefficient
-    return [float(coefficient) for coefficient in found]
+            coefficients[k] -= coefficient
+            coefficients[k + 2] -= coefficient
+    return [float(coefficient) for coefficient in coefficients]
 
 
 def _polygamma_samples(dtype: DType) -> Sequence[Sample]:

@@ -62,9 +62,9 @@ def _scatter_rule(name: str, accepts: frozenset[DType]) -> Any:
         rules.require_tensors(name, (x, updates), accepts, 2)
         type, new = rules.require_tensor(name, x), rules.require_tensor(name, updates)
         rules.require_axis(name, axis, type.ndim)
-        wanted = _gathered(type, _require_indices(name, indices), axis)
+        expected = _gathered(type, _require_indices(name, indices), axis)
         rules.same_dims(
-            f"{name}({rules.describe((x, indices, updates))}) along axis {axis}: updates", wanted, new.shape
+            f"{name}({rules.describe((x, indices, updates))}) along axis {axis}: updates", expected, new.shape
         )
         return type
 
@@ -138,13 +138,13 @@ def _scatter_samples(name: str, accepts: frozenset[DType]) -> Any:
         if dtype not in accepts:
             return ()
         rng = generator(name, dtype)
-        found = []
+        cases = []
         for sample in _gather_samples(dtype):
             x, indices = sample.inputs
             axis: Any = sample.attrs["axis"]
             shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-            found.append(Sample((x, indices, values(rng, dtype, shape)), sample.attrs))
-        return found
+            cases.append(Sample((x, indices, values(rng, dtype, shape)), sample.attrs))
+        return cases
 
     return samples
 

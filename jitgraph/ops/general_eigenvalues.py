@@ -44,8 +44,8 @@ def _gradient(ct_values: Any, ct_vectors: Any, values: Any, vectors: Any, checke
             require_no_turn("eig", (vectors, ct_vectors))
         turn = product(turned, ct_vectors)
         moved = sub(turn, product(turned, vectors, real_part(diagonal_of(turn))))  # the lengths stay as they are
-        apart = with_ones(conj(sub(columns_times(turn, values), rows_times(turn, values))))
-        moved = complex_div(sub(moved, diagonal_of(moved)), apart)
+        gaps = with_ones(conj(sub(columns_times(turn, values), rows_times(turn, values))))
+        moved = complex_div(sub(moved, diagonal_of(moved)), gaps)
         inner = moved if inner is None else add(inner, moved)
     return None if inner is None else solve(turned, product(inner, turned))
 
@@ -60,9 +60,9 @@ def _samples(*shapes: tuple[int, ...], complex: bool) -> Any:
     """Matrices with eigenvalues that lie apart, all real or all complex."""
 
     def made(array: Any) -> list[Sample]:
-        found = [array(*shape) for shape in shapes]
-        apart = [x + np.diag(np.arange(2, 2 + 2 * x.shape[-1], 2)).astype(x.dtype) for x in found]
-        return [Sample((np.asarray(x),), {"checked": False}) for x in apart if np.iscomplexobj(x) == complex]
+        matrices = [array(*shape) for shape in shapes]
+        shifted = [x + np.diag(np.arange(2, 2 + 2 * x.shape[-1], 2)).astype(x.dtype) for x in matrices]
+        return [Sample((np.asarray(x),), {"checked": False}) for x in shifted if np.iscomplexobj(x) == complex]
 
     return made
 
@@ -97,10 +97,10 @@ def _joined(x: Any, y: Any) -> Any:
 
 
 def _vjp_of_real(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
-    found = _gradient(
+    gradient = _gradient(
         _joined(ct[0], ct[1]), _joined(ct[2], ct[3]), complex_(out[0], out[1]), complex_(out[2], out[3]), checked
     )
-    return (None if found is None else real(found),)
+    return (None if gradient is None else real(gradient),)
 
 
 eig_of_real: Op = matrix_op(

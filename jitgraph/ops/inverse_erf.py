@@ -13,9 +13,9 @@ def erfinv(x: float) -> float:
     w = -math.log1p(-size * size)
     # S. Winitzki, "A handy approximation for the error function and its inverse", 2008: within 2e-3
     half = 2 / (math.pi * 0.147) + -w / 2
-    found = math.sqrt(math.sqrt(half * half + w / 0.147) - half)
+    estimate = math.sqrt(math.sqrt(half * half + w / 0.147) - half)
     for _ in range(3):  # each step triples the digits
-        error = math.erf(found) - size if size < 0.5 else (1.0 - size) - math.erfc(found)
-        step = error * (math.sqrt(math.pi) / 2) * math.exp(found * found)
-        found -= step / (1.0 + found * step)
-    return math.copysign(found, x)
+        error = math.erf(estimate) - size if size < 0.5 else (1.0 - size) - math.erfc(estimate)
+        step = error * (math.sqrt(math.pi) / 2) * math.exp(estimate * estimate)
+        estimate -= step / (1.0 + estimate * step)
+    return math.copysign(estimate, x)

@@ -122,10 +122,10 @@ def _conv_transpose_nd_vjp(
     around = tuple((pad, pad - more) for pad, more in zip(padding, output_padding, strict=True))
     settings = {"strides": strides, "padding": around, "rhs_dilation": rest["dilation"], "groups": rest["groups"]}
     settings["lhs_dilation"] = (1,) * len(strides)
-    found = conv(ct, weight, **settings), conv_weight_gradient(x, ct, weight, **settings)
+    gradients = conv(ct, weight, **settings), conv_weight_gradient(x, ct, weight, **settings)
     if bias is None:
-        return found
-    return *found, reduce_sum(ct, axes=(0, *range(2, len(ct.shape))))
+        return gradients
+    return *gradients, reduce_sum(ct, axes=(0, *range(2, len(ct.shape))))
 
 
 def _conv_transpose_nd_open_shapes(
@@ -135,8 +135,8 @@ def _conv_transpose_nd_open_shapes(
     channels: tuple[int | str, int | str] = weight[0], weight[1]
     if groups == 1:
         channels = rules.open_extent(weight[0], "c"), rules.open_extent(weight[1], "o")
-    places = [rules.open_extent(extent, f"s{axis}") for axis, extent in enumerate(x[2:])]
-    shapes = (rules.open_extent(x[0], "n"), channels[0], *places), (*channels, *weight[2:])
+    spatial = [rules.open_extent(extent, f"s{axis}") for axis, extent in enumerate(x[2:])]
+    shapes = (rules.open_extent(x[0], "n"), channels[0], *spatial), (*channels, *weight[2:])
     return (*shapes, *((channels[1],) if groups == 1 else each for each in bias))
 
 

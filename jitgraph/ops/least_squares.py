@@ -48,8 +48,8 @@ def _type(a: Type, b: Type, rtol: Type) -> tuple[TensorType, TensorType]:
 
 def _lstsq(a: Array, b: Array, rtol: Array) -> tuple[Array, Array]:
     u, s, vh = np.linalg.svd(a, full_matrices=False)
-    kept = s > cutoffs(a, rtol)[..., None] * s.max(axis=-1, keepdims=True, initial=0)
-    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)[..., None]
+    significant = s > cutoffs(a, rtol)[..., None] * s.max(axis=-1, keepdims=True, initial=0)
+    inverse = np.where(significant, 1 / np.where(significant, s, 1), 0)[..., None]
     return vh.swapaxes(-1, -2).conj() @ (inverse * (u.swapaxes(-1, -2).conj() @ b)), s
 
 
@@ -67,12 +67,12 @@ def _vjp(ct: Any, out: Any, a: Any, b: Any, rtol: Any) -> tuple[Any, Any, None]:
 
 
 def _samples(array: Any) -> list[Sample]:
-    found = []
+    cases = []
     for a, b in ((3, 2), (3, 2)), ((2, 3, 2), (2, 3, 1)), ((0, 2), (0, 1)):
         x = array(*a)
         shifted = np.asarray(x + np.diag(np.arange(2.0, 6))[: a[-2], : a[-1]].astype(x.dtype))
-        found.append(Sample((shifted, array(*b), np.full(a[:-2], 1e-5, x.real.dtype))))
-    return found
+        cases.append(Sample((shifted, array(*b), np.full(a[:-2], 1e-5, x.real.dtype))))
+    return cases
 
 
 lstsq: Op = matrix_op(

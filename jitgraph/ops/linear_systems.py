@@ -123,9 +123,9 @@ def pinv_gradient(ct: Any, out: Any, a: Any) -> Any:
     p, q, g = out, adjoint(out), adjoint(ct)
     gq = product(g, p, q)
     qg = product(q, p, g)
-    found = sub(gq, product(a, p, gq))
-    found = add(found, sub(qg, product(qg, p, a)))
-    return sub(found, product(q, ct, q))
+    gradient = sub(gq, product(a, p, gq))
+    gradient = add(gradient, sub(qg, product(qg, p, a)))
+    return sub(gradient, product(q, ct, q))
 
 
 pinv: Op = matrix_op(

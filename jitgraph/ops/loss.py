@@ -135,18 +135,18 @@ def _class_samples(name: str, **attrs: Any) -> Callable[[DType], Sequence[Sample
         if dtype not in rules.FLOATS:
             return ()
         rng = generator(name, dtype)
-        found = []
+        cases = []
         for shape in [(4, 3), (1, 5), (2, 3, 2), (17, 10)]:
             labels = rng.integers(0, shape[1], (shape[0], *shape[2:]))
             for reduction in _REDUCTIONS:
                 chosen = {"reduction": reduction, "ignore_index": -100} | attrs
-                found.append(Sample((values(rng, dtype, shape), labels), chosen))
+                cases.append(Sample((values(rng, dtype, shape), labels), chosen))
         ignored = Sample(
             (values(rng, dtype, (4, 3)), np.array([0, 2, 1, 2])), {"reduction": "mean", "ignore_index": 2} | attrs
         )
         if "label_smoothing" in attrs:
-            found.append(Sample(found[0].inputs, dict(found[0].attrs) | {"label_smoothing": 0.1}))
-        return [*found, ignored]
+            cases.append(Sample(cases[0].inputs, dict(cases[0].attrs) | {"label_smoothing": 0.1}))
+        return [*cases, ignored]
 
     return samples
 

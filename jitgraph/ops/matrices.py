@@ -70,16 +70,16 @@ def matrix_op(
         if not in_parts(types):
             return infer(*types, **attrs)
         halves = [rules.require_tensor(name, type) for type in types[: 2 * count : 2]]
-        whole = [TensorType(dtypes.complex_of(type.dtype), type.shape) for type in halves]
-        found = infer(*whole, *types[2 * count :], **attrs)
-        return tuple(part for type in (found if isinstance(found, tuple) else (found,)) for part in _part_types(type))
+        complex_types = [TensorType(dtypes.complex_of(type.dtype), type.shape) for type in halves]
+        outs = infer(*complex_types, *types[2 * count :], **attrs)
+        return tuple(part for type in (outs if isinstance(outs, tuple) else (outs,)) for part in _part_types(type))
 
     def run(*arrays: Array, **attrs: Any) -> Any:
         if not in_parts(arrays):
             return computed(arrays, attrs)
-        whole = [joined(*arrays[2 * i : 2 * i + 2]) for i in range(count)]
-        found = computed([*whole, *arrays[2 * count :]], attrs)
-        results = found if isinstance(found, tuple) else (found,)
+        operands = [joined(*arrays[2 * i : 2 * i + 2]) for i in range(count)]
+        output = computed([*operands, *arrays[2 * count :]], attrs)
+        results = output if isinstance(output, tuple) else (output,)
         flat = [part for x in results for part in ((x.real, x.imag) if dtypes.is_complex(x.dtype) else (x,))]
         return tuple([np.array(x, order="C") for x in flat])
 
@@ -87,13 +87,13 @@ def matrix_op(
         arrays = [np.asarray(x, order="C") for x in arrays]  # NumPy's products have other bits for other strides
         try:
             with np.errstate(all="ignore"):
-                found = evaluate(*arrays, **attrs)
+                output = evaluate(*arrays, **attrs)
         except np.linalg.LinAlgError:
-            place = _first_failing(evaluate, arrays, attrs)
-            raise LinAlgError(f"{name}: {failure}{place}", hint=hint) from None
-        if isinstance(found, tuple):
-            return tuple([_dense(x, arrays[0].dtype) for x in found])
-        return _dense(found, arrays[0].dtype)
+            failing = _first_failing(evaluate, arrays, attrs)
+            raise LinAlgError(f"{name}: {failure}{failing}", hint=hint) from None
+        if isinstance(output, tuple):
+            return tuple([_dense(x, arrays[0].dtype) for x in output])
+        return _dense(output, arrays[0].dtype)
 
     def parts(*operands: Any, **attrs: Any) -> Any:
         return op(*(part for x in operands for part in (x if isinstance(x, tuple) else (x,))), **attrs)
@@ -106,12 +106,12 @@ def matrix_op(
         def array(*shape: int) -> Array:
             return np.asarray(rng.uniform(-0.5, 0.5, shape).astype(dtype))
 
-        found = list(samples(array))
+        cases = list(samples(array))
         others = samples(lambda *shape: joined(array(*shape), array(*shape))) if complex_samples != "none" else ()
         for sample in others[:2]:
             single = sample.inputs[0].shape[-1] == 1
-            found.append(replace(sample, differentiable=single or complex_samples == "differentiated"))
-        return found
+            cases.append(replace(sample, differentiable=single or complex_samples == "differentiated"))
+        return cases
 
     op = Op(
         name=name,
@@ -161,19 +161,19 @@ def _first_failing(evaluate: Callable[..., Any], arrays: Sequence[Array], attrs:
 def require_matrices(name: str, *types: Type) -> list[TensorType]:
     """The types, which must be matrices or batches of them, of floats in 32 or 64 bits or of complex numbers."""
     rules.require_tensors(name, types, DTYPES)
-    found = [rules.require_tensor(name, type) for type in types]
-    for type in found:
+    tensor_types = [rules.require_tensor(name, type) for type in types]
+    for type in tensor_types:
         if type.ndim < 2:
             raise ShapeError(f"{name} takes matrices in the last two axes, not {type}", hint="x[None] adds an axis")
-    return found
+    return tensor_types
 
 
 def require_square(name: str, type: Type) -> TensorType:
     """The type of square matrices."""
-    (found,) = require_matrices(name, type)
-    what = f"{name} takes square matrices, not {found}: its last two axes"
-    size = require_same(context.constraints(), found.shape[-2], found.shape[-1], what)
-    return TensorType(found.dtype, (*found.shape[:-2], size, size))
+    (matrix_type,) = require_matrices(name, type)
+    what = f"{name} takes square matrices, not {matrix_type}: its last two axes"
+    size = require_same(context.constraints(), matrix_type.shape[-2], matrix_type.shape[-1], what)
+    return TensorType(matrix_type.dtype, (*matrix_type.shape[:-2], size, size))
 
 
 def lesser(rows: DimLike, columns: DimLike) -> DimLike:
@@ -183,10 +183,10 @@ def lesser(rows: DimLike, columns: DimLike) -> DimLike:
     """
     known = context.constraints()
     settled = Constraints(known, frozen=True)
-    for asked in settled, known:
-        if asked.at_least(rows, columns):
+    for constraints in settled, known:
+        if constraints.at_least(rows, columns):
             return columns
-        if asked.at_least(columns, rows):
+        if constraints.at_least(columns, rows):
             return rows
     raise ShapeError(f"which of the sizes {rows} and {columns} of a matrix is the lesser one is open")
 
@@ -264,11 +264,11 @@ def as_like(r: Any, x: Any) -> Any:
 
 def product(*factors: Any) -> Any:
     """The products of the matrices, from left to right."""
-    found = factors[0]
-    batch = tuple(range(len(found.shape) - 2))
+    result = factors[0]
+    batch = tuple(range(len(result.shape) - 2))
     for factor in factors[1:]:
-        found = formed(dot, found, factor, batch=(batch, batch), contract=((len(batch) + 1,), (len(batch),)))
-    return found
+        result = formed(dot, result, factor, batch=(batch, batch), contract=((len(batch) + 1,), (len(batch),)))
+    return result
 
 
 def rows_times(x: Any, v: Any) -> Any:

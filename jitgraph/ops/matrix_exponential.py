@@ -38,10 +38,10 @@ def _exponential(a: Array) -> Array:
     odd = x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * one
     even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
     odd = x @ odd
-    found = np.linalg.solve(even - odd, even + odd)
+    approximant = np.linalg.solve(even - odd, even + odd)
     for step in range(int(halvings.max())):
-        found = np.where(step < halvings, found @ found, found)
-    return np.asarray(found)
+        approximant = np.where(step < halvings, approximant @ approximant, approximant)
+    return np.asarray(approximant)
 
 
 def _vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
@@ -49,8 +49,8 @@ def _vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
     turned = adjoint(a)
     above = concat(turned, ct, axis=last)
     below = concat(zeros_like(turned), turned, axis=last)
-    whole = matrix_exp(concat(above, below, axis=last - 1))
-    return (rows_of(columns_of(whole, size, size + size), 0, size),)
+    block_exp = matrix_exp(concat(above, below, axis=last - 1))
+    return (rows_of(columns_of(block_exp, size, size + size), 0, size),)
 
 
 matrix_exp: Op = matrix_op(

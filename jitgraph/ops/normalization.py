@@ -108,11 +108,11 @@ layer_norm: Op = composite(
 def _batch_samples(statistics: bool) -> Any:
     def samples(dtype: DType) -> Sequence[Sample]:
         def make(array: Any) -> Sequence[Sample]:
-            found = []
+            cases = []
             for shape in [(4, 3), (2, 3, 2, 2), (5, 1, 7)]:
-                given = (array(shape[1]), array(shape[1], domain=(0.5, 1.5))) if statistics else ()
-                found.append(Sample((array(*shape), array(shape[1]), array(shape[1]), *given), {"eps": 1e-5}))
-            return found
+                moments = (array(shape[1]), array(shape[1], domain=(0.5, 1.5))) if statistics else ()
+                cases.append(Sample((array(*shape), array(shape[1]), array(shape[1]), *moments), {"eps": 1e-5}))
+            return cases
 
         return samples_for("batch_norm", rules.FLOATS, make)(dtype)
 

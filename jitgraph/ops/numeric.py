@@ -30,9 +30,9 @@ def widen_dtype(dtype: DType) -> DType:
 
 def joined(real: Array, imag: Array) -> Array:
     """The complex numbers of these parts, bit for bit: ``real + 1j * imag`` would touch zeros, infinities and NaN."""
-    made = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
-    made.real, made.imag = real, imag
-    return made
+    result = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    result.real, result.imag = real, imag
+    return result
 
 
 def least(dtype: DType) -> Any:

@@ -22,8 +22,8 @@ def _adam_step(
     x: Any, grad: Any, first: Any, second: Any, count: Any, lr: Any, beta1: Any, beta2: Any, eps: Any
 ) -> tuple[Any, ...]:
     def each(number: Any) -> Any:
-        held = number if number.dtype == x.dtype else cast(number, dtype=x.dtype)
-        return broadcast(held, shape=x.shape, axes=()) if x.shape else held
+        scalar = number if number.dtype == x.dtype else cast(number, dtype=x.dtype)
+        return broadcast(scalar, shape=x.shape, axes=()) if x.shape else scalar
 
     def rest(number: Any) -> Any:
         return sub(full_like(1.0, number), number)

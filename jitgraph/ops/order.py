@@ -80,15 +80,15 @@ def _along_rows(ufunc: np.ufunc, x: Array, slots: int, chain: int, identity: Any
     x = x.reshape(outer, steps, width)
     if steps == 1:
         return _folded(ufunc, x.reshape(outer, slots, inner))
-    whole = steps // chain
+    full_chunks = steps // chain
     chunks = np.empty((outer, -(-steps // chain), width), x.dtype)
     piece = max(1, _PIECE // max(1, chain * width * outer))
-    for start in range(0, whole, piece):
-        stop = min(start + piece, whole)
+    for start in range(0, full_chunks, piece):
+        stop = min(start + piece, full_chunks)
         part = x[:, start * chain : stop * chain].reshape(outer, stop - start, chain, width)
         _chain(ufunc, part, chunks[:, start:stop])
-    if whole < chunks.shape[1]:
-        _chain(ufunc, x[:, None, whole * chain :], chunks[:, whole:])
+    if full_chunks < chunks.shape[1]:
+        _chain(ufunc, x[:, None, full_chunks * chain :], chunks[:, full_chunks:])
     return _folded(ufunc, _tree(ufunc, chunks).reshape(outer, slots, inner))
 
 

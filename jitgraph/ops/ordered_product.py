@@ -57,13 +57,13 @@ def _block_sums(chain: _Chain, left: Array, right: Array, together: int) -> Iter
     step = BLOCK_STEPS * max(1, together)
     for first in range(0, depth, step):
         last = min(first + step, depth)
-        whole = first + (last - first) // BLOCK_STEPS * BLOCK_STEPS
-        if whole > first:
-            x = left[:, :, first:whole].reshape(batch, rows, -1, BLOCK_STEPS).transpose(2, 0, 1, 3)
-            y = right[:, first:whole].reshape(batch, -1, BLOCK_STEPS, columns).transpose(1, 0, 2, 3)
+        full_end = first + (last - first) // BLOCK_STEPS * BLOCK_STEPS
+        if full_end > first:
+            x = left[:, :, first:full_end].reshape(batch, rows, -1, BLOCK_STEPS).transpose(2, 0, 1, 3)
+            y = right[:, first:full_end].reshape(batch, -1, BLOCK_STEPS, columns).transpose(1, 0, 2, 3)
             yield from chain(x, y)
-        if whole < last:
-            yield chain(left[:, :, whole:last], right[:, whole:last])
+        if full_end < last:
+            yield chain(left[:, :, full_end:last], right[:, full_end:last])
 
 
 def _chain_for(left: Array, right: Array) -> _Chain:

@@ -55,8 +55,8 @@ def _random_bits(key: Array, *, shape: tuple[int, ...]) -> Array:
 def _random_bits_scalar(s: Any, seed: Any, offset: Any, index: Any) -> Any:
     u64 = dtypes.uint64
     low, shift = s.const(_LOW, u64), s.const(32, u64)
-    place = s.cast(index, u64)
-    counter = s.add(offset, s.shr(place, s.const(2, u64)))
+    position = s.cast(index, u64)
+    counter = s.add(offset, s.shr(position, s.const(2, u64)))
     c0, c1 = s.and_(counter, low), s.shr(counter, shift)
     c2 = c3 = s.const(0, u64)
     k0, k1 = s.and_(seed, low), s.shr(seed, shift)
@@ -66,8 +66,8 @@ def _random_bits_scalar(s: Any, seed: Any, offset: Any, index: Any) -> Any:
         c1, c3 = s.and_(second, low), s.and_(first, low)
         k0 = s.and_(s.add(k0, s.const(_WEYL[0], u64)), low)
         k1 = s.and_(s.add(k1, s.const(_WEYL[1], u64)), low)
-    odd = s.cmp("ne", s.and_(place, s.const(1, u64)), s.const(0, u64))
-    late = s.cmp("ne", s.and_(place, s.const(2, u64)), s.const(0, u64))
+    odd = s.cmp("ne", s.and_(position, s.const(1, u64)), s.const(0, u64))
+    late = s.cmp("ne", s.and_(position, s.const(2, u64)), s.const(0, u64))
     return s.cast(s.select(late, s.select(odd, c3, c2), s.select(odd, c1, c0)), dtypes.uint32)
 
 

@@ -49,9 +49,9 @@ def _pooled(x: Any, kernel: Pair, strides: Pair) -> list[Any]:
 def _windows(x: Any, kernel: Pair, strides: Pair) -> Iterator[Any]:
     """For each place in the window, what stands there in every window: slices [N, C, *output]."""
     out = _pooled(x, kernel, strides)
-    for place in _places(kernel):
-        stops = [start + (count - 1) * step + 1 for start, count, step in zip(place, out, strides, strict=True)]
-        yield slice(x, starts=(0, 0, *place), stops=(*x.shape[:2], *stops), strides=(1, 1, *strides))
+    for offset in _places(kernel):
+        stops = [start + (count - 1) * step + 1 for start, count, step in zip(offset, out, strides, strict=True)]
+        yield slice(x, starts=(0, 0, *offset), stops=(*x.shape[:2], *stops), strides=(1, 1, *strides))
 
 
 def _max_pool2d(x: Any, *, kernel: Pair, strides: Pair, padding: Pads) -> Any:
@@ -68,16 +68,16 @@ def _max_pool2d_vjp(ct: Any, out: Any, x: Any, *, kernel: Pair, strides: Pair, p
     zero = full(shape=(), value=0, dtype=x.dtype)
     taken: Any = None
     total: Any = None
-    for place, each in zip(_places(kernel), _windows(padded, kernel, strides), strict=True):
+    for offset, each in zip(_places(kernel), _windows(padded, kernel, strides), strict=True):
         hit = bitwise_or(eq(each, out), bitwise_and(ne(each, each), ne(out, out)))
         fresh = hit if taken is None else bitwise_and(hit, bitwise_not(taken))
         taken = hit if taken is None else bitwise_or(taken, hit)
         reach = [(count - 1) * step + 1 for count, step in zip(ct.shape[2:], strides, strict=True)]
-        high = [extent - at - span for extent, at, span in zip(padded.shape[2:], place, reach, strict=True)]
+        high = [extent - at - span for extent, at, span in zip(padded.shape[2:], offset, reach, strict=True)]
         part = pad(
             select(fresh, ct, zeros_like(ct)),
             zero,
-            low=(0, 0, *place),
+            low=(0, 0, *offset),
             high=(0, 0, *high),
             interior=(0, 0, strides[0] - 1, strides[1] - 1),
         )

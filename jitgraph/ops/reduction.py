@@ -118,10 +118,10 @@ def _arg_reduce(name: str, find: Callable[..., Any], worst: Callable[[DType], An
     def samples(dtype: DType) -> Sequence[Sample]:
         rng = generator(name, dtype)
         shapes = [((2, 3), 0), ((2, 3), 1), ((1,), 0), ((0, 3), 1), ((3, 37), 1), ((37, 3), 0), ((2, 5, 3), 1)]
-        found = [Sample((values(rng, dtype, shape),), {"axis": axis}) for shape, axis in shapes]
+        cases = [Sample((values(rng, dtype, shape),), {"axis": axis}) for shape, axis in shapes]
         flat = np.repeat(edges(dtype), 2)
         return [
-            *found,
+            *cases,
             Sample((flat,), {"axis": 0}),
             Sample((flat[:1].repeat(5),), {"axis": 0}),
             Sample((flat[:0:-1],), {"axis": 0}),

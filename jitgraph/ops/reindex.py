@@ -32,34 +32,34 @@ def reshaped_index(
     if any(extent == 0 for extent in (*shape, *source)):
         return (0,) * len(source)
     digits = [Digit(i, extent) for i, extent in zip(index, shape, strict=True) if extent != 1]
-    wanted = [extent for extent in source if extent != 1]
-    found = iter(_regroup(digits, wanted))
-    return tuple(0 if extent == 1 else next(found) for extent in source)
+    extents = [extent for extent in source if extent != 1]
+    coordinates = iter(_regroup(digits, extents))
+    return tuple(0 if extent == 1 else next(coordinates) for extent in source)
 
 
-def _regroup(digits: list[Digit], wanted: list[DimLike]) -> list[DimLike]:
+def _regroup(digits: list[Digit], extents: list[DimLike]) -> list[DimLike]:
     result: list[DimLike] = []
-    while digits and wanted:
-        taken, made = _group(digits, wanted)
-        result += _convert(digits[:taken], wanted[:made])
-        digits, wanted = digits[taken:], wanted[made:]
+    while digits and extents:
+        taken, num_extents = _group(digits, extents)
+        result += _convert(digits[:taken], extents[:num_extents])
+        digits, extents = digits[taken:], extents[num_extents:]
     # what is left over has one element only, known by a constraint rather than as the int 1
-    return result + [0] * len(wanted)
+    return result + [0] * len(extents)
 
 
-def _group(digits: list[Digit], wanted: list[DimLike]) -> tuple[int, int]:
+def _group(digits: list[Digit], extents: list[DimLike]) -> tuple[int, int]:
     """How many digits and how many wanted extents make the first group of equal size."""
-    taken, made = 1, 1
-    left, right = digits[0].extent, wanted[0]
+    taken, num_extents = 1, 1
+    left, right = digits[0].extent, extents[0]
     while left != right:
-        if taken == len(digits) and made == len(wanted):
+        if taken == len(digits) and num_extents == len(extents):
             break  # equal by a constraint only
-        grow_left = _smaller(left, right) if taken < len(digits) and made < len(wanted) else taken < len(digits)
+        grow_left = _smaller(left, right) if taken < len(digits) and num_extents < len(extents) else taken < len(digits)
         if grow_left:
             left, taken = left * digits[taken].extent, taken + 1
         else:
-            right, made = right * wanted[made], made + 1
-    return taken, made
+            right, num_extents = right * extents[num_extents], num_extents + 1
+    return taken, num_extents
 
 
 def _smaller(left: DimLike, right: DimLike) -> bool:
@@ -71,11 +71,11 @@ def _smaller(left: DimLike, right: DimLike) -> bool:
     return right % left == 0 or isinstance(left, int)
 
 
-def _convert(digits: list[Digit], wanted: list[DimLike]) -> list[DimLike]:
-    """The same number in the radices ``wanted``."""
+def _convert(digits: list[Digit], extents: list[DimLike]) -> list[DimLike]:
+    """The same number in the radices ``extents``."""
     result: list[DimLike] = []
-    for position, extent in enumerate(wanted):
-        high, _ = _split(digits, dims.product(wanted[position + 1 :]))
+    for position, extent in enumerate(extents):
+        high, _ = _split(digits, dims.product(extents[position + 1 :]))
         result.append(_number(high if position == 0 else _split(high, extent)[1]))
     return result
 

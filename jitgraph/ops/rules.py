@@ -69,11 +69,11 @@ def require_tensor(op: str, type: Type, ndim: int | None = None) -> TensorType:
 def require_dtype(op: str, type: TensorType, accepts: frozenset[DType]) -> None:
     """DTypeError unless the dtype of ``type`` is among ``accepts``."""
     if type.dtype not in accepts:
-        wanted = _WORDS.get(accepts) or " or ".join(sorted(d.name for d in accepts))
+        expected = _WORDS.get(accepts) or " or ".join(sorted(d.name for d in accepts))
         hint = "cast it with .astype(...)"
         if dtypes.is_complex(type.dtype):
             hint = "complex numbers have no order and no such rule: take x.real, x.imag or jg.abs(x)"
-        raise DTypeError(f"{op} takes {wanted} dtype, not {type}", hint=hint)
+        raise DTypeError(f"{op} takes {expected} dtype, not {type}", hint=hint)
 
 
 def same_shape(op: str, types: Sequence[TensorType]) -> Shape:
@@ -103,12 +103,12 @@ def same_dims(what: str, left: Shape, right: Shape) -> Shape:
 
 def require_region(op: str, region: Graph, types: Iterable[Type]) -> None:
     """ShapeError unless the inputs of ``region`` have the operands' types, under the known constraints."""
-    given = tuple(types)
-    wanted = tuple(value.type for value in region.inputs)
-    if given == wanted:
+    actual = tuple(types)
+    expected = tuple(value.type for value in region.inputs)
+    if actual == expected:
         return
-    what = f"{op}: the region {region.name} takes ({describe(wanted)}), not ({describe(given)})"
-    require_same_types(what, given, wanted)
+    what = f"{op}: the region {region.name} takes ({describe(expected)}), not ({describe(actual)})"
+    require_same_types(what, actual, expected)
 
 
 def require_same_types(what: str, left: tuple[Type, ...], right: tuple[Type, ...]) -> None:

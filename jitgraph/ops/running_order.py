@@ -31,8 +31,8 @@ def levels_of(extent: Any) -> int:
 def accumulate_in_order(ufunc: np.ufunc, x: Array, axis: int, identity: float) -> Array:
     """``ufunc`` accumulated along an axis; ``identity`` changes no element."""
     rows = np.moveaxis(x, axis, -1)
-    found = _accumulated(ufunc, rows, x.dtype.type(identity), levels_of(x.shape[axis]))
-    return np.moveaxis(found, -1, axis)
+    accumulated = _accumulated(ufunc, rows, x.dtype.type(identity), levels_of(x.shape[axis]))
+    return np.moveaxis(accumulated, -1, axis)
 
 
 def _accumulated(ufunc: np.ufunc, x: Array, identity: Any, levels: int) -> Array:

@@ -97,10 +97,10 @@ def elementwise_samples(
         rng = generator(name, dtype)
         corner = (edges(dtype),) if arity == 1 else pairs(dtype)
         shapes: tuple[tuple[int, ...], ...] = ((2, 3), (), (0, 3), (1, 1))
-        found = [Sample(corner[:arity], attrs or {}, differentiable=False)]
-        found += [Sample(_operands(rng, dtype, shape, arity, domain), attrs or {}) for shape in shapes]
+        cases = [Sample(corner[:arity], attrs or {}, differentiable=False)]
+        cases += [Sample(_operands(rng, dtype, shape, arity, domain), attrs or {}) for shape in shapes]
         strided = tuple(x[::2, ::-1] for x in _operands(rng, dtype, (5, 19), arity, domain))
-        return (*found, Sample(strided, attrs or {}, differentiable=False))
+        return (*cases, Sample(strided, attrs or {}, differentiable=False))
 
     return samples
 
@@ -129,17 +129,17 @@ def reduce_samples(name: str, accepts: frozenset[DType]) -> Samples:
         if dtype not in accepts:
             return ()
         rng = generator(name, dtype)
-        found = [
+        cases = [
             Sample((values(rng, dtype, shape, (0.2, 1.7)),), {"axes": axes}, differentiable=all(shape[i] for i in axes))
             for shape, axes in shapes
         ]
-        found += [
+        cases += [
             Sample((values(rng, dtype, shape, (0.7, 1.4)),), {"axes": axes}, differentiable=False)
             for shape, axes in large
         ]
         finite = edges(dtype)[: 4 if dtypes.is_float(dtype) else None]
         return [
-            *found,
+            *cases,
             Sample((edges(dtype),), {"axes": (0,)}, differentiable=False),
             Sample((finite,), {"axes": (0,)}, differentiable=False),
         ]

@@ -121,13 +121,13 @@ def _require_pivots(name: str, diagonal: Sequence[Any], reason: str) -> None:
 
 def _back(left: list[list[Any]], right: list[Any], diagonal: Sequence[Any] | None) -> list[Any]:
     """Upper triangular systems; None for a diagonal of ones."""
-    found = list(right)
+    solution = list(right)
     for i in reversed(range(len(left))):
         for j in range(i + 1, len(left)):
-            found[i] = sub(found[i], mul(_over_row(left[i][j], found[j]), found[j]))
+            solution[i] = sub(solution[i], mul(_over_row(left[i][j], solution[j]), solution[j]))
         if diagonal is not None:
-            found[i] = div(found[i], _over_row(_not_zero(diagonal[i]), found[i]))
-    return found
+            solution[i] = div(solution[i], _over_row(_not_zero(diagonal[i]), solution[i]))
+    return solution
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -155,16 +155,16 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, unit: bool) -> Any:
     diagonal = [left[i][i] for i in range(len(left))]
     if not unit:
         _require_pivots("solve_triangular", diagonal, "a triangular matrix has a zero on its diagonal")
-    found = _back(left, right, None if unit else diagonal)
-    return stacked(found if upper else found[::-1])
+    solution = _back(left, right, None if unit else diagonal)
+    return stacked(solution if upper else solution[::-1])
 
 
 def determinant(a: Any) -> Any:
     """The determinants."""
-    left, _, found = _eliminated(a, [])
+    left, _, det = _eliminated(a, [])
     for i in range(len(left)):
-        found = mul(found, left[i][i])
-    return found
+        det = mul(det, left[i][i])
+    return det
 
 
 def signed_logarithm(a: Any) -> tuple[Any, Any]:
@@ -201,13 +201,13 @@ def cofactors_gradient(ct: Any, a: Any) -> Any:
     minors = {(rows, columns): minor(rows, columns) for rows in pairs for columns in pairs}
 
     def gradient(row: int, column: int) -> Any:
-        found = zeros_like(parts[0][0])
+        total = zeros_like(parts[0][0])
         for i, j in itertools.product(size, size):
             if i != row and j != column:
                 term = mul(weights[i][j], minors[(min(i, row), max(i, row)), (min(j, column), max(j, column))])
                 negative = (i + j + row - (row > i) + column - (column > j)) % 2
-                found = sub(found, term) if negative else add(found, term)
-        return found
+                total = sub(total, term) if negative else add(total, term)
+        return total
 
     return matrix([[gradient(row, column) for column in size] for row in size])
 
@@ -216,31 +216,31 @@ def _minor(parts: list[list[Any]], like: Any) -> Any:
     """The determinant of at most 3 rows, expanded along the first."""
     if not parts:
         return full_like(1.0, like)
-    found = None
+    minor = None
     for j, x in enumerate(parts[0]):
         rest = _minor([row[:j] + row[j + 1 :] for row in parts[1:]], like)
         term = x if len(parts) == 1 else mul(x, rest)
-        found = term if found is None else sub(found, term) if j % 2 else add(found, term)
-    return found
+        minor = term if minor is None else sub(minor, term) if j % 2 else add(minor, term)
+    return minor
 
 
 def cholesky(a: Any) -> Any:
     """The lower triangular factors of the means of a and its transpose."""
-    given, size = elements(a), range(a.shape[-1])
-    zero = full(shape=given[0][0].shape, value=0.0, dtype=given[0][0].dtype)
+    entries, size = elements(a), range(a.shape[-1])
+    zero = full(shape=entries[0][0].shape, value=0.0, dtype=entries[0][0].dtype)
     half = full_like(0.5, zero)
-    found = [[zero for _ in size] for _ in size]
+    factor = [[zero for _ in size] for _ in size]
     failing = []
     for j in size:
         for i in range(j, a.shape[-1]):
-            x, y = given[i][j], given[j][i]
+            x, y = entries[i][j], entries[j][i]
             value = x if i == j else select(eq(x, y), x, add(mul(half, x), mul(half, y)))
             for k in range(j):
-                value = sub(value, mul(found[i][k], found[j][k]))
+                value = sub(value, mul(factor[i][k], factor[j][k]))
             if i == j:
                 failing.append(le(value, zero))
-                found[i][j] = sqrt(select(failing[j], full_like(1.0, value), value))
+                factor[i][j] = sqrt(select(failing[j], full_like(1.0, value), value))
             else:
-                found[i][j] = div(value, found[j][j])
+                factor[i][j] = div(value, factor[j][j])
     _require_none("cholesky", functools.reduce(bitwise_or, failing), "a matrix is not positive definite")
-    return matrix(found)
+    return matrix(factor)

@@ -41,13 +41,13 @@ def _sort(x: Array, *, axis: int, descending: bool, stable: bool = True) -> tupl
 
 def _sort_samples(dtype: DType) -> Sequence[Sample]:
     rng = generator("sort", dtype)
-    found = []
+    cases = []
     for descending in (False, True):
         for shape, axis in [((5,), 0), ((3, 4), 0), ((3, 4), 1), ((0,), 0), ((2, 0), 1), ((1, 1), 0), ((2, 37), 1)]:
-            found.append(Sample((values(rng, dtype, shape),), {"axis": axis, "descending": descending, "stable": True}))
+            cases.append(Sample((values(rng, dtype, shape),), {"axis": axis, "descending": descending, "stable": True}))
         mixed = rng.permutation(np.repeat(edges(dtype), 2))
-        found.append(Sample((mixed,), {"axis": 0, "descending": descending, "stable": True}, differentiable=False))
-    return found
+        cases.append(Sample((mixed,), {"axis": 0, "descending": descending, "stable": True}, differentiable=False))
+    return cases
 
 
 def _sort_vjp(ct: Any, out: Any, x: Any, *, axis: int, descending: bool, stable: bool = True) -> tuple[Any]:

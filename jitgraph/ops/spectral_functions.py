@@ -71,8 +71,8 @@ def _turn(direction: Any, values: Any) -> Any:
     axes = (len(inside.shape) - 2, len(inside.shape) - 1)
     reach = reduce_max(reduce_sum(abs(inside), axes=axes[1:]), axes=axes[:1])  # no eigenvalue of it is greater
     step = broadcast(mul(reach, full_like(3.0, reach)), shape=values.shape, axes=tuple(range(len(values.shape) - 1)))
-    apart = add(inside, diagonal_matrix(mul(step, cast(groups, dtype=values.dtype))))  # each group by itself, in order
-    return eigh(stop_gradient(apart), checked=False)[1]
+    split = add(inside, diagonal_matrix(mul(step, cast(groups, dtype=values.dtype))))  # each group by itself, in order
+    return eigh(stop_gradient(split), checked=False)[1]
 
 
 def _quotients(like: Any, c: Any, values: Any) -> Any:
@@ -90,24 +90,24 @@ def _vjp(ct: Any, out: Any, a: Any, values: Any, vectors: Any) -> tuple[Any, Non
     if direction is None:
         return eigenvalue_gradient(ct_values, values, vectors, out[1], out[2]), None, None
     basis = product(vectors, _turn(product(turned(vectors), direction, vectors), values))
-    found = _symmetric(product(basis, diagonal_matrix(ct_values), turned(basis)))
-    return found if more is None else add(found, more), None, None
+    gradient = _symmetric(product(basis, diagonal_matrix(ct_values), turned(basis)))
+    return gradient if more is None else add(gradient, more), None, None
 
 
 def _samples_of(count: int) -> Callable[[DType], Sequence[Sample]]:
     def samples(dtype: DType) -> Sequence[Sample]:
         if dtype not in FLOATS:
             return ()
-        rng, found = generator("eigenvalues", dtype), []
+        rng, cases = generator("eigenvalues", dtype), []
         for shape in ((3, 3), (2, 2, 2), (1, 1)):
             x = rng.uniform(-0.5, 0.5, shape)
             a = (x + x.swapaxes(-1, -2) + np.diag(np.arange(2.0, 2 + 2 * shape[-1], 2))).astype(dtype)
             values, vectors = np.linalg.eigh(a)
             rest = (rng.uniform(-1, 1, shape[:-1]).astype(dtype), values, vectors, a * 0, a * 0)
-            found.append(
+            cases.append(
                 Sample((a, values, vectors) if count == 3 else rest, differentiable=False)
             )  # zeros that have a gradient
-        return found
+        return cases
 
     return samples
 
@@ -153,14 +153,14 @@ def _singular_samples(count: int) -> Callable[[DType], Sequence[Sample]]:
     def samples(dtype: DType) -> Sequence[Sample]:
         if dtype not in FLOATS:
             return ()
-        rng, found = generator("singular_values", dtype), []
+        rng, cases = generator("singular_values", dtype), []
         for shape in ((3, 2), (2, 3), (2, 2, 2)):
             a = (rng.uniform(-0.5, 0.5, shape) + np.eye(*shape[-2:]) * np.arange(2, 2 + shape[-1])).astype(dtype)
             u, values, vh = np.linalg.svd(a, full_matrices=False)
             c = rng.uniform(-1, 1, values.shape).astype(dtype)
             inputs = (a, values, u, vh) if count == 4 else (c, values, u, vh, a * 0, a * 0)
-            found.append(Sample(inputs, differentiable=False))
-        return found
+            cases.append(Sample(inputs, differentiable=False))
+        return cases
 
     return samples
 
@@ -172,8 +172,8 @@ def _singular_vjp(ct: Any, out: Any, a: Any, values: Any, u: Any, vh: Any) -> tu
     if direction is None:
         return singular_value_gradient(ct_values, values, u, vh, out[1], out[2]), None, None, None
     turn = _turn(_symmetric(product(turned(u), direction, turned(vh))), values)
-    found = product(u, product(turn, diagonal_matrix(ct_values), turned(turn)), vh)
-    return found if more is None else add(found, more), None, None, None
+    gradient = product(u, product(turn, diagonal_matrix(ct_values), turned(turn)), vh)
+    return gradient if more is None else add(gradient, more), None, None, None
 
 
 singular_values: Op = composite(

@@ -112,20 +112,20 @@ def spread_conv(
         i = len(chosen)
         if i < len(axes):
             axis = axes[i]
-            found = [part((*chosen, group)) for group in (axis.groups if axis else (None,))]
-            return found[0] if len(found) == 1 else concat(*found, axis=2 + i)
-        around, spread, places, remainders = [], [], [], []
+            pieces = [part((*chosen, group)) for group in (axis.groups if axis else (None,))]
+            return pieces[0] if len(pieces) == 1 else concat(*pieces, axis=2 + i)
+        around, spread, out_extents, remainders = [], [], [], []
         for i, (axis, group) in enumerate(zip(axes, chosen, strict=True)):
             if axis is None or group is None:
                 around.append(padding[i])
                 reach = (w.shape[2 + i] - 1) * rhs_dilation[i]
-                places.append((x.shape[2 + i] - 1) * lhs_dilation[i] + 1 + sum(padding[i]) - reach)
+                out_extents.append((x.shape[2 + i] - 1) * lhs_dilation[i] + 1 + sum(padding[i]) - reach)
             else:
                 around.append((axis.before, axis.places - x.shape[2 + i] - axis.before + group.taps - 1))
-                places.append(axis.places)
+                out_extents.append(axis.places)
             spread.append(1 if axis else lhs_dilation[i])
             remainders.append(group.last - group.first if group else 1)
-        shape = (x.shape[0], w.shape[0], *remainders, *places)
+        shape = (x.shape[0], w.shape[0], *remainders, *out_extents)
         if any(group is not None and group.taps == 0 for group in chosen):
             return full(shape=shape, value=0, dtype=x.dtype)
         kernel = _kernel(taps, axes, chosen)
@@ -137,9 +137,9 @@ def spread_conv(
     pairs = tuple(axis for i in spatial for axis in (2 + count + i, 2 + i))
     turned = transpose(parts, permutation=(0, 1, *pairs))
     extents = [turned.shape[2 + 2 * i] * turned.shape[3 + 2 * i] for i in spatial]
-    whole = reshape(turned, shape=(*turned.shape[:2], *extents))
+    merged = reshape(turned, shape=(*turned.shape[:2], *extents))
     starts = [axis.skipped if axis else 0 for axis in axes]
     stops = [
         start + (axis.extent if axis else extents[i]) for i, (start, axis) in enumerate(zip(starts, axes, strict=True))
     ]
-    return slice(whole, starts=(0, 0, *starts), stops=(*whole.shape[:2], *stops), strides=(1,) * (2 + count))
+    return slice(merged, starts=(0, 0, *starts), stops=(*merged.shape[:2], *stops), strides=(1,) * (2 + count))

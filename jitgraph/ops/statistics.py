@@ -206,10 +206,10 @@ def _along_axis(name: str) -> Callable[[DType], Sequence[Sample]]:
             return ()
         rng = generator(name, dtype)
         shapes = [((2, 3), 1), ((3, 4), 0), ((2, 3, 2), 1), ((5, 37), 1), ((1,), 0), ((0, 3), 1), ((2, 0), 1)]
-        found = [Sample((values(rng, dtype, shape),), {"axis": axis}) for shape, axis in shapes]
+        cases = [Sample((values(rng, dtype, shape),), {"axis": axis}) for shape, axis in shapes]
         large = np.array([[100.0, -100.0, 50.0], [-np.inf, 0.0, 1.0]]).astype(dtype)
         return [
-            *found,
+            *cases,
             Sample((large,), {"axis": 1}, differentiable=False),
             Sample((edges(dtype),), {"axis": 0}, differentiable=False),
         ]

@@ -72,20 +72,20 @@ def _substituted(a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
 
 def _solve_vjp(ct: Any, out: Any, a: Any, b: Any, *, upper: bool, unit: bool) -> tuple[Any, Any]:
     right = solve_triangular(adjoint(a), ct, upper=not upper, unit=unit)
-    whole = neg(product(right, adjoint(out)))
+    gradient = neg(product(right, adjoint(out)))
     part = (above if unit else upper_of) if upper else (below if unit else lower)
-    return part(whole), right
+    return part(gradient), right
 
 
 def _triangular_samples(array: Callable[..., Array]) -> Sequence[Sample]:
-    found = []
+    cases = []
     shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((3, 3), (3, 2)), ((2, 2, 2), (2, 2, 1)), ((0, 0), (0, 2))]
     for (a, b), upper, unit in zip(
         (*shapes, shapes[0]), (True, False, True, False), (False, False, True, True), strict=True
     ):
         x = array(*a)
-        found.append(Sample((x + 2 * np.eye(a[-1], dtype=x.dtype), array(*b)), {"upper": upper, "unit": unit}))
-    return found
+        cases.append(Sample((x + 2 * np.eye(a[-1], dtype=x.dtype), array(*b)), {"upper": upper, "unit": unit}))
+    return cases
 
 
 solve_triangular: Op = matrix_op(
@@ -125,9 +125,9 @@ def _eliminated(a: Array) -> tuple[Array, Array, Array]:
             chosen = j + np.argmax(size, axis=1)
             pivots[:, j] = chosen + 1
             for x in lu, order:
-                held = x[every, chosen]
+                saved = x[every, chosen]
                 x[every, chosen] = x[:, j]
-                x[:, j] = held
+                x[:, j] = saved
             pivot = lu[:, j, j]
             lu[:, j + 1 :, j] /= np.where(pivot == 0, 1, pivot)[:, None]  # all below such a pivot is 0 too
             lu[:, j + 1 :, j + 1 : stop] -= lu[:, j + 1 :, j, None] @ lu[:, j, None, j + 1 : stop]
@@ -157,13 +157,13 @@ def _lu_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
         ct_more, more = rows_of(ct[0], size, rows), rows_of(lu, size, rows)
         by_right = sub(by_right, product(adjoint(more), ct_more))
     inner = add(below(by_left), upper_of(by_right))
-    found = _with_left(left, adjoint(_with_right(right, adjoint(inner))))
+    gradient = _with_left(left, adjoint(_with_right(right, adjoint(inner))))
     if wide:
-        found = concat(found, _with_left(left, columns_of(ct[0], size, columns)), axis=len(a.shape) - 1)
+        gradient = concat(gradient, _with_left(left, columns_of(ct[0], size, columns)), axis=len(a.shape) - 1)
     if tall:
         lowest = adjoint(_with_right(right, adjoint(rows_of(ct[0], size, rows))))
-        found = concat(found, lowest, axis=len(a.shape) - 2)
-    return (add_along(zeros_like(found), rows_times(found, order), found, len(a.shape) - 2),)
+        gradient = concat(gradient, lowest, axis=len(a.shape) - 2)
+    return (add_along(zeros_like(gradient), rows_times(gradient, order), gradient, len(a.shape) - 2),)
 
 
 def _with_left(left: Any, x: Any) -> Any:
@@ -207,9 +207,9 @@ def _order(pivots: Array) -> Array:
     every = np.arange(len(flat))
     for j in range(size):
         chosen = flat[:, j]
-        held = order[every, chosen]
+        saved = order[every, chosen]
         order[every, chosen] = order[:, j]
-        order[:, j] = held
+        order[:, j] = saved
     return order.reshape(pivots.shape)
 
 

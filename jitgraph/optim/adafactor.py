@@ -42,9 +42,9 @@ class Adafactor(Optimizer):
         maximize: bool = False,
     ) -> None:
         if beta2_decay > 0 or d < 1 or (eps[0] or 0.0) < 0 or eps[1] < 0:
-            given = f"beta2_decay={beta2_decay}, d={d}, eps={eps}"
+            actual = f"beta2_decay={beta2_decay}, d={d}, eps={eps}"
             raise JitgraphError(
-                f"Adafactor takes a beta2_decay of at most 0, d of at least 1 and no negative eps: {given}"
+                f"Adafactor takes a beta2_decay of at most 0, d of at least 1 and no negative eps: {actual}"
             )
         defaults = {
             "lr": float(lr),
@@ -67,10 +67,10 @@ class Adafactor(Optimizer):
         if parameter.ndim < 2:
             return {"variance": zeros_like(parameter.detach()), "step": count}
         *lead, rows, columns = parameter.shape
-        made: Any = {"dtype": parameter.dtype, "device": parameter.device}
+        factory_kwargs: Any = {"dtype": parameter.dtype, "device": parameter.device}
         return {
-            "row_var": zeros((*lead, rows, 1), **made),
-            "col_var": zeros((*lead, 1, columns), **made),
+            "row_var": zeros((*lead, rows, 1), **factory_kwargs),
+            "col_var": zeros((*lead, 1, columns), **factory_kwargs),
             "step": count,
         }
 

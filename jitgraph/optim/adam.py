@@ -78,8 +78,8 @@ class Adam(Optimizer):
         handles = (parameter, state["exp_avg"], state["exp_avg_sq"], state["step"])
         values = [handle.value for handle in handles]
         numbers = [lifting.value_of(setting[name], dtypes.float64) for name in ("lr", "beta1", "beta2", "eps")]
-        made = ops.adam_step(values[0], grad.value, *values[1:], *numbers)
-        for handle, value in zip(handles, made, strict=True):
+        updated = ops.adam_step(values[0], grad.value, *values[1:], *numbers)
+        for handle, value in zip(handles, updated, strict=True):
             handle._rebind(value)
 
 

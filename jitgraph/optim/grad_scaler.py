@@ -37,11 +37,11 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         if not growth_factor > 1.0 or not 0.0 < backoff_factor < 1.0:
-            given = f"growth_factor={growth_factor}, backoff_factor={backoff_factor}"
-            raise JitgraphError(f"GradScaler: the first is above 1, the second between 0 and 1, not {given}")
+            actual = f"growth_factor={growth_factor}, backoff_factor={backoff_factor}"
+            raise JitgraphError(f"GradScaler: the first is above 1, the second between 0 and 1, not {actual}")
         if not init_scale > 0.0 or growth_interval < 1:
-            given = f"init_scale={init_scale}, growth_interval={growth_interval}"
-            raise JitgraphError(f"GradScaler: the scale is above 0 and the interval at least 1, not {given}")
+            actual = f"init_scale={init_scale}, growth_interval={growth_interval}"
+            raise JitgraphError(f"GradScaler: the scale is above 0 and the interval at least 1, not {actual}")
         self._enabled = enabled
         self._growth_factor, self._backoff_factor = float(growth_factor), float(backoff_factor)
         self._growth_interval = growth_interval
@@ -83,8 +83,8 @@ class GradScaler:
                             "  hint: keep parameters in float32, and compute under jg.amp.autocast"
                         )
                     parameter.grad = grad * inverse.to(grad.device).astype(grad.dtype)
-                    found = every(isfinite(grad))
-                    finite = found if finite is None else finite & found.to(finite.device)
+                    all_finite = every(isfinite(grad))
+                    finite = all_finite if finite is None else finite & all_finite.to(finite.device)
             skip = asarray(False, dtype=bool_) if finite is None else ~finite
         self._unscaled = (*self._unscaled, (optimizer, skip, False))
 
@@ -99,12 +99,12 @@ class GradScaler:
             return optimizer.step()
         if self._of(optimizer) is None:
             self.unscale_(optimizer)
-        found = self._of(optimizer)
-        assert found is not None
-        if found[2]:
+        entry = self._of(optimizer)
+        assert entry is not None
+        if entry[2]:
             raise JitgraphError("this optimiser stepped already\n  hint: scaler.update() after each step")
         self._unscaled = tuple((o, skip, o is optimizer or done) for o, skip, done in self._unscaled)
-        skip = found[1]
+        skip = entry[1]
         if context.current().trace is None:
             return None if skip.item() else optimizer.step()
         if isinstance(optimizer, LBFGS):
@@ -214,6 +214,6 @@ def _step_unless(skip: Tensor, optimizer: Optimizer) -> Any:
     with no_grad():
         for handle, old in zip(handles, before, strict=True):
             if handle.value is not old:
-                kept = where(skip.to(handle.device), wrap(old), handle.detach())
-                handle._rebind(kept.value)
+                selected = where(skip.to(handle.device), wrap(old), handle.detach())
+                handle._rebind(selected.value)
     return result

@@ -85,8 +85,8 @@ class LBFGS(Optimizer):
         self._notify("saving")
         group = {**self.param_groups[0], "params": list(range(len(self.param_groups[0]["params"])))}
         state = {name: _saved(value) for name, value in self._states[0].items()}
-        made = {"state": {0: state} if state else {}, "param_groups": [group]}
-        changed: dict[str, Any] = self._changed("saved", made)
+        saved = {"state": {0: state} if state else {}, "param_groups": [group]}
+        changed: dict[str, Any] = self._changed("saved", saved)
         return changed
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -198,11 +198,11 @@ class _Moves:
     def _gradient(self) -> Tensor:
         parts = []
         for p in self.parameters:
-            given = p.grad
-            if given is None:
+            grad = p.grad
+            if grad is None:
                 parts.append(zeros(_length(p), dtype=part_of(p.dtype), device=p.device))
             else:
-                parts.append((view_as_real(given) if is_complex(p.dtype) else given).reshape(-1))
+                parts.append((view_as_real(grad) if is_complex(p.dtype) else grad).reshape(-1))
         return concat(parts)
 
     def _move(self, distance: float, direction: Tensor) -> None:

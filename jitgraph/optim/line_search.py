@@ -106,5 +106,5 @@ def _cubic_minimum(x: Point, y: Point, bounds: tuple[float, float]) -> float:
         if not square >= 0:
             return (bounds[0] + bounds[1]) / 2.0
         root = np.sqrt(square)
-        place = y.distance - span * ((y.slope + root - first) / (y.slope - x.slope + 2 * root))
-    return float(min(max(place, bounds[0]), bounds[1]))
+        minimum = y.distance - span * ((y.slope + root - first) / (y.slope - x.slope + 2 * root))
+    return float(min(max(minimum, bounds[0]), bounds[1]))

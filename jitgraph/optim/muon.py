@@ -87,10 +87,10 @@ class Muon(Optimizer):
         parameter -= lr * _ratio(parameter, setting["adjust_lr_fn"]) * step.astype(parameter.dtype)
 
 
-def _ratio(parameter: Tensor, way: str | None) -> float:
+def _ratio(parameter: Tensor, adjust_lr_fn: str | None) -> float:
     """What the learning rate is scaled by for the shape of a matrix."""
     rows, columns = (int(size) for size in parameter.shape)
-    if way == "match_rms_adamw":
+    if adjust_lr_fn == "match_rms_adamw":
         return 0.2 * math.sqrt(max(rows, columns))
     return math.sqrt(max(1.0, rows / columns)) if columns else 1.0
 

@@ -45,17 +45,17 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if not isinstance(params, Iterable) or isinstance(params, Tensor | Mapping):
-            way = "model.parameters()" if hasattr(params, "parameters") else "a list: [parameter]"
-            raise JitgraphError(f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {way}")
-        given = list(params)
-        if not given:
+            fix = "model.parameters()" if hasattr(params, "parameters") else "a list: [parameter]"
+            raise JitgraphError(f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {fix}")
+        entries = list(params)
+        if not entries:
             what = "an optimiser needs at least one parameter"
-            way = "call model.parameters() again, which gives them once; modules in a plain list need jg.nn.ModuleList"
-            raise JitgraphError(f"{what}\n  hint: {way}")
+            fix = "call model.parameters() again, which gives them once; modules in a plain list need jg.nn.ModuleList"
+            raise JitgraphError(f"{what}\n  hint: {fix}")
         self.defaults = self._group(defaults)
         self.param_groups: list[dict[str, Any]] = []
         self._states: list[dict[str, Any]] = []  # of the parameters of all groups, in their order
-        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+        for group in entries if isinstance(entries[0], dict) else [{"params": entries}]:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
@@ -85,9 +85,9 @@ class Optimizer:
         settings = self._group({**self.defaults, **self._own_settings(param_group), **names, "params": members})
         if not self._steps_itself():
             require_in_range({name: settings[name] for name in self.defaults})
-        made = [self.initial_state(p, settings) for p in members]
+        states = [self.initial_state(p, settings) for p in members]
         self.param_groups.append(settings)
-        self._states.extend(made)
+        self._states.extend(states)
 
     @property
     def state(self) -> Any:
@@ -104,8 +104,8 @@ class Optimizer:
 
     def _each_state(self) -> list[dict[str, Any]]:
         """The state of each parameter in their order, of a class that keeps its own, too."""
-        kept = vars(self).get("_own_state")
-        return self._states if kept is None else [kept.setdefault(p, {}) for p in self._parameters()]
+        own_state = vars(self).get("_own_state")
+        return self._states if own_state is None else [own_state.setdefault(p, {}) for p in self._parameters()]
 
     def _steps_itself(self) -> bool:
         """Whether a class defines ``step`` alone, as PyTorch's do, with settings and state of its own meaning."""
@@ -149,16 +149,16 @@ class Optimizer:
                 self._complete(next(states), parameter, group)
 
     def _complete(self, state: dict[str, Any], parameter: Parameter, group: Mapping[str, Any]) -> None:
-        made = self.initial_state(parameter, group)
-        if made.keys() <= state.keys():
+        fresh = self.initial_state(parameter, group)
+        if fresh.keys() <= state.keys():
             return
         if context.current().trace is not None:
             raise TraceError(
-                f"a setting of {type(self).__name__} that needs state of its own ({', '.join(sorted(made))}) was "
+                f"a setting of {type(self).__name__} that needs state of its own ({', '.join(sorted(fresh))}) was "
                 "switched on after the optimiser was made",
                 hint="call optimizer.add_missing_state() before the traced step",
             )
-        state.update({name: value for name, value in made.items() if name not in state})
+        state.update({name: value for name, value in fresh.items() if name not in state})
 
     def _parameters(self) -> Iterator[Parameter]:
         for group in self.param_groups:
@@ -211,12 +211,12 @@ class Optimizer:
     def _update_complex(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for the real and imaginary parts as parameters of their own, which is PyTorch's rule."""
         self._complete(state, parameter, setting.group)
-        whole = {name: value for name, value in state.items() if is_complex(value.dtype)}
-        parts = {name: view_as_real(value) for name, value in whole.items()}
+        complex_state = {name: value for name, value in state.items() if is_complex(value.dtype)}
+        parts = {name: view_as_real(value) for name, value in complex_state.items()}
         moved: Any = view_as_real(parameter.detach())
         self.update(moved, view_as_real(grad), {**state, **parts}, setting)
-        for value, made in [(parameter, moved), *((value, parts[name]) for name, value in whole.items())]:
-            value._rebind(view_as_complex(made).value)
+        for value, real_view in [(parameter, moved), *((value, parts[name]) for name, value in complex_state.items())]:
+            value._rebind(view_as_complex(real_view).value)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> hooks.RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; returns a handle with ``remove()``."""
@@ -285,14 +285,14 @@ class Optimizer:
             for i, (state, group) in enumerate(zip(self._each_state(), groups, strict=True))
             if not self.is_fresh(state, group)
         }
-        made = {
+        result = {
             "state": {i: {k: v for k, v in s.items() if k not in self.HIDDEN} for i, s in saved.items()},
             "param_groups": [
                 {**self._saved_settings(group), "params": [numbers[id(p)] for p in group["params"]]}
                 for group in self.param_groups
             ],
         }
-        changed: dict[str, Any] = self._changed("saved", made)
+        changed: dict[str, Any] = self._changed("saved", result)
         return changed
 
     def is_fresh(self, state: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
@@ -347,10 +347,10 @@ class Optimizer:
         self._notify("loaded")
 
     def _loaded(
-        self, number: int, own: dict[str, Any], saved: Mapping[str, Any], given: bool
+        self, number: int, own: dict[str, Any], saved: Mapping[str, Any], has_saved: bool
     ) -> list[tuple[Tensor, Any]]:
         """Each of a parameter's state tensors with the value that it gets."""
-        if given:
+        if has_saved:
             saved = {**{name: 1 for name in self.HIDDEN if name in own}, **saved}
         theirs = {name for name, value in saved.items() if value is not None}
         if theirs != own.keys():
@@ -359,14 +359,14 @@ class Optimizer:
                 f"the saved state of parameter {number} has {sorted(theirs - set(self.HIDDEN))}, not {shown}\n"
                 "  hint: make this optimiser with the settings of the saved one"
             )
-        found = []
+        pairs = []
         for name, tensor in own.items():
             value = asarray(saved[name]).value
             if tuple(value.shape) != tuple(tensor.shape):
                 shapes = f"shape {tuple(value.shape)}, not {tuple(tensor.shape)}"
                 raise JitgraphError(f"the saved {name} of parameter {number} has {shapes}")
-            found.append((tensor, lifting.cast(value, tensor.dtype)))
-        return found
+            pairs.append((tensor, lifting.cast(value, tensor.dtype)))
+        return pairs
 
 
 class States(Mapping[Tensor, dict[str, Any]]):

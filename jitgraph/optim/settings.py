@@ -128,6 +128,6 @@ def _number(setting: Tensor) -> Any:
     """A tensor of one element, such as a learning rate, as updates take numbers: it lifts no dtype."""
     if context.current().trace is None:
         return setting.item()
-    found = setting.detach().reshape(()).astype(float64)
-    found._weak = True
-    return found
+    scalar = setting.detach().reshape(()).astype(float64)
+    scalar._weak = True
+    return scalar

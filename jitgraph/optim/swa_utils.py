@@ -110,11 +110,11 @@ class AveragedModel(Module):
         """Take the model's present parameters into the averages."""
         with no_grad():
             own, theirs = list[Tensor](self.module.parameters()), list[Tensor](model.parameters())
-            buffers, given = list(self.module.buffers()), list(model.buffers())
+            buffers, their_buffers = list(self.module.buffers()), list(model.buffers())
             if self.use_buffers:
-                own, theirs = own + buffers, theirs + given
+                own, theirs = own + buffers, theirs + their_buffers
             else:
-                for buffer, source in zip(buffers, given, strict=True):
+                for buffer, source in zip(buffers, their_buffers, strict=True):
                     buffer._rebind(source.detach().to(buffer.device).value)
             count = self.n_averaged
             pairs = [(p, q.detach().to(p.device)) for p, q in zip(own, theirs, strict=True)]
@@ -131,8 +131,8 @@ class AveragedModel(Module):
 
 def _averaged(average: Average, mean: Tensor, parameter: Tensor, count: Tensor) -> Tensor:
     """The next average; integers, such as counts of batches, are rounded down as a copy into them would be."""
-    made = average(mean, parameter, count)
-    return made if is_float(mean.dtype) or made.dtype == mean.dtype else made.astype(mean.dtype)
+    updated = average(mean, parameter, count)
+    return updated if is_float(mean.dtype) or updated.dtype == mean.dtype else updated.astype(mean.dtype)
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: str | None = None) -> None:

@@ -47,8 +47,8 @@ def active_outputs(node: Node, flags: Flags) -> Flags:
             _, xs, invariants = loop.parts(flags)
             _, ys = loop.results(_through(loop.body, (*settled, *xs, *invariants)))
             return (*settled, *ys)
-    found = any(flags) and passes_gradient(node)
-    return tuple(found and carries_gradient(value.type) for value in node.outputs)
+    is_active = any(flags) and passes_gradient(node)
+    return tuple(is_active and carries_gradient(value.type) for value in node.outputs)
 
 
 def useful_inputs(node: Node, flags: Flags) -> Flags:
@@ -59,27 +59,27 @@ def useful_inputs(node: Node, flags: Flags) -> Flags:
             return (False, *(any(pair) for pair in zip(*branches, strict=True)))
         case CarriedLoop() as loop:
             return _useful_of_loop(loop, flags)
-    found = any(flags) and passes_gradient(node)
-    return tuple(found and carries_gradient(value.type) for value in node.inputs)
+    is_useful = any(flags) and passes_gradient(node)
+    return tuple(is_useful and carries_gradient(value.type) for value in node.inputs)
 
 
 def reaching(graph: Graph, flags: Flags) -> Flags:
     """For each input of ``graph``, whether a cotangent of the outputs flagged can reach it."""
     useful = {value for value, flag in zip(graph.outputs, flags, strict=True) if flag and carries_gradient(value.type)}
     for node in reversed(graph.nodes):
-        wanted = tuple(value in useful for value in node.outputs)
-        if any(wanted):
-            useful.update(v for v, flag in zip(node.inputs, useful_inputs(node, wanted), strict=True) if flag)
+        needed = tuple(value in useful for value in node.outputs)
+        if any(needed):
+            useful.update(v for v, flag in zip(node.inputs, useful_inputs(node, needed), strict=True) if flag)
     return tuple(value in useful for value in graph.inputs)
 
 
-def loop_carries(loop: CarriedLoop, varied: Sequence[bool], wanted: Flags) -> Flags:
+def loop_carries(loop: CarriedLoop, varied: Sequence[bool], needed: Flags) -> Flags:
     """For each carry of a loop, whether it needs a cotangent: it depends on the inputs and reaches the outputs.
 
-    ``varied`` has a flag for each operand of the loop, ``wanted`` for each output of the body.
+    ``varied`` has a flag for each operand of the loop, ``needed`` for each output of the body.
     """
     depends = _active_carries(loop, varied)
-    reaches, _, _ = loop.parts(_useful_of_loop(loop, wanted))
+    reaches, _, _ = loop.parts(_useful_of_loop(loop, needed))
     return tuple(a and b for a, b in zip(depends, reaches, strict=True))
 
 
@@ -104,8 +104,8 @@ def _useful_of_loop(loop: CarriedLoop, flags: Flags) -> Flags:
     outputs, _ = loop.results(loop.body.outputs)
     settled = [flag and carries_gradient(value.type) for flag, value in zip(carried, outputs, strict=True)]
     while True:
-        found, xs, invariants = loop.parts(reaching(loop.body, (*settled, *ys)))
-        grown = [a or b for a, b in zip(settled, found, strict=True)]
+        reached, xs, invariants = loop.parts(reaching(loop.body, (*settled, *ys)))
+        grown = [a or b for a, b in zip(settled, reached, strict=True)]
         if grown == settled:
             return (*settled, *xs, *invariants)
         settled = grown

@@ -32,9 +32,9 @@ def backward(
     replaced by ones that yield their residuals; no value changes its identity.
     """
     reverse = _reverse()
-    found = reverse.Reverse(builder).run(outputs, cotangents, wrt)
+    input_cts = reverse.Reverse(builder).run(outputs, cotangents, wrt)
     with context.using(emitter=builder, constraints=builder.constraints):
-        return tuple(reverse.zeros(value.type) if ct is None else ct for value, ct in zip(wrt, found, strict=True))
+        return tuple(reverse.zeros(value.type) if ct is None else ct for value, ct in zip(wrt, input_cts, strict=True))
 
 
 def _reverse() -> Any:
@@ -68,8 +68,8 @@ def _expanded(graph: Graph, builder: GraphBuilder) -> Graph:
             count = node.attrs["num_outputs"]
             assert isinstance(count, int)
             builder.location = node.location
-            found = backward(builder, inputs[:count], inputs[count : 2 * count], inputs[2 * count :])
-            env.update(zip(node.outputs, found, strict=True))
+            input_cts = backward(builder, inputs[:count], inputs[count : 2 * count], inputs[2 * count :])
+            env.update(zip(node.outputs, input_cts, strict=True))
         else:
             regions = tuple(expand_region_grads(region, builder) for region in node.regions)
             builder.nodes.append(replace(node, inputs=inputs, regions=regions))

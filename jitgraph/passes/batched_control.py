@@ -89,12 +89,12 @@ def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[L
     def run(mask: Any, *values: Any) -> list[Any]:
         active = ActiveSamples(mask, batcher.size)
         with batcher.only(active):
-            given = [
+            lanes = [
                 entering(Lane(value, sample.varies), position, active)
                 for position, (value, sample) in enumerate(zip(values, operands, strict=True))
             ]
             inputs = [Lane(value, sample.varies) for value, sample in zip(values, operands, strict=True)]
-            found = [batcher.outgoing(sample, inputs) for sample in batcher.run(region, given)]
+            found = [batcher.outgoing(sample, inputs) for sample in batcher.run(region, lanes)]
             ends.extend(each(sample, batcher.size) for sample in found)
         return [sample.value for sample in ends]
 
@@ -260,19 +260,19 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[L
     if len(node.regions) > 1:
         rule, captured = node.regions[1], node.attrs["num_captured"]
         assert isinstance(captured, int)
-        given = [True] * (len(rule.inputs) - captured) + flags[len(flags) - captured :]
+        rule_flags = [True] * (len(rule.inputs) - captured) + flags[len(flags) - captured :]
         floats = [flag for value, flag in zip(node.inputs, flags, strict=True) if carries_gradient(value.type)]
         types = [
             batched_type(value.type, batcher.size) if flag else value.type
-            for value, flag in zip(rule.inputs, given, strict=True)
+            for value, flag in zip(rule.inputs, rule_flags, strict=True)
         ]
 
         def run(*values: Any) -> list[Any]:
             with batcher.only(None):
-                found = batcher.run(rule, [Lane(*pair) for pair in zip(values, given, strict=True)])
-            apart = [each(sample, batcher.size).value for sample in found]
+                lanes = batcher.run(rule, [Lane(*pair) for pair in zip(values, rule_flags, strict=True)])
+            batched = [each(sample, batcher.size).value for sample in lanes]
             return [
-                value if flag else ops.reduce_sum(value, axes=(0,)) for value, flag in zip(apart, floats, strict=True)
+                value if flag else ops.reduce_sum(value, axes=(0,)) for value, flag in zip(batched, floats, strict=True)
             ]
 
         regions.append(_graph(types, run, rule.name))
@@ -288,23 +288,23 @@ def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[Lan
     fixed = [i for i in range(len(inputs)) if i not in tokens and i not in varying]
     order = [*tokens, *varying, *fixed]
     after = [i for i, value in enumerate(node.outputs) if isinstance(value.type, TokenType)]
-    given = [i for i in range(len(node.outputs)) if i not in after]
+    data_outputs = [i for i in range(len(node.outputs)) if i not in after]
 
     def body(*values: Any) -> list[Any]:
         operands: list[Any] = [None] * len(order)
-        for place, value in zip(order, values, strict=True):
-            operands[place] = value
+        for index, value in zip(order, values, strict=True):
+            operands[index] = value
         regions = () if node.op.decompose is not None else node.regions
         outputs = context.emitter().emit(node.op, operands, node.attrs, regions)
-        return [outputs[i] for i in (*after, *given)]
+        return [outputs[i] for i in (*after, *data_outputs)]
 
     types = [node.inputs[i].type for i in order]
     attrs = {"num_carries": len(tokens), "num_xs": len(varying), "length": batcher.size, "reverse": False}
     values = [inputs[i].value for i in order]
-    found = context.emitter().emit(ops.scan, values, attrs, (_graph(types, body, node.op.name),))
+    scanned = context.emitter().emit(ops.scan, values, attrs, (_graph(types, body, node.op.name),))
     results: list[Any] = [None] * len(node.outputs)
-    for place, value in zip((*after, *given), found, strict=True):
-        results[place] = Lane(value, place in given)
+    for index, value in zip((*after, *data_outputs), scanned, strict=True):
+        results[index] = Lane(value, index in data_outputs)
     return results
 
 
@@ -315,8 +315,8 @@ def _graph(types: Sequence[Any], function: Any, name: str) -> Graph:
     inputs = [builder.input(getattr(type, "type", type)) for type in types]
     with context.using(emitter=builder, constraints=builder.constraints):
         outputs = function(*inputs)
-    made = builder.graph(outputs, name)
-    return Graph(made.inputs, made.nodes, made.outputs, (), name)
+    region = builder.graph(outputs, name)
+    return Graph(region.inputs, region.nodes, region.outputs, (), name)
 
 
 def _emit(node: Node, values: Sequence[Any], attrs: Any, regions: Sequence[Graph]) -> tuple[Any, ...]:

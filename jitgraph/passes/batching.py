@@ -102,8 +102,8 @@ def multiplied(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs
         return op(x, y, batch=((0, *sides[0][0]), (0, *sides[1][0])), contract=(sides[0][1], sides[1][1]))
     product = op(x, y, batch=(sides[0][0], sides[1][0]), contract=(sides[0][1], sides[1][1]))
     count = len(batch[0])
-    place = count if left else count + len(x.shape) - count - len(contract[0])
-    return moved(product, place, 0)
+    batch_axis = count if left else count + len(x.shape) - count - len(contract[0])
+    return moved(product, batch_axis, 0)
 
 
 def convolved(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:

@@ -65,7 +65,7 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         )
         for region in node.regions
     ]
-    slots, places = _shared_slots(sides)
+    slots, slot_indices = _shared_slots(sides)
     stacks = [type for side in sides for type in side.stacks]
     starts: list[Value] = []
 
@@ -73,13 +73,13 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         side, own = sides[number], _own_stacks(sides, number)
 
         def body(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-            given = _Arguments(inputs)
-            arguments, passing = given.take(len(operands)), list(given.rest())
-            found = _Arguments(builder.inline(side.forward, (*arguments, *passing[own])))
-            outputs = found.take(len(node.outputs))
-            passing[own] = found.take(len(side.stacks))
-            held = dict(zip(places[number], found.rest(), strict=True))
-            return (*outputs, *passing, *(held[i] if i in held else zeros(type) for i, type in enumerate(slots)))
+            args = _Arguments(inputs)
+            arguments, passing = args.take(len(operands)), list(args.rest())
+            outs = _Arguments(builder.inline(side.forward, (*arguments, *passing[own])))
+            outputs = outs.take(len(node.outputs))
+            passing[own] = outs.take(len(side.stacks))
+            by_slot = dict(zip(slot_indices[number], outs.rest(), strict=True))
+            return (*outputs, *passing, *(by_slot[i] if i in by_slot else zeros(type) for i, type in enumerate(slots)))
 
         return subgraph(
             [*_types(operands), *stacks], body, reverse.builder.constraints, node.regions[number].name, node.location
@@ -89,8 +89,8 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         starts.extend(zeros(type) for type in stacks)
         cond(predicate, *operands, *starts, regions=(forward(0), forward(1)))
 
-    made = _Arguments(reverse.replace(node, record, range(len(node.outputs))))
-    outputs, ends, filled = made.take(len(node.outputs)), made.take(len(stacks)), made.rest()
+    recorded = _Arguments(reverse.replace(node, record, range(len(node.outputs))))
+    outputs, ends, filled = recorded.take(len(node.outputs)), recorded.take(len(stacks)), recorded.rest()
     kept_inputs = sorted({i for side in sides for i in side.kept_inputs})
     kept_outputs = sorted({i for side in sides for i in side.kept_outputs})
     entering = [
@@ -106,42 +106,42 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         side, own = sides[number], _own_stacks(sides, number)
 
         def body(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-            given = _Arguments(inputs)
-            at_hand = dict(zip(kept_inputs, given.take(len(kept_inputs)), strict=True))
-            results = dict(zip(kept_outputs, given.take(len(kept_outputs)), strict=True))
-            passing, held = list(given.take(len(ends))), given.take(len(filled))
+            args = _Arguments(inputs)
+            at_hand = dict(zip(kept_inputs, args.take(len(kept_inputs)), strict=True))
+            results = dict(zip(kept_outputs, args.take(len(kept_outputs)), strict=True))
+            passing, residuals = list(args.take(len(ends))), args.take(len(filled))
             arguments = [
                 *(at_hand[i] for i in side.kept_inputs),
                 *(results[i] for i in side.kept_outputs),
                 *passing[own],
-                *(held[i] for i in places[number]),
-                *given.rest(),
+                *(residuals[i] for i in slot_indices[number]),
+                *args.rest(),
             ]
-            found = _Arguments(builder.inline(side.backward, arguments))
-            gradients = found.take(len(wrt))
-            passing[own] = found.rest()
+            outs = _Arguments(builder.inline(side.backward, arguments))
+            gradients = outs.take(len(wrt))
+            passing[own] = outs.rest()
             return (*gradients, *passing)
 
         return subgraph(_types(entering), body, reverse.builder.constraints, side.backward.name, node.location)
 
     regions = (backward(0), backward(1))
     back = _Arguments(reverse.builder.emit(cond, (predicate, *entering), {}, regions))
-    found: list[Value | None] = [None] * len(node.inputs)
+    by_input: list[Value | None] = [None] * len(node.inputs)
     for i, gradient in zip(wrt, back.take(len(wrt)), strict=True):
-        found[1 + i] = gradient
+        by_input[1 + i] = gradient
     reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.rest()))
-    return found
+    return by_input
 
 
 def _summed_by_branches(reverse: Reverse, operands: Sequence[Value], wrt: Sequence[int]) -> dict[int, Value]:
     """In the body of a loop, the known cotangents of operands to which the branches add, each in its own way."""
-    found: dict[int, Value] = {}
+    partial_sums: dict[int, Value] = {}
     for i in wrt if reverse.in_loop else ():
         type = operands[i].type
         known = reverse.taken(operands[i]) if isinstance(type, TensorType) and type.shape else None
         if known is not None:
-            found[i] = known
-    return found
+            partial_sums[i] = known
+    return partial_sums
 
 
 def _own_stacks(sides: Sequence[Split], number: int) -> slice:
@@ -152,16 +152,16 @@ def _own_stacks(sides: Sequence[Split], number: int) -> slice:
 def _shared_slots(sides: Sequence[Split]) -> tuple[list[Type], list[list[int]]]:
     """Types of the slots, and for each side the slot of each saved value; values of one type share across sides."""
     slots: list[Type] = []
-    places: list[list[int]] = []
+    slot_indices: list[list[int]] = []
     for side in sides:
         taken: list[int] = []
         for type in side.saved:
-            place = next((i for i, slot in enumerate(slots) if slot == type and i not in taken), len(slots))
-            if place == len(slots):
+            index = next((i for i, slot in enumerate(slots) if slot == type and i not in taken), len(slots))
+            if index == len(slots):
                 slots.append(type)
-            taken.append(place)
-        places.append(taken)
-    return slots, places
+            taken.append(index)
+        slot_indices.append(taken)
+    return slots, slot_indices
 
 
 def loop_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents) -> Cotangents:
@@ -193,11 +193,11 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     starts: list[Value] = []
 
     def forward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-        given = _Arguments(inputs)
-        before, stacks = given.take(num_carries), given.take(len(half.stacks))
-        found = _Arguments(builder.inline(half.forward, (*before, *given.rest(), *stacks)))
-        after, ys, stacks = found.take(num_carries), found.take(num_ys), found.take(len(half.stacks))
-        return (*after, *stacks, *ys, *found.rest())
+        args = _Arguments(inputs)
+        before, stacks = args.take(num_carries), args.take(len(half.stacks))
+        outs = _Arguments(builder.inline(half.forward, (*before, *args.rest(), *stacks)))
+        after, ys, stacks = outs.take(num_carries), outs.take(num_ys), outs.take(len(half.stacks))
+        return (*after, *stacks, *ys, *outs.rest())
 
     def record() -> None:
         starts.extend(zeros(type) for type in half.stacks)
@@ -208,9 +208,9 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
         scan(*carries, *starts, *xs, *invariants, regions=(body,), **attrs)
 
     shifted = range(num_carries + len(half.stacks), len(node.outputs) + len(half.stacks))
-    made = _Arguments(reverse.replace(node, record, (*range(num_carries), *shifted)))
-    made.take(num_carries)
-    ends, ys, saved = made.take(len(half.stacks)), made.take(num_ys), made.rest()
+    recorded = _Arguments(reverse.replace(node, record, (*range(num_carries), *shifted)))
+    recorded.take(num_carries)
+    ends, ys, saved = recorded.take(len(half.stacks)), recorded.take(num_ys), recorded.rest()
 
     kept_xs = [i for i in half.kept_inputs if i < first_invariant]
     kept_invariants = [i for i in half.kept_inputs if i >= first_invariant]
@@ -237,14 +237,14 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     ]
 
     def backward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-        given = _Arguments(inputs)
-        carried, sums, stacks = given.take(len(looped)), given.take(len(summed)), given.take(len(ends))
-        slices, kept_ys = given.take(len(kept_xs)), given.take(len(half.kept_outputs))
-        held, of_ys = given.take(len(saved)), given.take(len(seeds) - len(looped))
-        arguments = (*slices, *given.rest(), *kept_ys, *stacks, *held, *carried, *of_ys, *sums)
-        found = _Arguments(builder.inline(half.backward, arguments))
-        carried, of_xs, sums = found.take(len(looped)), found.take(num_x_gradients), found.take(len(summed))
-        return (*carried, *sums, *found.rest(), *of_xs)
+        args = _Arguments(inputs)
+        carried, sums, stacks = args.take(len(looped)), args.take(len(summed)), args.take(len(ends))
+        slices, kept_ys = args.take(len(kept_xs)), args.take(len(half.kept_outputs))
+        residuals, of_ys = args.take(len(saved)), args.take(len(seeds) - len(looped))
+        arguments = (*slices, *args.rest(), *kept_ys, *stacks, *residuals, *carried, *of_ys, *sums)
+        outs = _Arguments(builder.inline(half.backward, arguments))
+        carried, of_xs, sums = outs.take(len(looped)), outs.take(num_x_gradients), outs.take(len(summed))
+        return (*carried, *sums, *outs.rest(), *of_xs)
 
     body = subgraph(types, backward, constraints, half.backward.name, node.location)
     operands = (*back_carries, *back_xs, *(node.inputs[i] for i in kept_invariants))
@@ -257,11 +257,11 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     back = _Arguments(reverse.builder.emit(scan, operands, attrs, (body,)))
     gradients = [*back.take(len(looped) + len(summed))]
     reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.take(len(ends))))
-    found: list[Value | None] = [None] * len(node.inputs)
+    by_input: list[Value | None] = [None] * len(node.inputs)
     order = (*looped, *summed, *(i for i in wrt if num_carries <= i < first_invariant))
     for i, gradient in zip(order, (*gradients, *back.rest()), strict=True):
-        found[i] = gradient
-    return found
+        by_input[i] = gradient
+    return by_input
 
 
 def _while_gradient(
@@ -283,18 +283,18 @@ def _while_gradient(
     starts: list[Value] = []
 
     def checked(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-        given = _Arguments(inputs)
-        before = given.take(num_carries)
-        given.take(1 + len(stacks))
-        return builder.inline(condition, (*before, *given.rest()))
+        args = _Arguments(inputs)
+        before = args.take(num_carries)
+        args.take(1 + len(stacks))
+        return builder.inline(condition, (*before, *args.rest()))
 
     def forward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-        given = _Arguments(inputs)
-        before, (count,), pushed = given.take(num_carries), given.take(1), given.take(len(own))
-        passing = given.take(len(half.stacks))
-        found = _Arguments(builder.inline(half.forward, (*before, *given.rest(), *passing)))
-        after, passing = found.take(num_carries), found.take(len(half.stacks))
-        pushed = tuple(stack_push(stack, value) for stack, value in zip(pushed, found.rest(), strict=True))
+        args = _Arguments(inputs)
+        before, (count,), pushed = args.take(num_carries), args.take(1), args.take(len(own))
+        passing = args.take(len(half.stacks))
+        outs = _Arguments(builder.inline(half.forward, (*before, *args.rest(), *passing)))
+        after, passing = outs.take(num_carries), outs.take(len(half.stacks))
+        pushed = tuple(stack_push(stack, value) for stack, value in zip(pushed, outs.rest(), strict=True))
         return (*after, add(count, full(shape=(), value=1, dtype=int64)), *pushed, *passing)
 
     def record() -> None:
@@ -308,45 +308,45 @@ def _while_gradient(
         )
         while_(*carries, count, *starts, *invariants, regions=regions, num_carries=num_carries + 1 + len(starts))
 
-    made = _Arguments(reverse.replace(node, record, range(num_carries)))
-    made.take(num_carries)
-    (count,), ends = made.take(1), made.rest()
+    recorded = _Arguments(reverse.replace(node, record, range(num_carries)))
+    recorded.take(num_carries)
+    (count,), ends = recorded.take(1), recorded.rest()
     back_carries = [
         count,
         *(_or_zeros(cotangents[i], node.outputs[i]) for i in looped),
         *(_or_zeros(reverse.taken(node.inputs[i]), node.inputs[i]) for i in summed),
         *ends,
     ]
-    kept = [node.inputs[i] for i in half.kept_inputs]
+    saved_inputs = [node.inputs[i] for i in half.kept_inputs]
 
     def unfinished(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
         return (gt(inputs[0], full(shape=(), value=0, dtype=int64)),)
 
     def backward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
-        given = _Arguments(inputs)
-        (left,), carried, sums = given.take(1), given.take(len(looped)), given.take(len(summed))
-        popped = [stack_pop(stack) for stack in given.take(len(own))]
-        passing = given.take(len(half.stacks))
-        held = [value for _, value in popped]
-        found = _Arguments(builder.inline(half.backward, (*given.rest(), *passing, *held, *carried, *sums)))
-        carried, sums = found.take(len(looped)), found.take(len(summed))
+        args = _Arguments(inputs)
+        (left,), carried, sums = args.take(1), args.take(len(looped)), args.take(len(summed))
+        popped = [stack_pop(stack) for stack in args.take(len(own))]
+        passing = args.take(len(half.stacks))
+        residuals = [value for _, value in popped]
+        outs = _Arguments(builder.inline(half.backward, (*args.rest(), *passing, *residuals, *carried, *sums)))
+        carried, sums = outs.take(len(looped)), outs.take(len(summed))
         left = sub(left, full(shape=(), value=1, dtype=int64))
-        return (left, *carried, *sums, *(stack for stack, _ in popped), *found.rest())
+        return (left, *carried, *sums, *(stack for stack, _ in popped), *outs.rest())
 
-    types = _types((*back_carries, *kept))
+    types = _types((*back_carries, *saved_inputs))
     regions = (
         subgraph(types, unfinished, constraints, f"{condition.name}_backward", node.location),
         subgraph(types, backward, constraints, half.backward.name, node.location),
     )
     attrs = {"num_carries": len(back_carries)}
-    back = _Arguments(reverse.builder.emit(while_, (*back_carries, *kept), attrs, regions))
+    back = _Arguments(reverse.builder.emit(while_, (*back_carries, *saved_inputs), attrs, regions))
     back.take(1)
     gradients = back.take(len(wrt))
     reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.rest()))
-    found: list[Value | None] = [None] * len(node.inputs)
+    by_input: list[Value | None] = [None] * len(node.inputs)
     for i, gradient in zip(wrt, gradients, strict=True):
-        found[i] = gradient
-    return found
+        by_input[i] = gradient
+    return by_input
 
 
 def _active_inputs(
@@ -354,9 +354,9 @@ def _active_inputs(
 ) -> tuple[list[int], list[int]]:
     """The carries that need a cotangent, and all operands that do, carries first; none where no cotangent arrives."""
     varied = tuple(value in reverse.active for value in node.inputs)
-    given = tuple(ct is not None for ct in cotangents)
-    carries = loop_carries(loop, varied, given)
-    reach = reaching(loop.body, (*carries, *loop.results(given)[1]))
+    has_cotangent = tuple(ct is not None for ct in cotangents)
+    carries = loop_carries(loop, varied, has_cotangent)
+    reach = reaching(loop.body, (*carries, *loop.results(has_cotangent)[1]))
     looped = [i for i, needed in enumerate(carries) if needed]
     others = [i for i in range(loop.carries, len(node.inputs)) if varied[i] and reach[i]]
     return looped, [*looped, *others]

@@ -17,8 +17,8 @@ def decompose(graph: Graph, target: Target) -> Graph:
     """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
-        if target.alone and (made := _generated(node)) is not None:
-            _inline(rewriter, node, _located(decompose(made, target), node))
+        if target.alone and (expansion := _generated(node)) is not None:
+            _inline(rewriter, node, _located(decompose(expansion, target), node))
             continue
         if not _is_inlined(node, target):
             if node.op.kind == "composite" and node.op.lowering is not None:
@@ -45,8 +45,8 @@ def _generated(node: Node) -> Graph | None:
     builder = GraphBuilder()
     inputs = [builder.input(value.type) for value in node.inputs]
     with context.using(emitter=builder, constraints=builder.constraints):
-        found = definition(*inputs, **node.attrs)
-    return builder.graph(found if isinstance(found, tuple) else (found,), op.name)
+        outputs = definition(*inputs, **node.attrs)
+    return builder.graph(outputs if isinstance(outputs, tuple) else (outputs,), op.name)
 
 
 def _is_inlined(node: Node, target: Target) -> bool:

@@ -15,17 +15,17 @@ def order_of_effects(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
 
     What raises does so behind the prints before it and before those behind it, as in the program.
     """
-    found: dict[Node, tuple[Node, ...]] = {}
+    predecessors: dict[Node, tuple[Node, ...]] = {}
     since: list[Node] = []  # the last print, and what can raise behind it
     printed = False
     for node in nodes:
         if prints(node):
-            found[node] = tuple(since)
+            predecessors[node] = tuple(since)
             since, printed = [node], True
         elif not is_free(node) and _can_raise(node):
-            found[node] = (since[0],) if printed else ()
+            predecessors[node] = (since[0],) if printed else ()
             since.append(node)
-    return found if printed else {}
+    return predecessors if printed else {}
 
 
 def _can_raise(node: Node) -> bool:
@@ -50,13 +50,13 @@ def in_order(units: list[tuple[int, Node]], behind: Mapping[int, set[int]]) -> I
             readers.setdefault(j, []).append(i)
     ready = [(units[i][0], i) for i, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
-    placed = 0
+    emitted = 0
     while ready:
         _, i = heapq.heappop(ready)
-        placed += 1
+        emitted += 1
         yield units[i][1]
         for j in readers.get(i, ()):
             waiting[j] -= 1
             if not waiting[j]:
                 heapq.heappush(ready, (units[j][0], j))
-    assert placed == len(units), "the groups depend on one another in a circle"
+    assert emitted == len(units), "the groups depend on one another in a circle"

@@ -44,9 +44,9 @@ def fold(graph: Graph, target: Target, constraints: Constraints | None = None) -
             del rewriter.builder.nodes[start - 1]
             for old, new in zip(copied.outputs, results, strict=True):
                 rewriter.replace(old, new)
-        for made in rewriter.builder.nodes[start - 1 :]:
-            if _is_given(made):
-                known[made.output] = made
+        for new_node in rewriter.builder.nodes[start - 1 :]:
+            if _is_given(new_node):
+                known[new_node.output] = new_node
     return rewriter.finish()
 
 
@@ -123,8 +123,8 @@ def _evaluate(node: Node, arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
             from jitgraph.ops.scalar_numpy import NumpyScalars  # here: few graphs have such constants
 
             assert node.op.scalar is not None
-            found: Any = node.op.scalar(NumpyScalars(arrays[0].dtype), *arrays, **node.attrs)
-            return [np.asarray(found, node.output.dtype)]
+            value: Any = node.op.scalar(NumpyScalars(arrays[0].dtype), *arrays, **node.attrs)
+            return [np.asarray(value, node.output.dtype)]
         result = node.op.evaluate(*arrays, **node.attrs)
     return [np.asarray(array) for array in (result if isinstance(result, tuple) else (result,))]
 

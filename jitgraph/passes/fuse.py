@@ -55,7 +55,7 @@ def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Missed
 
 
 def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple[MissedFusion, ...]]:
-    apart: list[MissedFusion] = []
+    missed: list[MissedFusion] = []
     nodes = []
     for node in graph.nodes:
         regions = node.regions
@@ -63,21 +63,21 @@ def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple
             inside = in_loop or isinstance(structure_of(node), CarriedLoop)
 
             def rewrite(region: Graph, inside: bool = inside) -> Graph:
-                result, found = _fused(region, target, in_loop=inside)
-                apart.extend(found)
+                result, inner_missed = _fused(region, target, in_loop=inside)
+                missed.extend(inner_missed)
                 return result
 
             regions = rewrite_regions(node, rewrite)
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
-    whole = Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name)
-    plan = _Grouping(partial_writes(whole, inside=in_loop), target)
+    rewritten = Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name)
+    plan = _Grouping(partial_writes(rewritten, inside=in_loop), target)
     plan.merge_along_values()
     plan.merge_side_by_side()
     result = plan.build()
     for one in plan.apart:
         config.log("fusion", str(one))
-    return result, (*apart, *plan.apart)
+    return result, (*missed, *plan.apart)
 
 
 class _Grouping:
@@ -109,17 +109,17 @@ class _Grouping:
         """The values of other nodes that ``node`` reads, through movement ops."""
         direct = node.op.kind == "elementwise" or form.kind == "rows"
         index = form.index if direct else None
-        found: list[FusionEdge] = []
+        edges: list[FusionEdge] = []
         for value in node.inputs:
-            self._trace(value, index, found, set())
-        return found
+            self._trace(value, index, edges, set())
+        return edges
 
-    def _trace(self, value: Value, index: Index | None, found: list[FusionEdge], seen: set[tuple[Value, bool]]) -> None:
+    def _trace(self, value: Value, index: Index | None, edges: list[FusionEdge], seen: set[tuple[Value, bool]]) -> None:
         producer = self.graph.producers.get(value)
         if producer is None:
             return
         if not is_free(producer):
-            found.append(FusionEdge(value, producer, index))
+            edges.append(FusionEdge(value, producer, index))
             return
         if index is None and (value, True) in seen:
             return
@@ -130,14 +130,14 @@ class _Grouping:
         if reads is not None and len(reads) == 1:
             (read,) = reads
             source = producer.inputs[read.operand]
-            place = tuple(0 if extent == 1 else dim for dim, extent in zip(read.index, source.shape, strict=True))
-            self._trace(source, place, found, seen)
+            mapped = tuple(0 if extent == 1 else dim for dim, extent in zip(read.index, source.shape, strict=True))
+            self._trace(source, mapped, edges, seen)
             for other in producer.inputs:  # copied with it, unread: a fill value where nothing is padded
                 if other is not source:
-                    self._trace(other, None, found, seen)
+                    self._trace(other, None, edges, seen)
             return
         for source in producer.inputs:
-            self._trace(source, None, found, seen)
+            self._trace(source, None, edges, seen)
 
     # --- merging
 
@@ -238,18 +238,18 @@ class _Grouping:
     def _effects_before(self, groups: list[FusionGroup]) -> dict[int, set[int]]:
         """For the groups with effects, by number, those whose effects come before."""
         number = {id(group): i for i, group in enumerate(groups)}
-        found: dict[int, set[int]] = {}
+        predecessors: dict[int, set[int]] = {}
         for node, firsts in self.behind.items():
             own = number[id(self.group[node])]
-            found.setdefault(own, set()).update({number[id(self.group[first])] for first in firsts} - {own})
-        return found
+            predecessors.setdefault(own, set()).update({number[id(self.group[first])] for first in firsts} - {own})
+        return predecessors
 
     def _units(self, groups: list[FusionGroup]) -> list[tuple[int, Node]]:
         """The nodes of the new graph, those of the groups first, each with a number that says how late it may come."""
         inputs = {id(group): outer_inputs(self.graph, group) for group in groups}
-        wanted = set(self.graph.outputs).union(*inputs.values())
+        required = set(self.graph.outputs).union(*inputs.values())
         alone: list[Node] = []
-        pending = [value for value in wanted if self._is_free_value(value)]
+        pending = [value for value in required if self._is_free_value(value)]
         while pending:
             node = self.graph.producers[pending.pop()]
             if node in alone:
@@ -259,12 +259,12 @@ class _Grouping:
                 needed = set(node.inputs)
             else:
                 needed = set(outer_inputs(self.graph, lone_group(node)))
-            pending += [value for value in needed - wanted if self._is_free_value(value)]
-            wanted |= needed
-        units = [(group.last, node_of(self.graph, group, wanted)) for group in groups]
+            pending += [value for value in needed - required if self._is_free_value(value)]
+            required |= needed
+        units = [(group.last, node_of(self.graph, group, required)) for group in groups]
         for node in alone:
             keep = "alias" in node.op.traits
-            units.append((self.position[node], node if keep else node_of(self.graph, lone_group(node), wanted)))
+            units.append((self.position[node], node if keep else node_of(self.graph, lone_group(node), required)))
         return units
 
     def _is_free_value(self, value: Value) -> bool:

@@ -130,8 +130,8 @@ def misread(form: FusionForm, node: Node, edge: FusionEdge, root: Node | None) -
         same = edge.index == form.index and edge.value.shape == form.domain
         return None if same else "it is read at another index"
     if node.op.kind == "reduce" or node.outputs[0].shape == form.domain:
-        whole = edge.index == form.index and edge.value.shape == form.domain
+        of_domain = edge.index == form.index and edge.value.shape == form.domain
         of_row = edge.index == form.row_index and edge.value.shape == form.rows
-        return None if whole or of_row else "it is read at another index"
+        return None if of_domain or of_row else "it is read at another index"
     same = edge.index == axes_index(form.rows) and edge.value.shape == form.rows
     return None if same else "it is read at another index"

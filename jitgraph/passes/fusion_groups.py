@@ -28,24 +28,24 @@ def lone_group(node: Node) -> FusionGroup:
 
 def outer_inputs(graph: Graph, group: FusionGroup) -> tuple[Value, ...]:
     """The values that a group reads and does not make, index maps seen through where the group is a kernel."""
-    made = {output for node in group.members for output in node.outputs}
-    found: dict[Value, None] = {}
+    internal = {output for node in group.members for output in node.outputs}
+    external: dict[Value, None] = {}
     through = _is_kernel(group)
 
     def visit(value: Value) -> None:
-        if value in made or value in found:
+        if value in internal or value in external:
             return
         producer = graph.producers.get(value)
         if through and producer is not None and is_free(producer):
             for source in producer.inputs:
                 visit(source)
         else:
-            found[value] = None
+            external[value] = None
 
     for node in group.members:
         for value in node.inputs:
             visit(value)
-    return tuple(found)
+    return tuple(external)
 
 
 def _is_kernel(group: FusionGroup) -> bool:
@@ -58,12 +58,12 @@ def _is_kernel(group: FusionGroup) -> bool:
     )
 
 
-def node_of(graph: Graph, group: FusionGroup, wanted: set[Value]) -> Node:
+def node_of(graph: Graph, group: FusionGroup, needed: set[Value]) -> Node:
     """The group as one node: the node itself where it reads nothing through index maps."""
     inputs = outer_inputs(graph, group)
     if len(group.members) == 1 and (not _is_kernel(group) or set(group.members[0].inputs) <= set(inputs)):
         return group.members[0]
-    outputs = [value for node in group.members for value in node.outputs if value in wanted]
+    outputs = [value for node in group.members for value in node.outputs if value in needed]
     inner: dict[Value, Value] = {value: Value(value.type, value.hint) for value in inputs}
     builder = GraphBuilder()
 
@@ -73,8 +73,8 @@ def node_of(graph: Graph, group: FusionGroup, wanted: set[Value]) -> Node:
         return inner[value]
 
     def copy(node: Node) -> None:
-        made = builder.copy(node, [value_of(value) for value in node.inputs])
-        inner.update(zip(node.outputs, made, strict=True))
+        copies = builder.copy(node, [value_of(value) for value in node.inputs])
+        inner.update(zip(node.outputs, copies, strict=True))
 
     for node in group.members:
         copy(node)

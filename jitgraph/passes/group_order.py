@@ -20,7 +20,7 @@ class GroupOrder(Generic[T]):
 
     def __init__(self, groups: Sequence[T], reads: Callable[[T], Iterable[T]]) -> None:
         self._places: list[T | None] = list(groups)
-        self._place = {group: place for place, group in enumerate(groups)}
+        self._place = {group: position for position, group in enumerate(groups)}
         self._reads = reads
 
     def between(self, left: T, right: T) -> set[T] | None:
@@ -30,17 +30,17 @@ class GroupOrder(Generic[T]):
         """
         first, last = sorted((left, right), key=self._place.__getitem__)
         start = self._place[first]
-        found: set[T] = set()
+        dependencies: set[T] = set()
         pending = [last]
         while pending:
             group = pending.pop()
             for before in self._reads(group):
                 if before is first and group is not last:
                     return None
-                if self._place[before] > start and before is not last and before not in found:
-                    found.add(before)
+                if self._place[before] > start and before is not last and before not in dependencies:
+                    dependencies.add(before)
                     pending.append(before)
-        return found
+        return dependencies
 
     def merge(self, left: T, right: T, merged: T, between: set[T]) -> None:
         """Put ``merged`` in the place of both, behind the groups ``between`` that ``between(left, right)`` gave."""
@@ -50,6 +50,6 @@ class GroupOrder(Generic[T]):
         window += [merged, *(group for group in inside if group not in between)]
         window += [None] * (end + 1 - start - len(window))
         self._places[start : end + 1] = window
-        for place, group in enumerate(window, start):
+        for position, group in enumerate(window, start):
             if group is not None:
-                self._place[group] = place
+                self._place[group] = position

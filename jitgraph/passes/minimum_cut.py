@@ -41,49 +41,49 @@ class _Network:
 
     def distances(self, source: int, sink: int) -> dict[int, int]:
         """How far nodes are from the source along edges that have room; empty where the sink is out of reach."""
-        found = {source: 0}
+        distance = {source: 0}
         order = [source]
         for node in order:
             for edge in self.out[node]:
                 after = self.to[edge]
-                if after not in found and self.free[edge]:
-                    found[after] = found[node] + 1
+                if after not in distance and self.free[edge]:
+                    distance[after] = distance[node] + 1
                     order.append(after)
-        return found if sink in found else {}
+        return distance if sink in distance else {}
 
     def saturate(self, distances: dict[int, int], source: int, sink: int) -> int:
         """Let flow along shortest ways until none has room; gives how much."""
         untried = {node: list(self.out[node]) for node in distances}
-        way: list[int] = []
+        path: list[int] = []
         node, together = source, 0
         while True:
             if node == sink:
-                amount = min(self.free[edge] for edge in way)
+                amount = min(self.free[edge] for edge in path)
                 together += amount
-                for edge in way:
+                for edge in path:
                     self.free[edge] -= amount
                     self.free[edge ^ 1] += amount
-                way, node = [], source
+                path, node = [], source
             edges = untried[node]
             while edges and not (self.free[edges[-1]] and distances.get(self.to[edges[-1]]) == distances[node] + 1):
                 edges.pop()
             if edges:
-                way.append(edges[-1])
+                path.append(edges[-1])
                 node = self.to[edges[-1]]
-            elif way:
-                node = self.to[way.pop() ^ 1]
+            elif path:
+                node = self.to[path.pop() ^ 1]
                 untried[node].pop()
             else:
                 return together
 
     def reaching(self, sink: int) -> set[int]:
         """The nodes from which more could flow to the sink."""
-        found = {sink}
+        reached = {sink}
         order = [sink]
         for node in order:
             for edge in self.out[node]:
                 before = self.to[edge]
-                if before not in found and self.free[edge ^ 1]:
-                    found.add(before)
+                if before not in reached and self.free[edge ^ 1]:
+                    reached.add(before)
                     order.append(before)
-        return found
+        return reached

@@ -171,17 +171,17 @@ class PartialWrites:
         producer = self.graph.producers.get(value)
         if producer is None or not is_free(producer) or "alias" in producer.op.traits:
             return False
-        made = self._position[producer]
-        return any(made < last.get(source, -1) < position for source in self._reads(value))
+        defined_at = self._position[producer]
+        return any(defined_at < last.get(source, -1) < position for source in self._reads(value))
 
 
 def partial_writes(graph: Graph, *, inside: bool) -> PartialWrites:
     """The partial writes of a graph, with its nodes in an order in which they can be stores into memory of operands."""
-    found = PartialWrites(graph, inside=inside)
+    writes = PartialWrites(graph, inside=inside)
     for change in (PartialWrites.with_readers_first, PartialWrites.read_in_time):
-        if found.writers and (changed := change(found)) is not found.graph:
-            found = PartialWrites(changed, inside=inside)
-    return found
+        if writes.writers and (changed := change(writes)) is not writes.graph:
+            writes = PartialWrites(changed, inside=inside)
+    return writes
 
 
 def _needs(node: Node, other: Node, before: Mapping[Node, set[Node]]) -> bool:

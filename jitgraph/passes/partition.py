@@ -76,22 +76,22 @@ def is_cheap(node: Node) -> bool:
 
 def dependents(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
     """Every value of ``nodes`` (in order) that depends on ``sources``, and these."""
-    found = set(sources)
+    dependent = set(sources)
     for node in nodes:
-        if not found.isdisjoint(node.inputs):
-            found.update(node.outputs)
-    return found
+        if not dependent.isdisjoint(node.inputs):
+            dependent.update(node.outputs)
+    return dependent
 
 
 def late_nodes(joint: Joint, late: Collection[Value]) -> list[Node]:
     """The nodes past the cotangents that the gradients need, in order; ``late`` is what depends on the cotangents."""
-    wanted = set(joint.gradients)
-    found: list[Node] = []
+    needed = set(joint.gradients)
+    nodes: list[Node] = []
     for node in reversed(joint.nodes):
-        if any(value in late for value in node.inputs) and (has_effect(node) or not wanted.isdisjoint(node.outputs)):
-            wanted.update(node.inputs)
-            found.append(node)
-    return found[::-1]
+        if any(value in late for value in node.inputs) and (has_effect(node) or not needed.isdisjoint(node.outputs)):
+            needed.update(node.inputs)
+            nodes.append(node)
+    return nodes[::-1]
 
 
 def choose(
@@ -104,31 +104,31 @@ def choose(
     are handed over too; without, a loop that fills one is run again in the backward part.
     """
     late = dependents(joint.nodes, joint.cotangents)
-    given = set(free) | ({stack.end for stack in joint.residual_stacks} if with_stacks else set())
+    available = set(free) | ({stack.end for stack in joint.residual_stacks} if with_stacks else set())
     producers = {value: node for node in joint.nodes for value in node.outputs}
-    steady = _steady(joint, set(stable), late)
+    invariant = _steady(joint, set(stable), late)
 
     def fixed(value: Value) -> bool:
         node = producers.get(value)
         if node is None:
             return True
-        if is_cheap(node) or (value in steady and not has_effect(node)):
+        if is_cheap(node) or (value in invariant and not has_effect(node)):
             return False
         fills = not with_stacks and any(isinstance(output.type, StackType) for output in node.outputs)
         return not fills or prints(node)
 
-    sinks = [value for value in _read_late(joint, late) if value not in late and value not in given]
-    return cheapest([*joint.inputs, *producers], producers, sinks, given, fixed)
+    sinks = [value for value in _read_late(joint, late) if value not in late and value not in available]
+    return cheapest([*joint.inputs, *producers], producers, sinks, available, fixed)
 
 
 def cheapest(
     values: Iterable[Value],
     producers: Mapping[Value, Node],
     sinks: Iterable[Value],
-    given: Collection[Value],
+    available: Collection[Value],
     fixed: Callable[[Value], bool],
 ) -> tuple[Value, ...]:
-    """The values of least cost, beside those ``given``, from which all ``sinks`` can be computed; in program order.
+    """The values of least cost, beside those ``available``, from which all ``sinks`` can be computed; in program order.
 
     ``values`` are all values in program order; ``fixed`` says of one that it is not to be computed again.
     """
@@ -142,7 +142,7 @@ def cheapest(
         if fixed(value):
             sources[value] = None
         else:
-            sources[value] = tuple(v for v in dict.fromkeys(producers[value].inputs) if v not in given)
+            sources[value] = tuple(v for v in dict.fromkeys(producers[value].inputs) if v not in available)
             pending.extend(sources[value] or ())
     order = {value: i for i, value in enumerate(values)}
     saved: set[Value] = set()
@@ -154,11 +154,11 @@ def cheapest(
 def _steady(joint: Joint, stable: set[Value], late: set[Value]) -> set[Value]:
     if not stable:
         return set()
-    found = set(stable)
+    invariant = set(stable)
     for node in joint.nodes:
-        if all(value in found for value in node.inputs) and late.isdisjoint(node.outputs):
-            found.update(node.outputs)
-    return found
+        if all(value in invariant for value in node.inputs) and late.isdisjoint(node.outputs):
+            invariant.update(node.outputs)
+    return invariant
 
 
 def _read_late(joint: Joint, late: set[Value]) -> set[Value]:
@@ -207,11 +207,11 @@ def _minimum_cut(
     sources: Mapping[Value, tuple[Value, ...] | None],
     needed: Collection[Value],
 ) -> set[Value]:
-    wanted = [value for value in window if value in needed]
+    targets = [value for value in window if value in needed]
     if not border and all(sources[value] is not None for value in window):
         return set()
-    if all(sources[value] is None for value in wanted):
-        return _savable(wanted)
+    if all(sources[value] is None for value in targets):
+        return _savable(targets)
     return _cut_network(window, border, sources, needed)
 
 
@@ -223,18 +223,18 @@ def _cut_network(
 ) -> set[Value]:
     enter = {value: 2 + 2 * number for number, value in enumerate((*window, *border))}  # and one more is its way out
     edges: list[Edge] = []
-    for value, place in enter.items():
-        edges.append((place, place + 1, cost(value) if isinstance(value.type, TensorType) else None))
+    for value, vertex in enter.items():
+        edges.append((vertex, vertex + 1, cost(value) if isinstance(value.type, TensorType) else None))
         inputs = None if value in border else sources[value]
         if inputs is None:
-            edges.append((_SOURCE, place, None))
-        edges += [(enter[source] + 1, place, None) for source in inputs or ()]
+            edges.append((_SOURCE, vertex, None))
+        edges += [(enter[source] + 1, vertex, None) for source in inputs or ()]
         if value in needed and value not in border:
-            edges.append((place + 1, _SINK, None))
+            edges.append((vertex + 1, _SINK, None))
     before = minimum_cut(2 + 2 * len(enter), edges, _SOURCE, _SINK)
     if before is None:
         raise _cannot_save(window)
-    return {value for value, place in enter.items() if place in before and place + 1 not in before}
+    return {value for value, vertex in enter.items() if vertex in before and vertex + 1 not in before}
 
 
 def _savable(values: Sequence[Value]) -> set[Value]:

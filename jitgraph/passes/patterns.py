@@ -91,10 +91,10 @@ class Rule:
     @cached_property
     def pattern(self) -> OpTerm:
         """What a node has to look like."""
-        found = _term(_tree(self.texts[0]), self.vocabulary)
-        if not isinstance(found, OpTerm):
+        term = _term(_tree(self.texts[0]), self.vocabulary)
+        if not isinstance(term, OpTerm):
             raise GraphError(f"{self.name}: the pattern must be an op")
-        return found
+        return term
 
     @cached_property
     def replacement(self) -> Term:
@@ -126,8 +126,8 @@ class Rule:
         """Whether all that the pattern asks of the operands' own ops is so; it hardly ever is."""
         if len(inputs) != self._operands[0]:
             return False
-        for place, op in self._operands[1]:
-            node = producers.get(inputs[place])
+        for position, op in self._operands[1]:
+            node = producers.get(inputs[position])
             if node is None or (uniform_value(node) is None if op is None else node.op is not op):
                 return False
         return True
@@ -136,12 +136,12 @@ class Rule:
     def _operands(self) -> tuple[int, tuple[tuple[int, Op | None], ...]]:
         """How many there are, and of those that are no names the place and the op; None for a number."""
         args = self.pattern.args
-        asked = [
-            (place, arg.op if isinstance(arg, OpTerm) else None)
-            for place, arg in enumerate(args)
+        required = [
+            (position, arg.op if isinstance(arg, OpTerm) else None)
+            for position, arg in enumerate(args)
             if not isinstance(arg, Name)
         ]
-        return len(args), tuple(asked)
+        return len(args), tuple(required)
 
     def build(self, bindings: Bindings) -> Value:
         """The value that replaces the output of the node that ``match`` matched; its ops are emitted."""
@@ -152,14 +152,14 @@ class Rule:
 
     def _build(self, term: Term, bindings: Bindings) -> Value:
         if isinstance(term, Name):
-            found: Value = bindings[term.name].value
-            return found
+            bound: Value = bindings[term.name].value
+            return bound
         if isinstance(term, Number):
             number = self._call(term.number, bindings) if isinstance(term.number, PatternFunction) else term.number
             like: Matched = bindings[term.like]
             kind = float if is_float(like.dtype) else bool if is_bool(like.dtype) else int
-            made: Value = full(shape=like.shape, value=kind(number), dtype=like.dtype)
-            return made
+            constant: Value = full(shape=like.shape, value=kind(number), dtype=like.dtype)
+            return constant
         attrs = {}
         for key, attr in term.attrs:
             attrs[key] = bindings[attr.name] if isinstance(attr, Name) else self._call(attr, bindings)
@@ -188,10 +188,10 @@ def _matches(term: Term, value: Value, producers: Producers, bindings: Bindings)
         for inputs in orders:
             if not all(map(_may_match, term.args, inputs, repeat(producers))):
                 continue
-            ways = [bindings]
+            matches = [bindings]
             for arg, operand in zip(term.args, inputs, strict=True):
-                ways = [way for known in ways for way in _matches(arg, operand, producers, dict(known))]
-            yield from ways
+                matches = [match for known in matches for match in _matches(arg, operand, producers, dict(known))]
+            yield from matches
 
 
 def _may_match(term: Term, value: Value, producers: Producers) -> bool:
@@ -202,10 +202,10 @@ def _may_match(term: Term, value: Value, producers: Producers) -> bool:
     return node is not None and (node.op is term.op if isinstance(term, OpTerm) else uniform_value(node) is not None)
 
 
-def _is_number(found: bool | int | float | None, wanted: int | float | PatternFunction) -> bool:
-    if found is None or isinstance(wanted, PatternFunction) or found != wanted:
+def _is_number(actual: bool | int | float | None, expected: int | float | PatternFunction) -> bool:
+    if actual is None or isinstance(expected, PatternFunction) or actual != expected:
         return False
-    return not isinstance(found, float) or math.copysign(1, found) == math.copysign(1, wanted)
+    return not isinstance(actual, float) or math.copysign(1, actual) == math.copysign(1, expected)
 
 
 def parse_rules(text: str, vocabulary: Vocabulary) -> tuple[Rule, ...]:

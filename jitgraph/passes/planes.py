@@ -37,9 +37,9 @@ def planes(graph: Graph, target: Target) -> Graph:
     split = _Split(builder, known)
     for value in graph.inputs:
         if _is_complex(value.type):
-            whole = builder.input(_with_parts(value.type), value.hint)
+            packed = builder.input(_with_parts(value.type), value.hint)
             with context.using(emitter=builder, constraints=known):
-                split.pairs[value] = _plane(whole, 0), _plane(whole, 1)
+                split.pairs[value] = _plane(packed, 0), _plane(packed, 1)
         else:
             builder.inputs.append(value)
     split.run(graph)
@@ -72,18 +72,18 @@ def _with_parts(type: Type) -> TensorType:
     return TensorType(part_of(type.dtype), (*type.shape, 2))
 
 
-def _plane(whole: Value, number: int) -> Value:
-    shape = whole.shape[:-1]
+def _plane(packed: Value, number: int) -> Value:
+    shape = packed.shape[:-1]
     starts, stops = (0,) * len(shape), shape
-    cut = slice(whole, starts=(*starts, number), stops=(*stops, number + 1), strides=(1,) * len(whole.shape))
+    cut = slice(packed, starts=(*starts, number), stops=(*stops, number + 1), strides=(1,) * len(packed.shape))
     plane: Value = reshape(cut, shape=shape)
     return plane
 
 
 def _joined(pair: Pair) -> Value:
     rows = [reshape(part, shape=(*part.shape, 1)) for part in pair]
-    whole: Value = concat(*rows, axis=len(pair[0].shape))
-    return whole
+    packed: Value = concat(*rows, axis=len(pair[0].shape))
+    return packed
 
 
 class _Split:
@@ -126,12 +126,12 @@ class _Split:
 
     def _made(self, node: Node, parts: Value | Sequence[Value]) -> None:
         """The values that stand for the outputs of a node: two for each complex one."""
-        made = iter(parts if isinstance(parts, Sequence) else (parts,))
+        remaining = iter(parts if isinstance(parts, Sequence) else (parts,))
         for value in node.outputs:
             if _is_complex(value.type):
-                self.pairs[value] = next(made), next(made)
+                self.pairs[value] = next(remaining), next(remaining)
             else:
-                self._replaced[value] = next(made)
+                self._replaced[value] = next(remaining)
 
     def _copied(self, node: Node) -> None:
         inputs = tuple([self.value(value) for value in node.inputs])
@@ -146,11 +146,11 @@ class _Split:
         if not alike or not all(_is_complex(value.type) for value in node.outputs):
             raise UnsupportedOp(f"{op.name} of complex numbers in compiled code", hint="compute with x.real and x.imag")
         attrs = {name: _of_part(attr) for name, attr in node.attrs.items()}
-        made = []
+        part_outputs = []
         for number in (0, 1):
             inputs = [self.pairs[value][number] if value in self.pairs else self.value(value) for value in node.inputs]
-            made.append(self.builder.emit(op, inputs, attrs, ()))
-        self.pairs.update(zip(node.outputs, zip(*made, strict=True), strict=True))
+            part_outputs.append(self.builder.emit(op, inputs, attrs, ()))
+        self.pairs.update(zip(node.outputs, zip(*part_outputs, strict=True), strict=True))
 
     def _control(self, node: Node) -> None:
         """Control flow whose regions take and give two values for each complex one."""

@@ -26,18 +26,18 @@ def recomputed_gradient(reverse: Reverse, node: Node, cotangents: Sequence[Value
     repeated.
     """
     region = silence(node.regions[0])
-    kept = [i for i, value in enumerate(node.inputs) if isinstance(value.type, TensorType)]
+    tensor_inputs = [i for i, value in enumerate(node.inputs) if isinstance(value.type, TensorType)]
     tensors = [i for i, value in enumerate(node.outputs) if isinstance(value.type, TensorType)]
-    seeds = [(place, ct) for place, i in enumerate(tensors) if (ct := cotangents[i]) is not None]
-    wrt = [place for place, i in enumerate(kept) if node.inputs[i] in reverse.active]
+    seeds = [(position, ct) for position, i in enumerate(tensors) if (ct := cotangents[i]) is not None]
+    wrt = [position for position, i in enumerate(tensor_inputs) if node.inputs[i] in reverse.active]
     after = seeds[0][1]
-    operands = [optimization_barrier(node.inputs[i], after) for i in kept]
-    backward = _backward(reverse, region, [place for place, _ in seeds], wrt)
+    operands = [optimization_barrier(node.inputs[i], after) for i in tensor_inputs]
+    backward = _backward(reverse, region, [position for position, _ in seeds], wrt)
     gradients = call(*operands, *(ct for _, ct in seeds), regions=(backward,))
-    found: list[Value | None] = [None] * len(node.inputs)
-    for place, gradient in zip(wrt, gradients if len(wrt) > 1 else (gradients,), strict=True):
-        found[kept[place]] = gradient
-    return found
+    by_input: list[Value | None] = [None] * len(node.inputs)
+    for position, gradient in zip(wrt, gradients if len(wrt) > 1 else (gradients,), strict=True):
+        by_input[tensor_inputs[position]] = gradient
+    return by_input
 
 
 def _backward(reverse: Reverse, region: Graph, seeds: Sequence[int], wrt: Sequence[int]) -> Graph:
@@ -50,8 +50,8 @@ def _backward(reverse: Reverse, region: Graph, seeds: Sequence[int], wrt: Sequen
     chosen = [outputs[i] for i in seeds]
     cotangents = [builder.input(value.type) for value in chosen]
     assert all(carries_gradient(inputs[i].type) for i in wrt)
-    found = type(reverse)(builder).run(chosen, cotangents, [inputs[i] for i in wrt])
+    input_cts = type(reverse)(builder).run(chosen, cotangents, [inputs[i] for i in wrt])
     with context.using(emitter=builder, constraints=builder.constraints):
-        gradients = [zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, found, strict=True)]
-    made = builder.graph(gradients, f"{region.name}_again")
-    return Graph(made.inputs, made.nodes, made.outputs, (), made.name)
+        gradients = [zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, input_cts, strict=True)]
+    graph = builder.graph(gradients, f"{region.name}_again")
+    return Graph(graph.inputs, graph.nodes, graph.outputs, (), graph.name)

@@ -71,16 +71,16 @@ def live_bytes(graph: Graph) -> list[int]:
     last = {owners[value]: i for i, node in enumerate(graph.nodes) for value in node.inputs}
     callers = {owners[value] for value in graph.outputs}
     alive = 0
-    found: list[int] = []
+    live_sizes: list[int] = []
     dying: dict[int, list[Value]] = {}
     for i, node in enumerate(graph.nodes):
         for value in node.outputs:
             if owners[value] is value and is_tensor(value) and value not in callers:
                 alive += cost(value)
                 dying.setdefault(max(i, last.get(value, i)), []).append(value)
-        found.append(alive)
+        live_sizes.append(alive)
         alive -= sum(cost(value) for value in dying.pop(i, ()))
-    return found
+    return live_sizes
 
 
 def outputs_early(graph: Graph) -> Graph:
@@ -100,26 +100,26 @@ def outputs_early(graph: Graph) -> Graph:
 def _tail(graph: Graph) -> set[Node]:
     """The cheap nodes whose values nothing reads but outputs and others of them."""
     other: set[Value] = set()  # read by what is none of them
-    found: set[Node] = set()
+    tail: set[Node] = set()
     for node in reversed(graph.nodes):
         if other.isdisjoint(node.outputs) and is_cheap(node):
-            found.add(node)
+            tail.add(node)
         else:
             other.update(node.inputs)
-    return found
+    return tail
 
 
-def _in_order(placed: Sequence[tuple[int | None, Node]]) -> list[Node]:
+def _in_order(numbered: Sequence[tuple[int | None, Node]]) -> list[Node]:
     """The nodes in the order of their numbers, each without one before the first that reads it."""
     first: dict[Value, int] = {}
     keys: list[int] = []
-    for number, node in reversed(placed):
+    for number, node in reversed(numbered):
         key = number if number is not None else min(first[value] for value in node.outputs if value in first)
         keys.append(key)
         for value in node.inputs:
             first[value] = min(key, first.get(value, key))
     keys.reverse()
-    return [placed[i][1] for i in sorted(range(len(placed)), key=keys.__getitem__)]
+    return [numbered[i][1] for i in sorted(range(len(numbered)), key=keys.__getitem__)]
 
 
 def _owners(graph: Graph) -> Mapping[Value, Value]:
@@ -141,29 +141,29 @@ def _cut_at_peak(graph: Graph, target: Target) -> Graph:
     early, late = graph.nodes[: peak + 1], graph.nodes[peak + 1 :]
     producers = {value: node for node in early for value in node.outputs}
     tail = _tail(graph)
-    given = {*graph.inputs, *graph.outputs, *(value for value in producers if not is_tensor(value))}
+    available = {*graph.inputs, *graph.outputs, *(value for value in producers if not is_tensor(value))}
     late_tail = {value for node in late if node in tail for value in node.inputs}  # a copy would wait at the first line
-    given.update(value for value in late_tail if value not in producers or producers[value].op.kind != "creation")
-    crossing = {value for node in late for value in node.inputs if value in producers and value not in given}
-    kept = {
-        *given,
-        *cheapest(producers, producers, crossing, given, lambda value: not is_cheap(producers[value])),
+    available.update(value for value in late_tail if value not in producers or producers[value].op.kind != "creation")
+    crossing = {value for node in late for value in node.inputs if value in producers and value not in available}
+    retained = {
+        *available,
+        *cheapest(producers, producers, crossing, available, lambda value: not is_cheap(producers[value])),
     }
-    again = _Again(producers, kept, _anchor([node for node in early if node not in tail]))
+    again = _Again(producers, retained, _anchor([node for node in early if node not in tail]))
     copies = again.copies
     number = {node: i for i, node in enumerate(old.nodes)}
-    placed: list[tuple[int | None, Node]] = [(number[node], node) for node in early]
+    numbered: list[tuple[int | None, Node]] = [(number[node], node) for node in early]
     for node in late:
         if node in tail:
-            placed.append((number[node], node))
+            numbered.append((number[node], node))
             continue
         for value in node.inputs:
             if value in producers:
-                placed.extend((None, copy) for copy in again.computed(value))
+                numbered.extend((None, copy) for copy in again.computed(value))
         inputs = tuple(copies.get(value, value) for value in node.inputs)
-        placed.append((number[node], replace(node, inputs=inputs)))
+        numbered.append((number[node], replace(node, inputs=inputs)))
     return dce(
-        replace(graph, nodes=tuple(_in_order(placed))), target
+        replace(graph, nodes=tuple(_in_order(numbered))), target
     )  # what only late nodes read, which read a copy now
 
 
@@ -182,11 +182,11 @@ def _anchor(early: Sequence[Node]) -> Value | None:
 
 
 class _Again:
-    """What is computed again behind the peak, from the values ``kept``; ``copies`` says what took a value's place."""
+    """What is computed again behind the peak, from the values ``retained``; ``copies`` says what took a value's place."""
 
-    def __init__(self, producers: Mapping[Value, Node], kept: set[Value], anchor: Value | None) -> None:
+    def __init__(self, producers: Mapping[Value, Node], retained: set[Value], anchor: Value | None) -> None:
         self.producers = producers
-        self.kept = {self._source(value) for value in kept}
+        self.kept = {self._source(value) for value in retained}
         self.anchor = anchor
         self.copies: dict[Value, Value] = {}
         self._late: dict[Value, Value] = {}  # what is kept, behind its barrier
@@ -197,10 +197,10 @@ class _Again:
             value = node.inputs[0]
         return value
 
-    def computed(self, wanted: Value) -> list[Node]:
-        """Nodes that compute ``wanted`` again, where it is not kept and was not computed again before."""
+    def computed(self, target: Value) -> list[Node]:
+        """Nodes that compute ``target`` again, where it is not kept and was not computed again before."""
         nodes: list[Node] = []
-        pending = [wanted]
+        pending = [target]
         while pending:
             value = pending[-1]
             if value in self.kept or value in self.copies:

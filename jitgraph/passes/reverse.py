@@ -107,8 +107,8 @@ class Reverse:
                 self._walk(inner)
                 continue
             with working_on(f"the gradient of {node.op.name}", node.location):
-                found = self._step(node, cotangents)
-            for value, cotangent in zip(node.inputs, found, strict=True):
+                input_cts = self._step(node, cotangents)
+            for value, cotangent in zip(node.inputs, input_cts, strict=True):
                 if cotangent is not None:
                     self._accumulate(value, cotangent)
 
@@ -126,17 +126,17 @@ class Reverse:
             raise _no_gradient(node)
         attrs = {**node.attrs, "regions": node.regions} if "ruled_by_region" in node.op.traits else node.attrs
         single = len(node.outputs) == 1
-        found = node.op.vjp(
+        input_cts = node.op.vjp(
             cotangents[0] if single else tuple(cotangents),
             node.outputs[0] if single else node.outputs,
             *node.inputs,
             **attrs,
         )
-        if len(found) != len(node.inputs):
+        if len(input_cts) != len(node.inputs):
             raise GraphError(
-                f"the gradient rule of {node.op.name} gives {len(found)} cotangents for {len(node.inputs)}"
+                f"the gradient rule of {node.op.name} gives {len(input_cts)} cotangents for {len(node.inputs)}"
             )
-        return found
+        return input_cts
 
     def replace(self, node: Node, record: Callable[[], object], positions: Sequence[int]) -> tuple[Value, ...]:
         """Put what ``record`` records in the place of ``node`` and return the outputs of the last node recorded.
@@ -215,9 +215,9 @@ def halves(
     cotangents = tuple(Value(outputs[i].type) for i in seeds)
     starts = {inputs[i]: Value(inputs[i].type) for i in onto}
     reverse = Reverse(builder, in_loop=in_loop)
-    found = reverse.run([outputs[i] for i in seeds], cotangents, [inputs[i] for i in wrt], starts)
+    input_cts = reverse.run([outputs[i] for i in seeds], cotangents, [inputs[i] for i in wrt], starts)
     with context.using(emitter=builder, constraints=builder.constraints):
-        gradients = tuple(zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, found, strict=True))
+        gradients = tuple(zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, input_cts, strict=True))
     joint = Joint(
         inputs,
         (*cotangents, *starts.values()),
@@ -272,10 +272,10 @@ def _inlined(node: Node, parent: GraphBuilder) -> list[Node]:
     builder.location = node.location
     results = builder.inline(region, node.inputs)
     names: dict[Value, Value] = {}
-    made = {value for inner in builder.nodes for value in inner.outputs}
+    defined = {value for inner in builder.nodes for value in inner.outputs}
     aliases: list[tuple[Value, Value]] = []
     for result, output in zip(results, node.outputs, strict=True):
-        if result in made and result not in names:
+        if result in defined and result not in names:
             names[result] = output
         else:  # an operand, or a value returned twice: it needs a node of its own
             aliases.append((output, result))

@@ -41,13 +41,13 @@ class Rewriter:
 
     def copy(self, node: Node, regions: Sequence[Graph] | None = None) -> Node:
         """Append ``node`` with its new operands, and other regions where given; returns the node of the new graph."""
-        inputs, kept = node.inputs, node.regions
+        inputs, new_regions = node.inputs, node.regions
         if not self._replaced.keys().isdisjoint(inputs):
             inputs = tuple([self.value(value) for value in inputs])
-        if regions is not None and any(new is not old for new, old in zip(regions, kept, strict=True)):
-            kept = tuple(regions)
-        if inputs is not node.inputs or kept is not node.regions:
-            node = Node(node.op, inputs, node.attrs, node.outputs, kept, node.location)
+        if regions is not None and any(new is not old for new, old in zip(regions, new_regions, strict=True)):
+            new_regions = tuple(regions)
+        if inputs is not node.inputs or new_regions is not node.regions:
+            node = Node(node.op, inputs, node.attrs, node.outputs, new_regions, node.location)
         self.builder.nodes.append(node)
         return node
 

@@ -68,7 +68,7 @@ def _rewritten(
             del nodes[start:]
             continue
         fired[rule.name] += 1
-        for made in nodes[start:]:
-            producers.update((output, made) for output in made.outputs)
+        for new_node in nodes[start:]:
+            producers.update((output, new_node) for output in new_node.outputs)
         return value
     return None

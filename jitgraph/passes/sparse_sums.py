@@ -79,7 +79,7 @@ def _is_zero(value: Value, nodes: Sequence[Node]) -> bool:
     return number == 0
 
 
-def _is_part(update: Value, whole: Value) -> bool:
+def _is_part(update: Value, target: Value) -> bool:
     """Whether an update is known to be no more than half of what it is written into."""
-    some, every = update.tensor.size, whole.tensor.size
+    some, every = update.tensor.size, target.tensor.size
     return isinstance(some, int) and isinstance(every, int) and 2 * some <= every

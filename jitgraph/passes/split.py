@@ -84,11 +84,11 @@ def split(
     nodes = _scheduled(joint, needed, leaves)
     used = {value for node in nodes for value in node.inputs} | set(joint.gradients)
     if not with_stacks:
-        told = [value for value in leaves if value in used]
-        used.update(_binders(_names_in(nodes, constraints), told, [joint.inputs[i] for i in free_inputs]))
-    kept = [(number, value) for value, number in sorted(numbers.items(), key=lambda item: item[1]) if value in used]
+        used_leaves = [value for value in leaves if value in used]
+        used.update(_binders(_names_in(nodes, constraints), used_leaves, [joint.inputs[i] for i in free_inputs]))
+    pairs = [(number, value) for value, number in sorted(numbers.items(), key=lambda item: item[1]) if value in used]
     ends = tuple(stack.end for stack in residual_stacks)
-    entering = (*(value for _, value in kept), *ends, *saved, *joint.cotangents)
+    entering = (*(value for _, value in pairs), *ends, *saved, *joint.cotangents)
     builder = GraphBuilder()
     env = {value: builder.input(value.type, value.hint) for value in entering}
     run_nodes(nodes, env, builder.copy)
@@ -99,8 +99,8 @@ def split(
     return Split(
         forward=_forward(audible, residual_stacks, saved, late, name),
         backward=backward,
-        kept_inputs=tuple(i for (side, i), _ in kept if side == 0),
-        kept_outputs=tuple(i for (side, i), _ in kept if side == 1),
+        kept_inputs=tuple(i for (side, i), _ in pairs if side == 0),
+        kept_outputs=tuple(i for (side, i), _ in pairs if side == 1),
         saved=tuple(value.type for value in saved),
         stacks=tuple(value.type for value in ends),
     )
@@ -136,15 +136,15 @@ def _scheduled(joint: Joint, needed: Sequence[Node], leaves: Collection[Value]) 
 
 
 def _names_in(nodes: Iterable[Node], constraints: Iterable[SizeConstraint]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for constraint in constraints:
-        found |= dims.names(constraint.left) | dims.names(constraint.right)
+        names |= dims.names(constraint.left) | dims.names(constraint.right)
     for node in nodes:
-        found.update(*map(names_in_attr, node.attrs.values()))
-        found.update(*(names_in_type(value.type) for value in node.outputs))
+        names.update(*map(names_in_attr, node.attrs.values()))
+        names.update(*(names_in_type(value.type) for value in node.outputs))
         for region in node.regions:
-            found |= _names_in(region.nodes, ())
-    return found
+            names |= _names_in(region.nodes, ())
+    return names
 
 
 def _binders(names: set[str], entering: Iterable[Value], inputs: Sequence[Value]) -> set[Value]:
@@ -155,14 +155,14 @@ def _binders(names: set[str], entering: Iterable[Value], inputs: Sequence[Value]
         return {name for name in alone if name is not None}
 
     missing = names.difference(*map(told_by, entering))
-    found: set[Value] = set()
+    binders: set[Value] = set()
     for name in sorted(missing):
         telling = [value for value in inputs if name in told_by(value)]
         if telling:
-            found.add(min(telling, key=cost))
+            binders.add(min(telling, key=cost))
         else:  # told by a compound size: keep whatever mentions it
-            found.update(value for value in inputs if name in names_in_type(value.type))
-    return found
+            binders.update(value for value in inputs if name in names_in_type(value.type))
+    return binders
 
 
 def _forward(
@@ -177,7 +177,7 @@ def _forward(
             continue
         if has_effect(node) or not needed.isdisjoint(node.outputs):
             plain = joint.originals.get(node)
-            kept = plain if plain and needed.isdisjoint(set(node.outputs).difference(plain.outputs)) else node
-            nodes.append(kept)
-            needed.update(kept.inputs)
+            chosen = plain if plain and needed.isdisjoint(set(node.outputs).difference(plain.outputs)) else node
+            nodes.append(chosen)
+            needed.update(chosen.inputs)
     return Graph((*joint.inputs, *starts), tuple(reversed(nodes)), outputs, (), name)

@@ -56,22 +56,22 @@ class Batcher:
             emitter.location = before
 
     def _run(self, graph: Graph, arguments: Sequence[Lane]) -> list[Lane]:
-        apart = {value for node in graph.nodes if node.op.kind == "gradient" for value in wrt_of(node)}
-        held: dict[Value, Lane] = {}
+        wrt_values = {value for node in graph.nodes if node.op.kind == "gradient" for value in wrt_of(node)}
+        env: dict[Value, Lane] = {}
 
         def define(value: Value, sample: Lane) -> None:
-            held[value] = each(self.standing_in(sample), self.size) if value in apart else sample
+            env[value] = each(self.standing_in(sample), self.size) if value in wrt_values else sample
 
         for value, argument in zip(graph.inputs, arguments, strict=True):
             define(value, argument)
         deaths = deaths_of(graph)
         for node, dead in zip(graph.nodes, deaths, strict=True):
-            outputs = self.apply(node, [held[value] for value in node.inputs])
+            outputs = self.apply(node, [env[value] for value in node.inputs])
             for value, sample in zip(node.outputs, outputs, strict=True):
                 define(value, sample)
             for value in dead:
-                del held[value]
-        return [held[value] for value in graph.outputs]
+                del env[value]
+        return [env[value] for value in graph.outputs]
 
     def apply(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
         """The outputs of one node."""
@@ -122,9 +122,9 @@ class Batcher:
         return [Lane(value, True) for value in applied(node, values)]
 
     def region(
-        self, graph: Graph, operands: Sequence[Lane], wanted: Sequence[bool] = (), raw: Sequence[bool] | None = None
+        self, graph: Graph, operands: Sequence[Lane], varying: Sequence[bool] = (), raw: Sequence[bool] | None = None
     ) -> tuple[Graph, list[Lane]]:
-        """The graph for such operands, and its outputs; those ``wanted`` vary in any case.
+        """The graph for such operands, and its outputs; those ``varying`` vary in any case.
 
         Where an operand is raw the mask of the active samples is one more input, the last. An output is raw where it
         has an origin, and ``raw`` allows it.
@@ -144,16 +144,16 @@ class Batcher:
         if self.active is not None and any(like.raw for like in operands):
             active = ActiveSamples(builder.input(self.active.mask.type, "active"), self.size)
         with context.using(emitter=builder, constraints=builder.constraints), self.only(active):
-            found = self.run(graph, inputs)
-            found = [self.outgoing(sample, inputs) for sample in found]
+            lanes = self.run(graph, inputs)
+            lanes = [self.outgoing(sample, inputs) for sample in lanes]
             if raw is not None:
-                found = [s if allowed else self.standing_in(s) for s, allowed in zip(found, raw, strict=True)]
+                lanes = [s if allowed else self.standing_in(s) for s, allowed in zip(lanes, raw, strict=True)]
             outputs = [
                 each(sample, self.size) if want else sample
-                for sample, want in zip(found, wanted or [False] * len(found), strict=True)
+                for sample, want in zip(lanes, varying or [False] * len(lanes), strict=True)
             ]
-        made = builder.graph([sample.value for sample in outputs], graph.name)
-        return Graph(made.inputs, made.nodes, made.outputs, (), graph.name), outputs
+        region = builder.graph([sample.value for sample in outputs], graph.name)
+        return Graph(region.inputs, region.nodes, region.outputs, (), graph.name), outputs
 
     def outgoing(self, sample: Lane, inputs: Sequence[Lane]) -> Lane:
         """An output of a region: raw where it is the input of its origin but for active samples."""

@@ -17,13 +17,13 @@ from jitgraph.runtime.whole_file import replacing
 def export(path: str | os.PathLike[str], events: Events, begin: int, seconds: float) -> None:
     """Write the events, and the block from ``begin`` as the one around them."""
     process = os.getpid()
-    kept = list(events)
-    threads = list(dict.fromkeys(event.thread for event in kept))
-    found: list[dict[str, Any]] = [_named("process_name", process, 0, "jitgraph")]
-    found += [_named("thread_name", process, thread, f"thread {n}") for n, thread in enumerate(threads)]
-    found += [_complete(event, process, begin) for event in sorted(kept, key=lambda event: (event.begin, -event.end))]
+    spans = list(events)
+    threads = list(dict.fromkeys(event.thread for event in spans))
+    trace: list[dict[str, Any]] = [_named("process_name", process, 0, "jitgraph")]
+    trace += [_named("thread_name", process, thread, f"thread {n}") for n, thread in enumerate(threads)]
+    trace += [_complete(event, process, begin) for event in sorted(spans, key=lambda event: (event.begin, -event.end))]
     document = {
-        "traceEvents": found,
+        "traceEvents": trace,
         "displayTimeUnit": "ms",
         "otherData": {"milliseconds of the block": 1e3 * seconds, "events left out": events.dropped},
     }

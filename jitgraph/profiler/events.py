@@ -20,9 +20,9 @@ def lines_of(location: Location | None) -> Lines:
 def text_of(lines: Lines) -> str:
     """Lines as ``file:3,4``, with the name of each file once."""
     numbers: dict[str, list[int]] = {}
-    for place in lines:
-        numbers.setdefault(str(place).rpartition(":")[0], []).append(place.line)
-    return " ".join(f"{file}:{','.join(map(str, found))}" for file, found in numbers.items())
+    for location in lines:
+        numbers.setdefault(str(location).rpartition(":")[0], []).append(location.line)
+    return " ".join(f"{file}:{','.join(map(str, line_numbers))}" for file, line_numbers in numbers.items())
 
 
 class ProfileEvent(NamedTuple):
@@ -89,10 +89,10 @@ class Events:
     def total(self, kind: Kind, name: str, lines: Lines) -> Total:
         """The total of one kind, name and lines."""
         key = (kind, name, lines)
-        found = self.totals.get(key)
-        if found is None:
-            found = self.totals[key] = Total()
-        return found
+        entry = self.totals.get(key)
+        if entry is None:
+            entry = self.totals[key] = Total()
+        return entry
 
     def note(self, events: Iterable[ProfileEvent]) -> None:
         """Keep events, while there is room."""

@@ -13,9 +13,9 @@ from jitgraph.tracing.backend import Runnable, compile_graph
 
 
 def compiled(
-    op: Op, given: Sequence[Any], attrs: Attrs | None = None, donate: Sequence[tuple[int, int]] = ()
+    op: Op, arrays: Sequence[Any], attrs: Attrs | None = None, donate: Sequence[tuple[int, int]] = ()
 ) -> Runnable:
     """Code for ``op`` on arrays like these; ``donate`` as of ``compile_graph``."""
     builder = GraphBuilder()
-    inputs = [builder.input(TensorType(array.dtype, array.shape)) for array in given]
+    inputs = [builder.input(TensorType(array.dtype, array.shape)) for array in arrays]
     return compile_graph(builder.graph(builder.emit(op, inputs, attrs or {}, ()), op.name), donate=donate)

@@ -84,25 +84,25 @@ class profile:  # noqa: N801 - as in PyTorch
         entry = self._timed(owner.forward, owner.plan.name)
         if entry is None:
             return self._as_a_whole(owner.plan.name, plain)
-        made = Invocation(entry, owner.in_place, recycle=not owner.taped)
-        self._invocations[id(owner)] = owner, made
-        return made
+        invocation = Invocation(entry, owner.in_place, recycle=not owner.taped)
+        self._invocations[id(owner)] = owner, invocation
+        return invocation
 
-    def gradient(self, made: Runnable) -> Callable[..., list[Any]]:
+    def gradient(self, runnable: Runnable) -> Callable[..., list[Any]]:
         """What runs in place of ``made.run``, the code of a gradient."""
-        entry = self._timed(made, "gradient")
-        return self._as_a_whole("gradient", made.run) if entry is None else entry.run
+        entry = self._timed(runnable, "gradient")
+        return self._as_a_whole("gradient", runnable.run) if entry is None else entry.run
 
-    def _timed(self, made: Runnable, name: str) -> TimedEntry | None:
-        return timed_entry(made, partial(self._took, "profiler", f"timed code of {name}", ()))
+    def _timed(self, runnable: Runnable, name: str) -> TimedEntry | None:
+        return timed_entry(runnable, partial(self._took, "profiler", f"timed code of {name}", ()))
 
     def _as_a_whole(self, name: str, run: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*given: Any) -> Any:
+        def timed(*args: Any) -> Any:
             begin = time.perf_counter_ns()
             try:
-                found = run(*given)
-                wait_for(found)
-                return found
+                result = run(*args)
+                wait_for(result)
+                return result
             finally:
                 self._took("call", name, (), begin, time.perf_counter_ns())
 
@@ -173,11 +173,11 @@ class profile:  # noqa: N801 - as in PyTorch
         if sort_by not in ("seconds", "runs", "bytes"):
             raise JitgraphError(f"rows are sorted by seconds, runs or bytes, not by {sort_by!r}")
         best = limits.limits()
-        found = [
+        table = [
             ProfileRow(*key, total.runs, 1e-9 * total.nanoseconds, total.bytes, total.flops, best.share(total))
             for key, total in self._events.totals.items()
         ]
-        return sorted(found, key=lambda row: getattr(row, sort_by), reverse=True)
+        return sorted(table, key=lambda row: getattr(row, sort_by), reverse=True)
 
     def table(self, limit: int = 30, sort_by: Literal["seconds", "runs", "bytes"] = "seconds") -> str:
         """The first ``limit`` rows as text, and what the whole block took."""

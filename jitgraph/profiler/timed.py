@@ -32,13 +32,13 @@ _made: Final[WeakKeyDictionary[Executable, TimedEntry]] = WeakKeyDictionary()
 class TimedEntry(loader.Entry):
     """An entry that tells the profile in force of each call, with the table that the call filled."""
 
-    def __init__(self, made: Executable) -> None:
-        schedule, entry = made.stages.schedule, made.entry
+    def __init__(self, executable: Executable) -> None:
+        schedule, entry = executable.stages.schedule, executable.entry
         super().__init__(
-            loader.Image(native.build_image(schedule, made.target, timed=True)),
-            made.signature,
+            loader.Image(native.build_image(schedule, executable.target, timed=True)),
+            executable.signature,
             runtime=entry.runtime,
-            callback=made.callback,
+            callback=executable.callback,
             threads=entry.threads,
         )
         self.steps = [TimedStep(schedule, step) for step in timed_steps(schedule.steps)]
@@ -57,28 +57,28 @@ class TimedEntry(loader.Entry):
     def works(self, plan: loader.ShapePlan) -> list[LeastWork]:
         """What a run of each step does at least in a call with these sizes."""
         sizes = tuple(plan.dims)[: len(self.signature.dims)]
-        found = self._works.get(sizes)
-        if found is None:
+        cached = self._works.get(sizes)
+        if cached is None:
             if len(self._works) >= _MOST_SIZES:
                 self._works.clear()
-            named = dict(zip(self.signature.dims, sizes, strict=True))
-            found = self._works[sizes] = [step.work(named) for step in self.steps]
-        return found
+            by_name = dict(zip(self.signature.dims, sizes, strict=True))
+            cached = self._works[sizes] = [step.work(by_name) for step in self.steps]
+        return cached
 
 
-def timed_entry(made: Any, tell: Callable[[int, int], None]) -> TimedEntry | None:
+def timed_entry(executable: Any, tell: Callable[[int, int], None]) -> TimedEntry | None:
     """Timed code of what was compiled; None where launches cannot be timed: on GPUs, and in the interpreter.
 
     ``tell`` is told from when to when it was made, unless it was there.
     """
-    if not isinstance(made, Executable) or made.target is None or made.target.sm is not None:
+    if not isinstance(executable, Executable) or executable.target is None or executable.target.sm is not None:
         return None
-    found = _made.get(made)
+    entry = _made.get(executable)
     begin = time.perf_counter_ns()
-    if found is None and made.stages is not None:
-        found = _made[made] = TimedEntry(made)
+    if entry is None and executable.stages is not None:
+        entry = _made[executable] = TimedEntry(executable)
         tell(begin, time.perf_counter_ns())
-    return found
+    return entry
 
 
 class _Noting:
@@ -93,14 +93,14 @@ class _Noting:
 @lru_cache(maxsize=1)
 def nanoseconds_per_tick() -> float:
     """How long a tick of the time stamp counter is, measured against the clock once in a process, in 20 ms."""
-    given = [np.ones(1, np.float32)]
-    made = compiled(ops.neg, given)
-    assert isinstance(made, Executable)
-    entry, noting = TimedEntry(made), _Noting()
+    inputs = [np.ones(1, np.float32)]
+    executable = compiled(ops.neg, inputs)
+    assert isinstance(executable, Executable)
+    entry, noting = TimedEntry(executable), _Noting()
     with context.using(profile=noting):
-        entry.run(given)
-        entry.run(given)
+        entry.run(inputs)
+        entry.run(inputs)
         clock, ticks = noting.clock, noting.ticks
         time.sleep(_CALIBRATION)
-        entry.run(given)
+        entry.run(inputs)
     return (noting.clock - clock) / (noting.ticks - ticks)

@@ -38,14 +38,14 @@ class TimedStep:
     def work(self, sizes: Mapping[str, int]) -> LeastWork:
         """What one run does for these values of named sizes."""
         step = self._step
-        whole = {name: dims.evaluate(self._buffers[name], sizes) for name in dict.fromkeys(step.buffers)}
+        buffer_bytes = {name: dims.evaluate(self._buffers[name], sizes) for name in dict.fromkeys(step.buffers)}
         if isinstance(step, HostStep):
-            return LeastWork(sum(whole.values()), 0, 32)
+            return LeastWork(sum(buffer_bytes.values()), 0, 32)
         touched = _Touched(step.kernel, sizes)
         moved = 0
         for name, param in zip(step.buffers, step.kernel.params, strict=True):
             directions = 2 if param.access == "readwrite" else 1
-            moved += directions * int(min(whole[name], touched.accesses[param.name] * param.dtype.itemsize))
+            moved += directions * int(min(buffer_bytes[name], touched.accesses[param.name] * param.dtype.itemsize))
         return LeastWork(moved, int(touched.flops), touched.bits)
 
 

@@ -47,10 +47,10 @@ def binomial(
     key = wrap(at(device, stream_key(generator)))
     step = wrap(at(device, step_of(dims.product(sizes) * 2)))
     unit = wrap(numbers(ops.uniform, key.value, sizes, dtypes.float64))
-    found = where(few, _searched(where(few, n, 0), where(few, rarer, 0), unit), -1.0)
-    found = _rejected(where(few, 100, n), where(few, 0.5, rarer), found, key + step, step, sizes)
-    found = where(flipped, n - found, found)
-    return found.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
+    counts = where(few, _searched(where(few, n, 0), where(few, rarer, 0), unit), -1.0)
+    counts = _rejected(where(few, 100, n), where(few, 0.5, rarer), counts, key + step, step, sizes)
+    counts = where(flipped, n - counts, counts)
+    return counts.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
 
 
 def _searched(n: Tensor, p: Tensor, unit: Tensor) -> Tensor:
@@ -76,8 +76,8 @@ def _logarithm(n: Tensor, k: Tensor) -> Tensor:
     return -(wrap(ops.lgamma((k + 1).value)) + wrap(ops.lgamma((n - k + 1).value)))
 
 
-def _rejected(n: Tensor, p: Tensor, found: Tensor, key: Tensor, step: Tensor, sizes: Any) -> Tensor:
-    """``found`` with its negative elements replaced by candidates, which are drawn for all until each is accepted."""
+def _rejected(n: Tensor, p: Tensor, counts: Tensor, key: Tensor, step: Tensor, sizes: Any) -> Tensor:
+    """``counts`` with its negative elements replaced by candidates, which are drawn for all until each is accepted."""
     spread = sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -88,20 +88,20 @@ def _rejected(n: Tensor, p: Tensor, found: Tensor, key: Tensor, step: Tensor, si
     highest = _logarithm(n, mode)
 
     def again(state: Any) -> Any:
-        key, found = state
+        key, counts = state
         u = wrap(numbers(ops.uniform, key.value, sizes, dtypes.float64)) - 0.5
         v = wrap(numbers(ops.uniform, (key + step).value, sizes, dtypes.float64))
         edge = 0.5 - abs(u)
         edge = where(edge == 0, 2.0**-54, edge)
         k = floor((2 * a / edge + b) * u + n * p + 0.5)
         inside = (k >= 0) & (k <= n)
-        held = where(inside, k, mode)
-        density = _logarithm(n, held) - highest + (held - mode) * odds
+        clamped = where(inside, k, mode)
+        density = _logarithm(n, clamped) - highest + (clamped - mode) * odds
         height = log(where(v == 0, 2.0**-54, v) * alpha / (a / (edge * edge) + b))
         taken = inside & (((edge >= 0.07) & (v <= limit)) | (height <= density))
-        return key + step + step, where((found < 0) & taken, k, found)
+        return key + step + step, where((counts < 0) & taken, k, counts)
 
-    return while_loop(lambda state: any_of(state[1] < 0), again, (key, found))[1]  # type: ignore[no-any-return]
+    return while_loop(lambda state: any_of(state[1] < 0), again, (key, counts))[1]  # type: ignore[no-any-return]
 
 
 @array_function

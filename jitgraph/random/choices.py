@@ -92,9 +92,9 @@ def _repeated(weights: Tensor, count: int, generator: Generator | None, device: 
     sizes: tuple[DimLike, ...] = (*weights.value.shape[:-1], count)
     unit = drawn(ops.uniform, sizes, weights.dtype, generator, device)
     total = sums[..., -1:]
-    place = unit * total
-    place = where(place < total, place, 0)  # what rounds up to the end goes to the start
-    return sum_of(sums[..., None, :] <= place[..., :, None], axis=-1)
+    thresholds = unit * total
+    thresholds = where(thresholds < total, thresholds, 0)  # what rounds up to the end goes to the start
+    return sum_of(sums[..., None, :] <= thresholds[..., :, None], axis=-1)
 
 
 @array_function
@@ -132,7 +132,7 @@ def choice(
     return picked if table is None else take_at(table, picked, along)
 
 
-def take_at(table: Tensor, places: Tensor, axis: int) -> Tensor:
+def take_at(table: Tensor, indices: Tensor, axis: int) -> Tensor:
     """Elements along an axis at places of any rank, whose axes stand where that axis stood."""
-    flat = take(table, places.reshape(-1), axis=axis)
-    return flat.reshape((*table.shape[:axis], *places.shape, *table.shape[axis + 1 :]))  # type: ignore[no-any-return]
+    flat = take(table, indices.reshape(-1), axis=axis)
+    return flat.reshape((*table.shape[:axis], *indices.shape, *table.shape[axis + 1 :]))  # type: ignore[no-any-return]

@@ -90,8 +90,8 @@ def rand_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform in [0, 1), of x's shape and device, and its dtype unless one is given; DTypeError for integers."""
-    shape, kind, place = _like(x, dtype, device)
-    return uniform(shape, dtype=kind, generator=generator, device=place)
+    shape, kind, target_device = _like(x, dtype, device)
+    return uniform(shape, dtype=kind, generator=generator, device=target_device)
 
 
 @array_function
@@ -104,8 +104,8 @@ def randn_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Standard normal, of x's shape and device, and its dtype unless one is given; DTypeError for integers."""
-    shape, kind, place = _like(x, dtype, device)
-    return normal(shape, dtype=kind, generator=generator, device=place)
+    shape, kind, target_device = _like(x, dtype, device)
+    return normal(shape, dtype=kind, generator=generator, device=target_device)
 
 
 @array_function
@@ -120,8 +120,8 @@ def randint_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Integers in [low, high), or [0, low) without ``high``, of x's shape and device; its dtype unless one is given."""
-    shape, kind, place = _like(x, dtype, device)
+    shape, kind, target_device = _like(x, dtype, device)
     first, last = (0, low) if high is None else (low, high)
     if dtypes.is_float(dtypes.canonical(kind)):
-        return basic.randint(first, last, shape, generator=generator, device=place).astype(kind)  # type: ignore[no-any-return]
-    return basic.randint(first, last, shape, dtype=kind, generator=generator, device=place)
+        return basic.randint(first, last, shape, generator=generator, device=target_device).astype(kind)  # type: ignore[no-any-return]
+    return basic.randint(first, last, shape, dtype=kind, generator=generator, device=target_device)

@@ -36,8 +36,8 @@ def _parts(name: str, concentration: Tensor, generator: Generator | None, device
     step = wrap(at(device, step_of(words)))
     key = wrap(at(device, stream_key(generator)))
     factor = wrap(numbers(ops.exponential, key.value, shape, dtype))
-    found = accepted(ops.gamma_candidate, raised, full_like(raised, -1), key + step, step)
-    return found, where(small, -factor / where(usable, concentration, 1), 0)
+    samples = accepted(ops.gamma_candidate, raised, full_like(raised, -1), key + step, step)
+    return samples, where(small, -factor / where(usable, concentration, 1), 0)
 
 
 @array_function
@@ -54,8 +54,8 @@ def gamma(
     ValueError for a concentration that is not positive and finite.
     """
     _, kind, (alpha,), device = parameters_of(shape, dtype, concentration)
-    found, logarithm = _parts("gamma", alpha, generator, device)
-    return (found * exp(logarithm) * scale).astype(kind)  # type: ignore[no-any-return]
+    samples, logarithm = _parts("gamma", alpha, generator, device)
+    return (samples * exp(logarithm) * scale).astype(kind)  # type: ignore[no-any-return]
 
 
 @array_function
@@ -64,7 +64,7 @@ def beta(
 ) -> Tensor:
     """Beta numbers of these two concentrations, in [0, 1]; ValueError for one that is not positive and finite."""
     _, kind, (left, right), device = parameters_of(shape, dtype, a, b)
-    logarithms = [log(found) + power for found, power in (_parts("beta", x, generator, device) for x in (left, right))]
+    logarithms = [log(draw) + power for draw, power in (_parts("beta", x, generator, device) for x in (left, right))]
     return sigmoid(logarithms[0] - logarithms[1]).astype(kind)  # type: ignore[no-any-return]
 
 
@@ -82,5 +82,5 @@ def dirichlet(
         raise ShapeError("dirichlet: the concentrations stand along an axis; these are 0-d")
     if shape is not None:
         alpha = broadcast_to(alpha, (*shape_of(shape), alpha.shape[-1]))
-    found, power = _parts("dirichlet", alpha, generator, device)
-    return softmax(log(found) + power, axis=-1).astype(kind)  # type: ignore[no-any-return]
+    samples, power = _parts("dirichlet", alpha, generator, device)
+    return softmax(log(samples) + power, axis=-1).astype(kind)  # type: ignore[no-any-return]

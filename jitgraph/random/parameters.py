@@ -61,17 +61,17 @@ def wide_of(dtype: dtypes.DType) -> dtypes.DType:
 
 
 def parameters_of(
-    shape: Any, dtype: Any, *given: TensorLike
+    shape: Any, dtype: Any, *parameters: TensorLike
 ) -> tuple[tuple[DimLike, ...], dtypes.DType, list[Tensor], str | None]:
     """The shape and dtype of what is drawn for these parameters, and they as floats of this shape, without gradients.
 
     Parameters broadcast against each other and to ``shape``. The dtype is theirs where it is a float and none is asked
     for; 16-bit ones are computed in float32. With them comes the device where a tensor among them lies.
     """
-    tensors = [tensor_of(each) for each in given]
+    tensors = [tensor_of(each) for each in parameters]
     floats = [each.dtype for each in tensors if dtypes.is_float(each.dtype) and each.ndim]
     kind = kind_of(dtype if dtype is not None or not floats else max(floats, key=lambda each: each.itemsize))
-    device = next((place_of(each) for each in given if isinstance(each, Tensor)), None)
+    device = next((place_of(each) for each in parameters if isinstance(each, Tensor)), None)
     values = broadcast_arrays(*(each.detach().astype(wide_of(kind)) for each in tensors))
     if shape is not None:
         values = [broadcast_to(each, shape_of(shape)) for each in values]

@@ -40,11 +40,11 @@ def poisson(rate: TensorLike, shape: Any = None, *, dtype: Any = None, generator
     unit = wrap(numbers(ops.uniform, key.value, sizes, dtypes.float64))
     begin = key + wrap(at(device, step_of(dims.product(sizes) * 2)))
     small = wide < _SMALL
-    found = where(small, _searched(where(usable & small, wide, 0), unit), -1.0)
+    counts = where(small, _searched(where(usable & small, wide, 0), unit), -1.0)
     step = wrap(at(device, step_of(dims.product(sizes) * 4)))
     large = where(usable & ~small, wide, _SMALL)
-    found = accepted(ops.poisson_candidate, large, found, begin, step)
-    return found.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
+    counts = accepted(ops.poisson_candidate, large, counts, begin, step)
+    return counts.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
 
 
 def _searched(rate: Tensor, unit: Tensor) -> Tensor:

@@ -11,14 +11,14 @@ from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tracing.control.flow import while_loop
 
 
-def accepted(candidate: Op, parameter: Tensor, found: Tensor, key: Tensor, step: Tensor) -> Tensor:
-    """``found`` with its negative elements replaced by the first ``candidate(parameter, key)`` that is not negative.
+def accepted(candidate: Op, parameter: Tensor, samples: Tensor, key: Tensor, step: Tensor) -> Tensor:
+    """``samples`` with its negative elements replaced by the first ``candidate(parameter, key)`` that is not negative.
 
     Each turn takes the words behind those of the one before: ``step`` is added to the key.
     """
 
     def again(state: Any) -> Any:
-        key, found = state
-        return key + step, where(found < 0, wrap(candidate(parameter.value, key.value)), found)
+        key, samples = state
+        return key + step, where(samples < 0, wrap(candidate(parameter.value, key.value)), samples)
 
-    return while_loop(lambda state: any_of(state[1] < 0), again, (key, found))[1]  # type: ignore[no-any-return]
+    return while_loop(lambda state: any_of(state[1] < 0), again, (key, samples))[1]  # type: ignore[no-any-return]

@@ -24,8 +24,8 @@ _TINY = 2.0**-70  # stands for a uniform number of 0, which has no logarithm
 
 def _uniform(shape: Any, generator: Generator | None, device: str | None) -> Tensor:
     """Uniform numbers between 0 and 1 in float64, neither of them among these."""
-    found = drawn(ops.uniform, shape_of(shape), dtypes.float64, generator, device)
-    return where(found == 0, _TINY, found)
+    samples = drawn(ops.uniform, shape_of(shape), dtypes.float64, generator, device)
+    return where(samples == 0, _TINY, samples)
 
 
 @array_function
@@ -189,6 +189,6 @@ def geometric(p: TensorLike, shape: Any = None, *, dtype: Any = None, generator:
     sizes, _, (chance,), device = parameters_of(shape, dtypes.float64, p)
     require((chance > 0) & (chance <= 1), "geometric: every probability must lie above 0, and not above 1")
     unit = drawn(ops.exponential, sizes, dtypes.float64, generator, device)
-    found = floor(unit / -log1p(-where(chance < 1, chance, 0.5))) + 1
-    found = where(chance < 1, where(found < 2.0**53, found, 2.0**53), 1.0)
-    return found.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
+    trials = floor(unit / -log1p(-where(chance < 1, chance, 0.5))) + 1
+    trials = where(chance < 1, where(trials < 2.0**53, trials, 2.0**53), 1.0)
+    return trials.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]

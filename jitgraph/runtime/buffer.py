@@ -138,7 +138,7 @@ class UniqueAmong:
         if (buffers, arrays) == self._alone:
             return None
         pairs = zip(zip(buffers, arrays, strict=True), zip(*self._alone, strict=True), strict=True)
-        return [found == alone for found, alone in pairs]
+        return [counts == alone for counts, alone in pairs]
 
 
 def are_released(listed: Sequence[object]) -> bool:

@@ -22,8 +22,8 @@ def unknown() -> str:
 
 def address_of(name: str) -> int:
     """Where a function lies; 0 for one that CPython does not have."""
-    found = getattr(API, name, None)
-    return 0 if found is None else int(ctypes.cast(found, ctypes.c_void_p).value or 0)
+    function = getattr(API, name, None)
+    return 0 if function is None else int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
 def interpreter_number() -> int:
@@ -33,6 +33,6 @@ def interpreter_number() -> int:
     return int(API.PyInterpreterState_GetID(API.PyInterpreterState_Get()))
 
 
-def never_free(held: Any) -> None:
+def never_free(obj: Any) -> None:
     """Keep an object until the process ends, whatever happens to modules."""
-    API.Py_IncRef(ctypes.py_object(held))
+    API.Py_IncRef(ctypes.py_object(obj))

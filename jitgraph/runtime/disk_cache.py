@@ -141,8 +141,8 @@ class DiskCache:
 
     def _entries(self) -> Iterator[tuple[str, int, float]]:
         """Key, bytes and time of the last use of each entry that can be seen."""
-        with contextlib.suppress(OSError), os.scandir(self.folder) as found:
-            for entry in found:
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
                 if _NAME.fullmatch(entry.name):
                     with contextlib.suppress(OSError):  # gone meanwhile
                         status = entry.stat(follow_symlinks=False)

@@ -47,9 +47,9 @@ def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: 
             "DLPack before version 1 cannot hand over memory that is read-only without a copy",
             hint="max_version=(1, 0), or leave copy out",
         )
-    whole = array.view(np.uint16) if array.dtype == bfloat16 else array
-    capsule = whole.__dlpack__(max_version=(1, 0) if versioned else None, copy=copy or not versioned)
-    if whole is not array:
+    viewed = array.view(np.uint16) if array.dtype == bfloat16 else array
+    capsule = viewed.__dlpack__(max_version=(1, 0) if versioned else None, copy=copy or not versioned)
+    if viewed is not array:
         _set_type(descriptor(capsule), _capsules().BFLOAT16)
     return capsule
 
@@ -62,10 +62,10 @@ def imported(x: Any, text: str, borrow: bool = False) -> Array:
     """
     require_readable(x, text)
     capsule = _asked(x, borrow)
-    found = descriptor(capsule)
-    kind = (found.code, found.bits, found.lanes)
+    tensor = descriptor(capsule)
+    kind = (tensor.code, tensor.bits, tensor.lanes)
     if kind == _capsules().BFLOAT16:
-        _set_type(found, _UINT16)
+        _set_type(tensor, _UINT16)
         return np.from_dlpack(_Given(capsule)).view(bfloat16)
     try:
         return np.from_dlpack(_Given(capsule))
@@ -80,10 +80,10 @@ def require_readable(x: Any, text: str) -> None:
     kind, number = x.__dlpack_device__()
     if int(kind) not in _READABLE:
         where = f"{_DEVICES.get(int(kind), f'device type {int(kind)}')}:{number}"
-        found = ways(x, "x" if " " in text else text, ("cpu", "get"))
+        conversions = ways(x, "x" if " " in text else text, ("cpu", "get"))
         raise DeviceError(
             f"{text} is a {type(x).__module__}.{type(x).__qualname__} on {where}, not on the CPU",
-            hint=f"pass {' or '.join(found) or 'a copy of it on the CPU'}",
+            hint=f"pass {' or '.join(conversions) or 'a copy of it on the CPU'}",
         )
 
 
@@ -130,13 +130,13 @@ def take(capsule: Any) -> Any:
 
 
 def _table(capsule: Any, *, takes: bool) -> Any:
-    found = _capsules().table_in(capsule, takes=takes)
-    if found is None:
+    table = _capsules().table_in(capsule, takes=takes)
+    if table is None:
         raise SharingError(
             "what __dlpack__ gives is no capsule of DLPack 1 or before, or was taken already",
             hint="np.asarray(x), where x has __array__",
         )
-    return found
+    return table
 
 
 def _capsules() -> Any:

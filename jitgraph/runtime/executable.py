@@ -69,6 +69,6 @@ class Executable:
         """
         return self.entry.run(buffers, donate)
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result for the user's arguments, in the structure that the function returns."""
-        return self.entry(*args, **named)
+        return self.entry(*args, **kwargs)

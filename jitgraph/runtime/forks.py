@@ -48,7 +48,7 @@ class Living:
 
     def members(self) -> list[Any]:
         """Those that live now."""
-        return [found for reference in list(self._references.values()) if (found := reference()) is not None]
+        return [member for reference in list(self._references.values()) if (member := reference()) is not None]
 
 
 _renewed: Final = Living()
@@ -61,11 +61,11 @@ _taken: Final[list[Any]] = []  # by the thread that forks
 
 def lock(*, awaited: bool = False) -> Any:
     """A reentrant lock that is free in a child unless the forking thread holds it; a fork waits for an awaited one."""
-    made = threading.RLock()
-    _renewed.add(made)
+    rlock = threading.RLock()
+    _renewed.add(rlock)
     if awaited:
-        _awaited.add(made)
-    return made
+        _awaited.add(rlock)
+    return rlock
 
 
 def renew(foreign: Any) -> None:

@@ -31,16 +31,16 @@ def module(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
-def function(place: str, name: str) -> Callable[..., Any]:
+def function(module_name: str, name: str) -> Callable[..., Any]:
     """The function of this name of a module, which its first call imports."""
 
-    found: Callable[..., Any] | None = None
+    resolved: Callable[..., Any] | None = None
 
     def call(*args: Any, **keywords: Any) -> Any:
-        nonlocal found
-        if found is None:
-            found = getattr(module(place), name)
-        return found(*args, **keywords)
+        nonlocal resolved
+        if resolved is None:
+            resolved = getattr(module(module_name), name)
+        return resolved(*args, **keywords)
 
     return call
 
@@ -48,16 +48,16 @@ def function(place: str, name: str) -> Callable[..., Any]:
 class _AfterImport:
     """A finder of modules that finds none, but calls a function of this package behind the import of another's."""
 
-    def __init__(self, name: str, place: str, function: str) -> None:
-        self._name, self._call = name, (place, function)
+    def __init__(self, name: str, module_name: str, function: str) -> None:
+        self._name, self._call = name, (module_name, function)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """The spec that the other finders give, whose loader tells this package."""
         if name != self._name or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
-        found = (finder.find_spec(name, path, target) for finder in sys.meta_path)
-        spec = next((each for each in found if each is not None), None)
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path)
+        spec = next((each for each in specs if each is not None), None)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
@@ -69,12 +69,12 @@ class _AfterImport:
         return spec
 
 
-def after_import(name: str, place: str, call: str) -> None:
-    """Call the function ``call`` of the module ``place`` with the module ``name``: now, or once it is imported."""
+def after_import(name: str, module: str, call: str) -> None:
+    """Call the function ``call`` of the module ``module`` with the module ``name``: now, or once it is imported."""
     if name in sys.modules:
-        function(place, call)(sys.modules[name])
+        function(module, call)(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _AfterImport(name, place, call))
+        sys.meta_path.insert(0, _AfterImport(name, module, call))
 
 
 def attributes(
@@ -103,8 +103,8 @@ def listing(package: str) -> Callable[[], list[str]]:
     """``__dir__`` of a package: its public names, those that are not loaded yet, too."""
 
     def names() -> list[str]:
-        found = sys.modules[package]
-        return sorted({*found.__all__, *(name for name in vars(found) if name.startswith("__"))})
+        module = sys.modules[package]
+        return sorted({*module.__all__, *(name for name in vars(module) if name.startswith("__"))})
 
     return names
 

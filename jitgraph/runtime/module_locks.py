@@ -57,9 +57,9 @@ def release() -> None:
 def _of_other_threads() -> list[tuple[str, Any]]:
     """Names and locks of the modules that other threads are importing."""
     locks: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
-    me, found = threading.get_ident(), []
+    me, others = threading.get_ident(), []
     for name, reference in list(locks.items()):
         lock = reference()
         if getattr(lock, "owner", None) not in (None, me):
-            found.append((name, lock))
-    return found
+            others.append((name, lock))
+    return others

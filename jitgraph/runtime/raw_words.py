@@ -58,15 +58,15 @@ def keep_attributes_in(kind: type, number: int) -> None:
 
     Unlike CPython's own dicts of instances it costs nothing until then. Subclasses that are made later have it, too.
     """
-    place = ctypes.c_int64.from_address(id(kind) + _DICT_OFFSET)
-    assert place.value == kind.__dictoffset__ == 0, "the class keeps attributes already, or CPython differs"
-    place.value = offset_of(number)
+    dict_offset = ctypes.c_int64.from_address(id(kind) + _DICT_OFFSET)
+    assert dict_offset.value == kind.__dictoffset__ == 0, "the class keeps attributes already, or CPython differs"
+    dict_offset.value = offset_of(number)
 
 
-def attributes_of(held: Any) -> dict[str, Any]:
+def attributes_of(obj: Any) -> dict[str, Any]:
     """The dict of an object of such a class."""
-    made: dict[str, Any] = _generic_dict(held, None)
-    return made
+    attributes: dict[str, Any] = _generic_dict(obj, None)
+    return attributes
 
 
 def offset_of(number: int) -> int:

@@ -109,12 +109,12 @@ class CompilerSources:
         if cache is None or latest > time.time_ns() - _SETTLED:
             return self._read(files)
         key = cache_entry.key_of("files", self.folder, repr(files))
-        found = cache.find(key, "digest of jitgraph's sources")
-        if found is not None:
-            return found.decode("ascii")
-        made = self._read(files)
-        cache.keep(key, made.encode("ascii"))
-        return made
+        cached = cache.find(key, "digest of jitgraph's sources")
+        if cached is not None:
+            return cached.decode("ascii")
+        digest = self._read(files)
+        cache.keep(key, digest.encode("ascii"))
+        return digest
 
     def _read(self, files: list[File]) -> str:
         return cache_entry.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
@@ -133,7 +133,7 @@ def _file(name: str, status: Any) -> File:
 def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = None) -> list[File]:
     """The files in a folder whose names end so, named from there on, and in its own folders: those called ``inner``, or
     all. Every process asks for them, so it goes from folder to folder without a call for each."""
-    found: list[File] = []
+    files: list[File] = []
     pending = [(folder, "")]
     while pending:
         path, within = pending.pop()
@@ -141,11 +141,11 @@ def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = No
             for entry in entries:
                 name = entry.name
                 if name.endswith(ends):
-                    found.append(_file(within + name, entry.stat()))
+                    files.append(_file(within + name, entry.stat()))
                 elif "." not in name and name != "__pycache__" and (inner is None or name in inner) and entry.is_dir():
                     pending.append((entry.path, f"{within}{name}/"))
-    found.sort()
-    return found
+    files.sort()
+    return files
 
 
 OWN: Final = CompilerSources()

@@ -78,17 +78,17 @@ def private_folder(path: str) -> str:
     OSError where it cannot be made or looked at. Links are followed: what they lead to is looked at.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         os.makedirs(path, 0o700, exist_ok=True)
-        found = os.stat(path)
-    if not stat.S_ISDIR(found.st_mode):
+        status = os.stat(path)
+    if not stat.S_ISDIR(status.st_mode):
         return "it is no folder"
     if sys.platform == "win32":  # where a user's own folders are the user's
         return ""
-    if found.st_uid != os.geteuid():
-        return f"it belongs to the user {found.st_uid}, and this process runs as {os.geteuid()}"
-    if others := stat.S_IMODE(found.st_mode) & 0o077:
+    if status.st_uid != os.geteuid():
+        return f"it belongs to the user {status.st_uid}, and this process runs as {os.geteuid()}"
+    if others := stat.S_IMODE(status.st_mode) & 0o077:
         return f"others may enter it or look into it: its mode has {others:03o} for group and others"
     return ""
 
@@ -103,8 +103,8 @@ def open_own(path: str) -> BinaryIO | None:
         if error.errno == errno.ELOOP:
             return None
         raise
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(handle)
         return None
     return open(handle, "rb")
@@ -112,8 +112,8 @@ def open_own(path: str) -> BinaryIO | None:
 
 def size_and_age(file: BinaryIO) -> tuple[int, float]:
     """Bytes of an open file, and seconds since it was written or ``touch``ed."""
-    found = os.fstat(file.fileno())
-    return found.st_size, time.time() - found.st_mtime
+    status = os.fstat(file.fileno())
+    return status.st_size, time.time() - status.st_mtime
 
 
 def touch(file: BinaryIO) -> None:

@@ -111,8 +111,8 @@ def _named(target: str) -> Iterator[tuple[BinaryIO, str]]:
 
 def remove_leftovers(folder: str, prefix: str = _PREFIX) -> None:
     """Remove the parts in ``folder`` that no living process holds: of all targets, or of those with this prefix."""
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        for entry in found:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
             if not (entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX)):
                 continue
             with contextlib.suppress(OSError):  # locked by its writer, gone meanwhile, or another user's

@@ -13,19 +13,19 @@ from jitgraph.runtime.loader.device_code import DeviceCode
 from jitgraph.saved.entry import CONSTANT
 
 
-def device_image(generation: str, made: Any, first: loader.Signature) -> tuple[DeviceImage, dict[str, Any]]:
+def device_image(generation: str, program: Any, first: loader.Signature) -> tuple[DeviceImage, dict[str, Any]]:
     """The code of a ``CudaExecutable`` for a file, and its constants by their keys among the weights.
 
     ``first`` is the signature of the file's first target, which holds for all of them but for what their checks tell.
     JitgraphError where it does not.
     """
-    same = first.but_with(checks=made.signature.checks, aliases=made.signature.aliases)
-    if same != made.signature:
+    same = first.but_with(checks=program.signature.checks, aliases=program.signature.aliases)
+    if same != program.signature:
         raise JitgraphError(
-            f"{made.signature.name} cannot be saved: its code for {generation} has another signature than that for "
+            f"{program.signature.name} cannot be saved: its code for {generation} has another signature than that for "
             "the first target\n  hint: one file for each of these targets"
         )
-    parts = made.parts
+    parts = program.parts
     constants = {CONSTANT + Constant(array).digest: array for array in parts.constants}
     keys = [CONSTANT + Constant(array).digest for array in parts.constants]
     code = DeviceCode(
@@ -35,8 +35,8 @@ def device_image(generation: str, made: Any, first: loader.Signature) -> tuple[D
         parts.functions,
         tuple((key, constants[key].nbytes) for key in keys),
         tuple((symbol, SLOTS[symbol]) for symbol in parts.driver),
-        made.signature.checks,
+        program.signature.checks,
         parts.reports,
         parts.host_sizes,
     )
-    return DeviceImage(made.image, parts.ptx, code), constants
+    return DeviceImage(program.image, parts.ptx, code), constants

@@ -111,15 +111,15 @@ class _Assembly:
         writes = tuple(self._write(handle, value) for handle, value in self.plan.rebound)
         order = list(self.state.values())
         inputs = (*self.arguments, *(state.value for state in order))
-        whole = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
+        graph = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
         names = tuple(self.output_names)
-        return FileEntry(expand_grads(whole), tuple(self.defaults), tuple(order), writes, structure, names)
+        return FileEntry(expand_grads(graph), tuple(self.defaults), tuple(order), writes, structure, names)
 
     def _take_arguments(self) -> None:
         """One input for each tensor, array or float among the arguments, used or not."""
         used: dict[int, Value] = {}
-        for given, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
-            source = self.plan.handles[given.at].source if given.kind == "handle" else given.at
+        for plan_input, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
+            source = self.plan.handles[plan_input.at].source if plan_input.kind == "handle" else plan_input.at
             if source in self.leaves:
                 used[self.leaves[source]] = value
         names: dict[str, int] = {}
@@ -129,20 +129,20 @@ class _Assembly:
             if key.kind == "tensor" and key.first != number:
                 self._refuse("an example input is given twice", "give each argument a tensor of its own")
             type = TensorType(dtypes.float64, ()) if key.kind == "float" else TensorType(key.dtype, key.shape)
-            found = used.get(number)
+            used_value = used.get(number)
             name = _unique(_argument_name(self.lowered.arguments.texts[number]), names)
-            self.arguments.append(self._named(found, type, name))
+            self.arguments.append(self._named(used_value, type, name))
             self.defaults.append(
                 self._default_of(self.lowered.arguments.texts[number]) if key.kind == "float" else None
             )
         for number in reversed(range(len(self.defaults) - 1)):  # as in Python, what has a default comes last
             if self.defaults[number + 1] is None:
                 self.defaults[number] = None
-        for given, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
-            if given.kind == "float" and given.at not in self.leaves:
-                name = _argument_name(str(given.at.steps[-1].key))
+        for plan_input, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
+            if plan_input.kind == "float" and plan_input.at not in self.leaves:
+                name = _argument_name(str(plan_input.at.steps[-1].key))
                 self.arguments.append(self._named(value, value.tensor, _unique(name, names)))
-                self.defaults.append(float(self.world.find(given.at)))
+                self.defaults.append(float(self.world.find(plan_input.at)))
 
     def _default_of(self, text: str) -> float | None:
         """The default of a parameter of the function, where it is a float."""
@@ -158,12 +158,12 @@ class _Assembly:
 
     def _take_state(self) -> None:
         names: dict[str, int] = {}
-        for number, (given, value) in enumerate(zip(self.plan.inputs, self.graph.inputs, strict=True)):
-            if given.kind == "array" and given.at not in self.leaves:
-                self._keep(("array", number), "constant", np.asarray(self.world.find(given.at)), value, names)
-            elif given.kind == "handle" and self.plan.handles[given.at].source not in self.leaves:
-                handle = self.plan.handles[given.at]
-                self._keep(("handle", given.at), self._text(handle), self._array(handle), value, names)
+        for number, (plan_input, value) in enumerate(zip(self.plan.inputs, self.graph.inputs, strict=True)):
+            if plan_input.kind == "array" and plan_input.at not in self.leaves:
+                self._keep(("array", number), "constant", np.asarray(self.world.find(plan_input.at)), value, names)
+            elif plan_input.kind == "handle" and self.plan.handles[plan_input.at].source not in self.leaves:
+                handle = self.plan.handles[plan_input.at]
+                self._keep(("handle", plan_input.at), self._text(handle), self._array(handle), value, names)
         for at, _ in self.plan.rebound:
             handle = self.plan.handles[at]
             if handle.source in self.leaves:
@@ -233,8 +233,8 @@ class _Assembly:
         for written, value in self.plan.rebound:
             if written == handle:
                 return value
-        for number, given in enumerate(self.plan.inputs):
-            if given.kind == "handle" and given.at == handle:
+        for number, plan_input in enumerate(self.plan.inputs):
+            if plan_input.kind == "handle" and plan_input.at == handle:
                 return Computed("input", number, False)
         self._refuse("it returns a tensor that it does not read", "return x + 0, or read it outside")
         raise AssertionError

@@ -57,8 +57,8 @@ class SavedModel:
             for spec in signature.inputs
         }
 
-        def run(*args: Any, **named: Any) -> Any:
-            return self._run(_bound(self.signature, names, args, named))
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return self._run(_bound(self.signature, names, args, kwargs))
 
         run.__name__ = run.__qualname__ = signature.name
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -85,19 +85,19 @@ class SavedModel:
         """Name, dtype and shape of each result, without what is written back to the state."""
         return self.signature.results
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``.
 
         Arguments are tensors, arrays and numbers; ArgumentError for others, and for a dtype or size that does not fit.
         """
-        for given in (*args, *named.values()):
-            if isinstance(given, list | tuple | dict | str):
-                what = f"{self.signature.name} takes {', '.join(map(str, self.inputs))}, not a {type(given).__name__}"
+        for arg in (*args, *kwargs.values()):
+            if isinstance(arg, list | tuple | dict | str):
+                what = f"{self.signature.name} takes {', '.join(map(str, self.inputs))}, not a {type(arg).__name__}"
                 raise ArgumentError(f"{what}\n  hint: jg.asarray(data)")
         if self.device != CPU:
             args = tuple(map(self._there, args))
-            named = {name: self._there(value) for name, value in named.items()}
-        return self.function(*args, **self._with_defaults(args, named))
+            kwargs = {name: self._there(value) for name, value in kwargs.items()}
+        return self.function(*args, **self._with_defaults(args, kwargs))
 
     def _placed(self, array: Any) -> Any:
         """The value of an array where the model lies; that of a generator stays on the CPU, which draws from it."""
@@ -105,28 +105,28 @@ class SavedModel:
             return EagerValue(array)
         return placement.of_array(array, self.device)
 
-    def _there(self, given: Any) -> Any:
+    def _there(self, arg: Any) -> Any:
         """An argument for a model on a GPU: what lies in the host's memory is copied there, numbers stay."""
-        is_host = isinstance(given, np.ndarray) or (isinstance(given, Tensor) and given.device == CPU)
-        return asarray(given, device=self.device) if is_host and given.ndim else given
+        is_host = isinstance(arg, np.ndarray) or (isinstance(arg, Tensor) and arg.device == CPU)
+        return asarray(arg, device=self.device) if is_host and arg.ndim else arg
 
     def _traced(self) -> TracedFunction:
         """What runs."""
         return self.function
 
     def __repr__(self) -> str:
-        given, gives = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
-        return f"<saved {self.signature.name}({given}) -> {gives}>"
+        takes, gives = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
+        return f"<saved {self.signature.name}({takes}) -> {gives}>"
 
-    def lower(self, /, *args: Any, **named: Any) -> Any:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
         """As ``lower`` of a traced function."""
-        return self.function.lower(*args, **self._with_defaults(args, named))
+        return self.function.lower(*args, **self._with_defaults(args, kwargs))
 
-    def _with_defaults(self, args: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_defaults(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         """The named arguments with the defaults of those left out: given to each call, they are inputs of its graph."""
         left = self.signature.inputs[len(args) :]
-        defaults = {spec.name: _default(spec) for spec in left if spec.default is not None and spec.name not in named}
-        return {**named, **defaults} if defaults else named
+        defaults = {spec.name: _default(spec) for spec in left if spec.default is not None and spec.name not in kwargs}
+        return {**kwargs, **defaults} if defaults else kwargs
 
     def parameters(self) -> list[Tensor]:
         """The state as a list."""
@@ -135,16 +135,16 @@ class SavedModel:
     def _run(self, arguments: Sequence[Any]) -> Any:
         handles = list(self.state.values())
         values = [
-            lifting.value_of(x, wanted.dtype if scalars.is_scalar(x) else None)  # no way about float32
-            for x, wanted in zip((*arguments, *handles), self.graph.inputs, strict=True)
+            lifting.value_of(x, graph_input.dtype if scalars.is_scalar(x) else None)  # no way about float32
+            for x, graph_input in zip((*arguments, *handles), self.graph.inputs, strict=True)
         ]
         specs = self.signature.parameters
-        for number, (spec, wanted) in enumerate(zip(specs, self.graph.inputs, strict=True)):
+        for number, (spec, graph_input) in enumerate(zip(specs, self.graph.inputs, strict=True)):
             value = values[number]
             if number < len(arguments) and lifting.is_weak(arguments[number]):
-                value = values[number] = lifting.cast(value, wanted.dtype)
-            if value.type.dtype != wanted.dtype or value.type.ndim != len(wanted.shape):
-                raise ArgumentError(f"argument {spec.name}: expected {wanted.type}, got {value.type}")
+                value = values[number] = lifting.cast(value, graph_input.dtype)
+            if value.type.dtype != graph_input.dtype or value.type.ndim != len(graph_input.shape):
+                raise ArgumentError(f"argument {spec.name}: expected {graph_input.type}, got {value.type}")
         types = [value.type for value in self.graph.inputs]
         sizes = _sizes([t for t in types if isinstance(t, TensorType)], [value.type.shape for value in values])
         _require(self.graph.constraints, sizes, self.signature.name)
@@ -167,26 +167,26 @@ def _default(spec: loader.ValueSpec) -> Any:
 
 
 def _bound(
-    signature: loader.Signature, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
+    signature: loader.Signature, names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[Any]:
     """The arguments in order, defaults filled in."""
-    given = dict(zip(names, args, strict=False)) | dict(named)
-    return [given[spec.name] if spec.name in given else loader.default_of(spec) for spec in signature.inputs]
+    bound = dict(zip(names, args, strict=False)) | dict(kwargs)
+    return [bound[spec.name] if spec.name in bound else loader.default_of(spec) for spec in signature.inputs]
 
 
 def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> dict[str, DimLike]:
     """A value for every name in ``types``, an int or a size of the trace around; ShapeError where shapes do not fit."""
-    found: dict[str, DimLike] = {}
+    sizes: dict[str, DimLike] = {}
     pairs = [pair for type, shape in zip(types, shapes, strict=True) for pair in zip(type.shape, shape, strict=True)]
-    for wanted, given in pairs:
-        name = None if isinstance(wanted, int) else wanted.as_name
+    for declared, actual in pairs:
+        name = None if isinstance(declared, int) else declared.as_name
         if name is not None:
-            found.setdefault(name, given)
-    for wanted, given in pairs:
-        expected = dims.substitute(wanted, found)
-        if not context.constraints().same(expected, given):
-            raise ShapeError(f"an argument has size {given} where the saved graph expects {wanted}")
-    return found
+            sizes.setdefault(name, actual)
+    for declared, actual in pairs:
+        expected = dims.substitute(declared, sizes)
+        if not context.constraints().same(expected, actual):
+            raise ShapeError(f"an argument has size {actual} where the saved graph expects {declared}")
+    return sizes
 
 
 def _require(constraints: Iterable[SizeConstraint], sizes: Mapping[str, DimLike], title: str) -> None:
@@ -222,9 +222,9 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward", device: str = 
     differentiated and saved again. ``entry`` names another entry of the file. With a GPU such as "cuda:0" as ``device``
     its state lies there, where it runs, and arguments are copied there; DeviceError for a device that is absent.
     """
-    place = placement.canonical(device)
+    device_name = placement.canonical(device)
     try:
-        return _load(_artifact(path), entry, place)
+        return _load(_artifact(path), entry, device_name)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
     except JitgraphError as error:  # whatever a part of the file offends against
@@ -236,10 +236,10 @@ def _artifact(path: str | os.PathLike[str]) -> Artifact:
     try:
         return Artifact(path)
     except LoadError as error:
-        found = None if isinstance(path, bytes) else format_of(path)
-        if found is None or found is SAVED_FUNCTION:
+        kind = None if isinstance(path, bytes) else format_of(path)
+        if kind is None or kind is SAVED_FUNCTION:
             raise
-        raise LoadError(f"this is {found.text}; jg.load reads what jg.save wrote\n  hint: {found.hint}") from error
+        raise LoadError(f"this is {kind.text}; jg.load reads what jg.save wrote\n  hint: {kind.hint}") from error
 
 
 def _load(artifact: Artifact, entry: str, device: str) -> SavedModel:
@@ -274,9 +274,9 @@ def _compare(graph: Graph, signature: loader.Signature) -> None:
         ("gives", [v.type for v in graph.outputs], list(map(_type, signature.outputs))),
         ("assumes", _sorted(graph.constraints), _sorted(map(parse_constraint, signature.constraints))),
     ]
-    for verb, given, told in pairs:
-        if given != told:
-            shown = [", ".join(map(str, side)) or "nothing" for side in (given, told)]
+    for verb, actual, declared in pairs:
+        if actual != declared:
+            shown = [", ".join(map(str, side)) or "nothing" for side in (actual, declared)]
             raise LoadError(f"the graph {verb} {shown[0]}, its signature says {shown[1]}")
     optional = [spec.default is not None for spec in signature.inputs]
     if optional != sorted(optional):

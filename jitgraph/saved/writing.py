@@ -59,13 +59,13 @@ def save(
             hint="save what comes before and behind it, each as a function of its own, and call it between them",
         )
     signature = _signature(entry, first.signature)
-    images = {name: made.image for name, made in compiled.items() if made.target.sm is None}
+    images = {name: executable.image for name, executable in compiled.items() if executable.target.sm is None}
     weights = {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
     devices = []
-    for name, made in compiled.items():
-        if made.target.sm is not None:
-            image, constants = device_image(name, made, first.signature)
+    for name, executable in compiled.items():
+        if executable.target.sm is not None:
+            image, constants = device_image(name, executable, first.signature)
             devices.append(image)
             weights |= constants
     assumed = first.stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
@@ -76,10 +76,10 @@ def save(
 
 def _names(targets: Sequence[str] | None, device: str) -> list[str]:
     """The targets by name, each once, "cuda" as what it stands for."""
-    given = (targets,) if isinstance(targets, str) else targets
-    if not given:
-        given = (Target.host().name, PORTABLE) + (() if device == CPU else ("cuda",))
-    return list(dict.fromkeys(name for each in given for name in (GENERATIONS if each == "cuda" else (each,))))
+    names = (targets,) if isinstance(targets, str) else targets
+    if not names:
+        names = (Target.host().name, PORTABLE) + (() if device == CPU else ("cuda",))
+    return list(dict.fromkeys(name for each in names for name in (GENERATIONS if each == "cuda" else (each,))))
 
 
 def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,12 +121,12 @@ def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
 def _compile(entry: FileEntry, target: Target) -> Any:
     from jitgraph import compiler  # the code generator loads on the first compilation
 
-    made = compiler.compile(entry.graph, target, donate=_donations(entry) if target.sm is None else ())
-    if isinstance(made, compiler.Interpreted):
+    executable = compiler.compile(entry.graph, target, donate=_donations(entry) if target.sm is None else ())
+    if isinstance(executable, compiler.Interpreted):
         raise JitgraphError(
             f"{entry.graph.name} cannot be saved: JITGRAPH_INTERPRET is set\n  hint: a file holds native code alone"
         )
-    return made
+    return executable
 
 
 def _donations(entry: FileEntry) -> list[tuple[int, int]]:
@@ -135,17 +135,17 @@ def _donations(entry: FileEntry) -> list[tuple[int, int]]:
     return [(output, first + state) for output, state in entry.writes]
 
 
-def _signature(entry: FileEntry, made: loader.Signature) -> loader.Signature:
+def _signature(entry: FileEntry, compiled: loader.Signature) -> loader.Signature:
     """The compiled graph's signature with its inputs told apart into arguments and state."""
     count = len(entry.defaults)
     arguments = tuple(
-        spec.but_with(default=default) for spec, default in zip(made.inputs[:count], entry.defaults, strict=True)
+        spec.but_with(default=default) for spec, default in zip(compiled.inputs[:count], entry.defaults, strict=True)
     )
     state = tuple(
-        loader.StateSpec(spec.name, spec.dtype, spec.shape, key=kept.key)
-        for spec, kept in zip(made.inputs[count:], entry.state, strict=True)
+        loader.StateSpec(spec.name, spec.dtype, spec.shape, key=saved_state.key)
+        for spec, saved_state in zip(compiled.inputs[count:], entry.state, strict=True)
     )
-    outputs = tuple(spec.but_with(name=name) for spec, name in zip(made.outputs, entry.names, strict=True))
-    return made.but_with(
+    outputs = tuple(spec.but_with(name=name) for spec, name in zip(compiled.outputs, entry.names, strict=True))
+    return compiled.but_with(
         inputs=arguments, outputs=outputs, state=state, writes=entry.writes, structure=entry.structure, name="forward"
     )

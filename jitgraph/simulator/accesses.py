@@ -52,18 +52,18 @@ def checks(
     if operation not in _PARTS or not checked:
         return []
     kind, pointer, size = _PARTS[operation](stripped)
-    found = _POINTER.match(pointer)
-    if not found:
+    match = _POINTER.match(pointer)
+    if not match:
         raise ValueError(f"no pointer in {line!r}")
-    operand = ir_text.operand_at(pointer[found.end() :])
-    space = int(found[1] or 0)
+    operand = ir_text.operand_at(pointer[match.end() :])
+    space = int(match[1] or 0)
     aligned = _ALIGN.search(stripped)
     row = len(sites)
     bounds[row] = (0, 0, size, (int(aligned[1]) if aligned else 1) - 1, kind, row)
     sites.append(AccessSite(stripped, function, size, kind, space))
     look = native().addresses["check_noted" if noted or kind & PATIENT else "check"]
     record = bounds.ctypes.data + 8 * SITE_WORDS * row
-    return [f"  call void inttoptr (i64 {look} to ptr)({found[0]}{operand}, i64 {record}) ; sim.check"]
+    return [f"  call void inttoptr (i64 {look} to ptr)({match[0]}{operand}, i64 {record}) ; sim.check"]
 
 
 def _manner(text: str) -> int:
@@ -94,31 +94,31 @@ _PARTS: Final = {"load": _load, "store": _store, "atomicrmw": _update, "cmpxchg"
 
 def _before_division(text: str, operation: str, function: str, sites: list[AccessSite]) -> list[str]:
     """A look at the operands of a scalar division; the processor stops the process at those that it cannot divide."""
-    found = _DIVISION.match(text)
-    if not found or (found[3].isdigit() and int(found[3])):
+    match = _DIVISION.match(text)
+    if not match or (match[3].isdigit() and int(match[3])):
         return []
-    bits, site = int(found[1]), len(sites)
+    bits, site = int(match[1]), len(sites)
     sites.append(AccessSite(text, function, 0, 0, 0))
     signed = operation[0] == "s"
     wide, convert = [], "sext" if signed else "zext"
     out = []
-    for i, operand in enumerate((found[2], found[3])):
+    for i, operand in enumerate((match[2], match[3])):
         wide.append(f"%sim.divide.{site}.{i}")
         change = f"{convert} i{bits} {operand} to i64" if bits < 64 else f"add i64 {operand}, 0"
         out.append(f"  {wide[-1]} = {change} ; sim.check")
     least = -(1 << (bits - 1)) if signed else 0
-    given = f"i64 {wide[0]}, i64 {wide[1]}, i64 {least}, i64 {site}"
-    return [*out, f"  call void inttoptr (i64 {native().addresses['divide']} to ptr)({given}) ; sim.check"]
+    args = f"i64 {wide[0]}, i64 {wide[1]}, i64 {least}, i64 {site}"
+    return [*out, f"  call void inttoptr (i64 {native().addresses['divide']} to ptr)({args}) ; sim.check"]
 
 
 def _before_call(
     text: str, function: str, sites: list[AccessSite], bounds: NDArray[np.int64], checked: bool
 ) -> list[str]:
     """Where the call stands, for intrinsics that wait, copy or stop; a look at what a copy of many bytes touches."""
-    found = ir_text.called(text)
-    if found is None:
+    call = ir_text.called(text)
+    if call is None:
         return []
-    _, name, arguments = found
+    _, name, arguments = call
     out: list[str] = []
     if name == "llvm.trap" or (name.startswith("llvm.nvvm.") and intrinsics.is_located(name)):
         here = memory().of_launch("site")
@@ -128,7 +128,7 @@ def _before_call(
         length, look = arguments[2].split()[-1], native().addresses["check_many"]
         for argument, kind in zip(arguments, (WRITE,) if "memset" in name else (WRITE, READ), strict=False):
             if parts := _ARGUMENT.fullmatch(argument):
-                given = f"{parts[1]} {parts[2]}, i64 {length}, i64 {kind}, i64 {len(sites)}"
-                out.append(f"  call void inttoptr (i64 {look} to ptr)({given}) ; sim.check")
+                args = f"{parts[1]} {parts[2]}, i64 {length}, i64 {kind}, i64 {len(sites)}"
+                out.append(f"  call void inttoptr (i64 {look} to ptr)({args}) ; sim.check")
         sites.append(AccessSite(text, function, 0, WRITE, 0))
     return out

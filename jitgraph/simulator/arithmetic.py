@@ -32,21 +32,21 @@ _TO_BFLOAT: Final = """
 
 def formula(short: str, result: str, types: tuple[str, ...]) -> str | None:
     """The body of the function for an intrinsic's name without ``llvm.nvvm.``; None where it is not one of these."""
-    if found := _APPROXIMATE.fullmatch(short):
-        return _of_one(found[1], types[0])
+    if match := _APPROXIMATE.fullmatch(short):
+        return _of_one(match[1], types[0])
     if _DIVIDE.fullmatch(short):
         return f"  %r = fdiv {result} %a0, %a1\n  ret {result} %r\n"
-    if found := _TWO.fullmatch(short):
-        return f"  %r = f{found[1]} {result} %a0, %a1\n  ret {result} %r\n"
-    if found := _FMA.fullmatch(short):
-        kind, suffix = _TYPES[found[1]]
+    if match := _TWO.fullmatch(short):
+        return f"  %r = f{match[1]} {result} %a0, %a1\n  ret {result} %r\n"
+    if match := _FMA.fullmatch(short):
+        kind, suffix = _TYPES[match[1]]
         return f"  %r = call {kind} @llvm.fma.{suffix}({kind} %a0, {kind} %a1, {kind} %a2)\n  ret {kind} %r\n"
-    if found := _EXTREME.fullmatch(short):
-        kind, suffix = _TYPES[found[3]]
-        name = f"{found[1]}imum" if ".nan" in short else f"{found[1]}num"
+    if match := _EXTREME.fullmatch(short):
+        kind, suffix = _TYPES[match[3]]
+        name = f"{match[1]}imum" if ".nan" in short else f"{match[1]}num"
         return f"  %r = call {kind} @llvm.{name}.{suffix}({kind} %a0, {kind} %a1)\n  ret {kind} %r\n"
-    if found := _HIGH.fullmatch(short):
-        return _high_product(result, "zext" if found[1].startswith("u") else "sext")
+    if match := _HIGH.fullmatch(short):
+        return _high_product(result, "zext" if match[1].startswith("u") else "sext")
     return _FIXED.get(short)
 
 

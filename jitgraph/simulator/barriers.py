@@ -35,14 +35,14 @@ class BarrierForm(NamedTuple):
 @cache
 def form_of(name: str) -> BarrierForm | None:
     """The form of the barrier ``llvm.nvvm.<name>``; None where it is none of a block."""
-    found = _NAME.fullmatch(name)
-    if not found:
+    match = _NAME.fullmatch(name)
+    if not match:
         return None
     return BarrierForm(
-        found[1] != "arrive",
-        found[1].removeprefix("red.") if "red." in found[1] else "",
-        bool(found[2]),
-        found[3] == "count",
+        match[1] != "arrive",
+        match[1].removeprefix("red.") if "red." in match[1] else "",
+        bool(match[2]),
+        match[3] == "count",
     )
 
 
@@ -114,24 +114,24 @@ class Barriers:
         if (sites == sites[:1]).all():
             return
         for warp in np.unique(waiting // WARP):
-            found = np.unique(sites[waiting // WARP == warp])
-            if len(found) > 1:
-                where = "; ".join(self._sites[int(site)].line for site in found)
+            distinct = np.unique(sites[waiting // WARP == warp])
+            if len(distinct) > 1:
+                where = "; ".join(self._sites[int(site)].line for site in distinct)
                 raise DivergenceError(
                     f"threads of warp {warp} wait at barrier {number} at different instructions: {where}",
                     hint="all threads of a warp have to reach the same barrier instruction",
                 )
 
     def _reduce(self, form: BarrierForm, waiting: Lanes) -> None:
-        said = self._records.argument(waiting, 2 if form.counts else 1, np.uint8) & 1 != 0
-        answer = {"and": said.all(), "or": said.any(), "popc": said.sum()}[form.reduces]
+        votes = self._records.argument(waiting, 2 if form.counts else 1, np.uint8) & 1 != 0
+        answer = {"and": votes.all(), "or": votes.any(), "popc": votes.sum()}[form.reduces]
         self._records.give(waiting, np.full(len(waiting), answer, np.uint32))
 
 
 def deadlock(threads: int, waits: NDArray[np.int32], exited: int, sites: Sequence[AccessSite]) -> DivergenceError:
     """The error for a block in which no thread can go on; ``waits``: the site of each thread that waits, or -1."""
-    found = np.unique(waits[waits >= 0])
-    parts = [f"{_named(np.flatnonzero(waits == site).tolist())} at `{sites[site].line}`" for site in found]
+    distinct = np.unique(waits[waits >= 0])
+    parts = [f"{_named(np.flatnonzero(waits == site).tolist())} at `{sites[site].line}`" for site in distinct]
     gone = f"; {exited} of {threads} threads have ended" if exited else ""
     return DivergenceError(
         f"no thread of the block can go on: waiting are {', '.join(parts)}{gone}",

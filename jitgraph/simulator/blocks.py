@@ -66,9 +66,9 @@ class ThreadBlock:
         warps = len(self._preference)
         orders = self._orders()
         preference = np.array(self._preference, np.int32)
-        places = orders.ctypes.data, preference.ctypes.data
+        pointers = orders.ctypes.data, preference.ctypes.data
         launch = memory().launch
-        match native().round(*places, warps, self._threads, self.clocks.now.ctypes.data):
+        match native().round(*pointers, warps, self._threads, self.clocks.now.ctypes.data):
             case 0:
                 if launch.log:
                     self.clocks.meet(range(warps))
@@ -100,14 +100,14 @@ class ThreadBlock:
             drawn = _all_orders()[self._draw.randrange(_ORDERS)]
             order = order[drawn[drawn < len(order)]]
         order_at = order.ctypes.data
-        whole = len(lanes) == WARP
+        is_full = len(lanes) == WARP
         launch = memory().launch
         while True:
             launch.clock = self.clocks.now[warp]
             if native().run(order_at, len(order)):
                 self._fail()
             self.clocks.now[warp] = launch.clock
-            if not whole or not self._all_at_matrices(lanes):
+            if not is_full or not self._all_at_matrices(lanes):
                 break
             self._together(int(self._records.kind[lanes[0]]), lanes, warp)
         self._sort(warp, lanes)
@@ -145,13 +145,13 @@ class ThreadBlock:
             kind = int(self._records.kind[lane])
             if not form_of(name := self._names[kind]):
                 groups.setdefault((kind, warp_ops.mask_of(name, self._records, lane)), []).append(lane)
-        for (kind, mask), found in groups.items():
-            if mask is not None and sum(1 << lane % WARP for lane in found) != mask:
+        for (kind, mask), members in groups.items():
+            if mask is not None and sum(1 << lane % WARP for lane in members) != mask:
                 continue
-            lanes = np.array(found, np.int64)
+            lanes = np.array(members, np.int64)
             self._together(kind, lanes, warp)
             self._waits[lanes] = -1
-            self._ready[warp] += found
+            self._ready[warp] += members
 
     def _together(self, kind: int, lanes: Lanes, warp: int) -> None:
         name = self._names[kind]
@@ -171,8 +171,8 @@ class ThreadBlock:
         """Move rows between shared memory and ``rows`` for an instruction of a whole warp, each row by a lane."""
         site = int(self._records.site[lanes[0]])
         memory().launch.clock = self.clocks.now[int(lanes[0]) // WARP]
-        places = addresses.ctypes.data, lanes.ctypes.data
-        if native().rows(*places, len(addresses), kind, site, rows.ctypes.data):
+        pointers = addresses.ctypes.data, lanes.ctypes.data
+        if native().rows(*pointers, len(addresses), kind, site, rows.ctypes.data):
             self._fail()
 
     def _release(self) -> bool:

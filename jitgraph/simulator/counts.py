@@ -116,9 +116,9 @@ def _turns(accesses: Accesses) -> tuple[int, int, int]:
     more = np.repeat(np.arange(len(accesses)), words)
     begin = np.cumsum(words) - words
     word = accesses.address[more] // _WORD + np.arange(len(more)) - begin[more]
-    wanted = np.unique(np.stack([instance[more], phase[more], word % _BANKS, word], axis=1), axis=0)
-    _, each = np.unique(wanted[:, :3], axis=0, return_counts=True)
-    banks = np.unique(wanted[:, :3], axis=0)
+    distinct = np.unique(np.stack([instance[more], phase[more], word % _BANKS, word], axis=1), axis=0)
+    _, each = np.unique(distinct[:, :3], axis=0, return_counts=True)
+    banks = np.unique(distinct[:, :3], axis=0)
     phases, which = np.unique(banks[:, :2], axis=0, return_inverse=True)
     longest = np.zeros(len(phases), np.int64)
     np.maximum.at(longest, which.reshape(-1), each)

@@ -119,16 +119,16 @@ class FakeCublas:
 
     # --- descriptors -------------------------------------------------------------------------------------------------
 
-    def _new(self, to: int, kind: str, *given: int) -> None:
+    def _new(self, to: int, kind: str, *args: int) -> None:
         self._next += 0x10
-        self._held[self._next] = _Described(kind, given, {})
+        self._held[self._next] = _Described(kind, args, {})
         ctypes.c_uint64.from_address(to).value = self._next
 
     def _get(self, handle: int | None, kind: str) -> _Described:
-        found = self._held.get(handle or 0)
-        if found is None or found.kind != kind:
+        described = self._held.get(handle or 0)
+        if described is None or described.kind != kind:
             raise _Refused(_INVALID, f"{handle or 0:#x} is no {kind}")
-        return found
+        return described
 
     def _drop(self, handle: int, kind: str) -> None:
         self._get(handle, kind)
@@ -144,10 +144,10 @@ class FakeCublas:
             raise _Refused(_UNSUPPORTED, f"the type {compute} of sums with the type {scale} of factors")
         self._new(to, "product", compute)
 
-    def _lay_out(self, to: int, dtype: int, rows: int, columns: int, apart: int) -> None:
-        if dtype not in _DTYPES or not rows or not columns or apart < rows:
-            raise _Refused(_INVALID, f"a matrix {rows} x {columns} of type {dtype}, columns {apart} apart")
-        self._new(to, "layout", dtype, rows, columns, apart)
+    def _lay_out(self, to: int, dtype: int, rows: int, columns: int, ld: int) -> None:
+        if dtype not in _DTYPES or not rows or not columns or ld < rows:
+            raise _Refused(_INVALID, f"a matrix {rows} x {columns} of type {dtype}, columns {ld} apart")
+        self._new(to, "layout", dtype, rows, columns, ld)
 
     def _set(self, kind: str, handle: int, attribute: int, value: int, size: int) -> None:
         if _SIZES[kind].get(attribute) != size:
@@ -159,13 +159,13 @@ class FakeCublas:
     ) -> None:
         self._get(handle, "handle")
         self._fitting(product, a, b, c, d)
-        wanted = self._get(preference, "preference").attributes
-        if most < 1 or any(wanted.get(attribute) != ALIGNMENT for attribute in LEAST_ALIGNMENTS):
-            raise _Refused(_INVALID, f"{most} algorithms for alignments of {wanted}")
-        found = HeuristicResult.from_address(to)
-        found.algorithm[0], found.state, found.workspace = _ALGORITHM, 0, wanted.get(MOST_WORKSPACE, 0)
-        if wanted.get(REDUCTION_SCHEMES) != IN_COMPUTE_TYPE:
-            found.algorithm[0] = 0  # one whose sums are not kept as wide
+        attributes = self._get(preference, "preference").attributes
+        if most < 1 or any(attributes.get(attribute) != ALIGNMENT for attribute in LEAST_ALIGNMENTS):
+            raise _Refused(_INVALID, f"{most} algorithms for alignments of {attributes}")
+        result = HeuristicResult.from_address(to)
+        result.algorithm[0], result.state, result.workspace = _ALGORITHM, 0, attributes.get(MOST_WORKSPACE, 0)
+        if attributes.get(REDUCTION_SCHEMES) != IN_COMPUTE_TYPE:
+            result.algorithm[0] = 0  # one whose sums are not kept as wide
         ctypes.c_int.from_address(count).value = 1
 
     def _fitting(self, product: int, *handles: int) -> tuple[list[_Described], list[bool], tuple[int, int, int, int]]:
@@ -230,12 +230,12 @@ class FakeCublas:
 
 def _matrices(bytes_at: Any, address: int, layout: _Described, batch: int) -> NDArray[Any]:
     """Views of matrices by columns, as (number, row, column); SimulationError where they leave their memory."""
-    dtype, rows, columns, apart = layout.given
+    dtype, rows, columns, ld = layout.given
     item = np.dtype(_DTYPES[dtype]).itemsize
     across = layout.attributes.get(BATCH_STRIDE, 0)
-    length = (batch - 1) * across + (columns - 1) * apart + rows
+    length = (batch - 1) * across + (columns - 1) * ld + rows
     if batch < 1:
         raise SimulationError("no products were asked for")
     flat = bytes_at(address, length * item).view(_DTYPES[dtype])
-    strides = across * item, item, apart * item
+    strides = across * item, item, ld * item
     return np.lib.stride_tricks.as_strided(flat, (batch, rows, columns), strides)

@@ -81,10 +81,10 @@ class DeviceMemory:
 
     def holding(self, address: int, size: int = 1) -> DeviceBuffer | None:
         """The live buffer that has all of the ``size`` bytes from ``address`` on; None where there is none."""
-        place = bisect.bisect_right(self._addresses, address) - 1
-        if place < 0:
+        index = bisect.bisect_right(self._addresses, address) - 1
+        if index < 0:
             return None
-        buffer = self._buffers[self._addresses[place]]
+        buffer = self._buffers[self._addresses[index]]
         return buffer if address + size <= buffer.address + buffer.size else None
 
     def bytes_at(self, address: int, size: int) -> NDArray[np.uint8]:
@@ -119,17 +119,17 @@ class DeviceMemory:
         if not self._addresses:
             return
         table = np.array(self._own(), np.int64)
-        found = native().damaged(table.ctypes.data, len(table))
-        if found >= 0:
-            self._check(self._buffers[self._addresses[found]], when)
+        damaged = native().damaged(table.ctypes.data, len(table))
+        if damaged >= 0:
+            self._check(self._buffers[self._addresses[damaged]], when)
 
     def _check(self, buffer: DeviceBuffer, when: str) -> None:
         for begin, side in ((buffer.address - GUARD_BYTES, "before"), (buffer.address + buffer.size, "behind")):
             around = np.frombuffer(ctypes.string_at(begin, GUARD_BYTES), np.uint8)
             if (around != GUARD).any():
-                place = int(np.flatnonzero(around != GUARD)[0]) + begin - buffer.address
+                offset = int(np.flatnonzero(around != GUARD)[0]) + begin - buffer.address
                 raise DamageError(
-                    f"bytes {side} {buffer.name} of {buffer.size} bytes were overwritten {when}, at byte {place}"
+                    f"bytes {side} {buffer.name} of {buffer.size} bytes were overwritten {when}, at byte {offset}"
                 )
 
     def _near(self, address: int) -> str:
@@ -138,14 +138,14 @@ class DeviceMemory:
             end = buffer.address + buffer.size
             gap = max(buffer.address - address, address - end + 1, 0)
             if gap <= 4 * GUARD_BYTES and (best is None or gap < best[0]):
-                place = address - buffer.address
+                offset = address - buffer.address
                 state = "freed " if buffer.free else ""
-                where = f"byte {place} of {state}{buffer.name}" if gap == 0 else _beside(place, buffer, state)
+                where = f"byte {offset} of {state}{buffer.name}" if gap == 0 else _beside(offset, buffer, state)
                 best = gap, f": it is {where} ({buffer.size} bytes)"
         return best[1] if best else ""
 
 
-def _beside(place: int, buffer: DeviceBuffer, state: str) -> str:
-    if place < 0:
-        return f"{-place} bytes before {state}{buffer.name}"
-    return f"{place - buffer.size} bytes behind the end of {state}{buffer.name}"
+def _beside(offset: int, buffer: DeviceBuffer, state: str) -> str:
+    if offset < 0:
+        return f"{-offset} bytes before {state}{buffer.name}"
+    return f"{offset - buffer.size} bytes behind the end of {state}{buffer.name}"

@@ -27,10 +27,10 @@ MoveRows = Callable[[Lanes, NDArray[np.int64], NDArray[np.uint8], int], None]
 @cache
 def shape_of(name: str) -> tuple[bool, int, bool]:
     """Whether ``llvm.nvvm.<name>`` loads, how many matrices, and whether transposed; UnsupportedOp for another kind."""
-    found = _NAME.fullmatch(name)
-    if not found:
+    match = _NAME.fullmatch(name)
+    if not match:
         raise UnsupportedOp(f"the simulator does not know the intrinsic llvm.nvvm.{name}")
-    return found[1] == "ld", int(found[2]), bool(found[3])
+    return match[1] == "ld", int(match[2]), bool(match[3])
 
 
 def move(name: str, records: LaneRecords, lanes: Lanes, move_rows: MoveRows) -> None:
@@ -45,7 +45,7 @@ def move(name: str, records: LaneRecords, lanes: Lanes, move_rows: MoveRows) -> 
             matrices = matrices.transpose(0, 2, 1)
         records.give(lanes, matrices.reshape(count, 32, 2).transpose(1, 0, 2))
         return
-    given = records.registers(lanes, 1, count, np.uint16, 2).reshape(32, count, 2).transpose(1, 0, 2)
-    matrices = given.reshape(count, 8, 8)
+    registers = records.registers(lanes, 1, count, np.uint16, 2).reshape(32, count, 2).transpose(1, 0, 2)
+    matrices = registers.reshape(count, 8, 8)
     rows.view(np.uint16).reshape(count, 8, 8)[:] = matrices.transpose(0, 2, 1) if transposed else matrices
     move_rows(lanes, addresses, rows, WRITE)

@@ -68,12 +68,12 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
     functions = list(ir_text.functions(canonical))
     if "asm " in canonical and re.search(r"\bcall .*\basm\b", canonical):
         raise UnsupportedOp("the simulator runs no inline assembly", hint="use the intrinsic of that instruction")
-    if found := _GLOBAL.search(canonical):
-        raise UnsupportedOp(f"the simulator has no device variables, such as @{found[1]}", hint="pass a buffer")
+    if match := _GLOBAL.search(canonical):
+        raise UnsupportedOp(f"the simulator has no device variables, such as @{match[1]}", hint="pass a buffer")
     if (local := _local_bytes(functions)) > _MOST_LOCAL:
         raise UnsupportedOp(f"{local} bytes of local arrays; the simulator gives a thread {_MOST_LOCAL}")
     variables = laid_out(canonical)
-    places = {each.name: each.address for each in variables}
+    addresses = {each.name: each.address for each in variables}
     sites: list[AccessSite] = []
     lines = canonical.splitlines()
     bounds = np.zeros((len(lines) + 1, SITE_WORDS), np.int64)
@@ -93,7 +93,7 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
             line = _rewritten(line)
         out.append(line)
     events: dict[int, str] = {}
-    text = placed("\n".join(out), places) + "\n" + _declared(functions, events)
+    text = placed("\n".join(out), addresses) + "\n" + _declared(functions, events)
     kernels = {each.name: each for each in functions if each.is_kernel and each.body}
     thunks = "".join(_thunk(i, each) for i, each in enumerate(kernels.values()))
     if counted:
@@ -111,19 +111,19 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
 
 def _local_bytes(functions: list[IrFunction]) -> int:
     """The bytes of all arrays that threads have for themselves."""
-    found = (_ALLOCA.match(line) for each in functions for line in each.body)
-    return sum(ir_text.layout(ir_text.type_at(match[1]))[0] for match in found if match)
+    matches = (_ALLOCA.match(line) for each in functions for line in each.body)
+    return sum(ir_text.layout(ir_text.type_at(match[1]))[0] for match in matches if match)
 
 
 def _limits(canonical: str, kernels: dict[str, IrFunction]) -> dict[str, int]:
     groups = dict(_GROUP.findall(canonical))
-    found = {}
+    limits = {}
     for name, kernel in kernels.items():
         number = re.search(r" #(\d+) ", kernel.head)
-        said = _MOST_THREADS.search(groups.get(number[1], "") if number else "")
-        if said:
-            found[name] = math.prod(int(extent) for extent in said[1].split(","))
-    return found
+        match = _MOST_THREADS.search(groups.get(number[1], "") if number else "")
+        if match:
+            limits[name] = math.prod(int(extent) for extent in match[1].split(","))
+    return limits
 
 
 def _plain(line: str) -> str:
@@ -179,13 +179,13 @@ def _trap() -> str:
 
 
 def _offsets(kernel: IrFunction) -> list[int]:
-    offsets, place = [], 0
+    offsets, offset = [], 0
     for parameter in kernel.parameters:
-        place = -(-place // parameter.alignment) * parameter.alignment
-        offsets.append(place)
-        place += parameter.size
-    if place > ARGUMENT_BYTES:
-        raise UnsupportedOp(f"{kernel.name} takes {place} bytes of arguments; CUDA passes {ARGUMENT_BYTES}")
+        offset = -(-offset // parameter.alignment) * parameter.alignment
+        offsets.append(offset)
+        offset += parameter.size
+    if offset > ARGUMENT_BYTES:
+        raise UnsupportedOp(f"{kernel.name} takes {offset} bytes of arguments; CUDA passes {ARGUMENT_BYTES}")
     return offsets
 
 

@@ -33,10 +33,10 @@ class Interrupts:
 
     def taken(self) -> bool:
         """Whether the calling thread is to be told of one, which is gone then."""
-        told = self.is_told
-        if told:
+        interrupted = self.is_told
+        if interrupted:
             self.pending = False
-        return told
+        return interrupted
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         while frame is not None and frame.f_code not in self._inside:

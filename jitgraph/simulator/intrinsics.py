@@ -44,10 +44,10 @@ _COPY: Final = re.compile(r"cp\.async\.c[ag]\.shared\.global\.(4|8|16)(\.s)?")
 def kind_of(name: str) -> int | None:
     """The number under which a fiber stops at an intrinsic; None where it stops at none, or Python gives a number."""
     short = name.removeprefix(_PREFIX)
-    if found := re.fullmatch(r"shfl\.sync\.(\w+)\.(?:i32|f32)p?", short):
-        return native_text.FIRST_SHUFFLE + native_text.SHUFFLES.index(found[1])
-    if found := re.fullmatch(r"vote\.(\w+)\.sync", short):
-        return native_text.FIRST_VOTE + native_text.VOTES.index(found[1])
+    if match := re.fullmatch(r"shfl\.sync\.(\w+)\.(?:i32|f32)p?", short):
+        return native_text.FIRST_SHUFFLE + native_text.SHUFFLES.index(match[1])
+    if match := re.fullmatch(r"vote\.(\w+)\.sync", short):
+        return native_text.FIRST_VOTE + native_text.VOTES.index(match[1])
     if short == "barrier.cta.sync.aligned.all":
         return native_text.BLOCK_BARRIER
     return native_text.WARP_BARRIER if short == "bar.warp.sync" else None
@@ -86,8 +86,8 @@ def _body(short: str, result: str, types: tuple[str, ...], kind: int) -> str:
         elif short.startswith(("ldmatrix.", "stmatrix.")):
             fragments.shape_of(short)
         return _event(result, types, kind)
-    if found := _COPY.fullmatch(short):
-        return _copy(int(found[1]), types, bool(found[2]))
+    if match := _COPY.fullmatch(short):
+        return _copy(int(match[1]), types, bool(match[2]))
     if short == "cp.async.commit.group":
         return _call("commit", "") + "  ret void\n"
     if short == "cp.async.wait.group":
@@ -118,8 +118,8 @@ def _special_register(name: str, result: str) -> str:
             f"{text}  %at = getelementptr i8, ptr %field, i64 {offset or 0}\n  %r = load i32, ptr %at\n  ret i32 %r\n"
         )
     if name in _LAUNCH_SREGS:
-        field, place = _LAUNCH_SREGS[name]
-        return f"  %at = getelementptr i8, ptr <L.{field}>, i64 {place}\n  %r = load i32, ptr %at\n  ret i32 %r\n"
+        field, position = _LAUNCH_SREGS[name]
+        return f"  %at = getelementptr i8, ptr <L.{field}>, i64 {position}\n  %r = load i32, ptr %at\n  ret i32 %r\n"
     if name == "warpsize":
         return "  ret i32 32\n"
     if name in ("clock", "clock64", "globaltimer", "globaltimer.lo"):

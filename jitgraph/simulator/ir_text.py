@@ -19,14 +19,14 @@ _DEFINE: Final = re.compile(r"(define|declare) (.*?)@([\w.$]+)\(")
 def split(text: str) -> list[str]:
     """The parts between the commas that no bracket encloses."""
     parts, depth, begin = [], 0, 0
-    for place, sign in enumerate(text):
+    for index, sign in enumerate(text):
         if sign in _OPENING:
             depth += 1
         elif sign in _CLOSING:
             depth -= 1
         elif sign == "," and not depth:
-            parts.append(text[begin:place].strip())
-            begin = place + 1
+            parts.append(text[begin:index].strip())
+            begin = index + 1
     parts.append(text[begin:].strip())
     return [part for part in parts if part]
 
@@ -34,10 +34,10 @@ def split(text: str) -> list[str]:
 def enclosed(text: str, begin: int) -> str:
     """What stands between the bracket at ``begin`` and the one that closes it."""
     depth = 0
-    for place in range(begin, len(text)):
-        depth += (text[place] in _OPENING) - (text[place] in _CLOSING)
+    for index in range(begin, len(text)):
+        depth += (text[index] in _OPENING) - (text[index] in _CLOSING)
         if not depth:
-            return text[begin + 1 : place]
+            return text[begin + 1 : index]
     raise ValueError(f"no bracket closes {text!r}")
 
 
@@ -45,16 +45,16 @@ def type_at(text: str) -> str:
     """The type that ``text`` begins with."""
     if text[0] in _OPENING:
         return text[: len(enclosed(text, 0)) + 2]
-    found = re.match(r"ptr addrspace\(\d+\)|[\w.%]+", text)
-    if not found:
+    match = re.match(r"ptr addrspace\(\d+\)|[\w.%]+", text)
+    if not match:
         raise ValueError(f"no type at the beginning of {text!r}")
-    return found[0]
+    return match[0]
 
 
 def operand_at(text: str) -> str:
     """The value that ``text`` begins with, constant expressions included."""
-    if found := _NAME.match(text):
-        return found[0]
+    if match := _NAME.match(text):
+        return match[0]
     bracket = text.find("(")
     if bracket >= 0 and re.fullmatch(r"[a-z ]+", text[:bracket]):
         return text[: bracket + len(enclosed(text, bracket)) + 2]
@@ -66,22 +66,22 @@ def layout(kind: str) -> tuple[int, int]:
     if kind in _SCALARS or kind.startswith("ptr"):
         size = _SCALARS[kind.split()[0]]
         return size, size
-    if found := re.fullmatch(r"i(\d+)", kind):
-        size = 1 << max(0, (int(found[1]) + 7) // 8 - 1).bit_length()
+    if match := re.fullmatch(r"i(\d+)", kind):
+        size = 1 << max(0, (int(match[1]) + 7) // 8 - 1).bit_length()
         return size, min(size, 16)
-    if found := _ARRAY.fullmatch(kind):
-        size, alignment = layout(found[2])
-        whole = int(found[1]) * size
+    if match := _ARRAY.fullmatch(kind):
+        size, alignment = layout(match[2])
+        total = int(match[1]) * size
         if kind[0] == "<":
-            whole = (int(found[1]) + 7) // 8 if found[2] == "i1" else 1 << max(0, whole - 1).bit_length()
-            return whole, whole
-        return whole, alignment
+            total = (int(match[1]) + 7) // 8 if match[2] == "i1" else 1 << max(0, total - 1).bit_length()
+            return total, total
+        return total, alignment
     if kind.startswith("{"):
-        place, most = 0, 1
+        offset, most = 0, 1
         for field in split(kind[1:-1]):
             size, alignment = layout(field)
-            place, most = -(-place // alignment) * alignment + size, max(most, alignment)
-        return -(-place // most) * most, most
+            offset, most = -(-offset // alignment) * alignment + size, max(most, alignment)
+        return -(-offset // most) * most, most
     raise UnsupportedOp(f"the simulator does not know the size of the type {kind!r}")
 
 
@@ -97,11 +97,11 @@ class KernelParameter(NamedTuple):
     def parsed(text: str) -> KernelParameter:
         """From its text in a definition."""
         kind = type_at(text)
-        if found := re.search(r"byval\(", text):
-            inside = enclosed(text, found.end() - 1)
+        if byval := re.search(r"byval\(", text):
+            inside = enclosed(text, byval.end() - 1)
             size, alignment = layout(inside)
-            said = re.search(r"\balign (\d+)", text)
-            return KernelParameter(kind, f"{kind} byval({inside}) align {said[1] if said else alignment}", size, 64)
+            align = re.search(r"\balign (\d+)", text)
+            return KernelParameter(kind, f"{kind} byval({inside}) align {align[1] if align else alignment}", size, 64)
         return KernelParameter(kind, kind, *layout(kind))
 
 
@@ -122,40 +122,40 @@ class IrFunction(NamedTuple):
     @property
     def called(self) -> frozenset[str]:
         """The functions that its calls name."""
-        return frozenset(found[2] for line in self.body if (found := _CALL.match(line.strip())))
+        return frozenset(match[2] for line in self.body if (match := _CALL.match(line.strip())))
 
 
 def called(line: str) -> tuple[str, str, list[str]] | None:
     """The words before the name, the name and the arguments of a call; None where ``line`` is none of a function."""
-    found = _CALL.match(line)
-    if not found:
+    match = _CALL.match(line)
+    if not match:
         return None
-    return found[1], found[2], split(enclosed(line, found.end() - 1))
+    return match[1], match[2], split(enclosed(line, match.end() - 1))
 
 
 def functions(text: str) -> Iterator[IrFunction]:
     """The functions of a module, declarations (without a body) included."""
     lines = iter(text.splitlines())
     for line in lines:
-        found = _DEFINE.match(line)
-        if not found:
+        match = _DEFINE.match(line)
+        if not match:
             continue
         parameters = tuple(
-            KernelParameter.parsed(part) for part in split(enclosed(line, found.end() - 1)) if part != "..."
+            KernelParameter.parsed(part) for part in split(enclosed(line, match.end() - 1)) if part != "..."
         )
         body: list[str] = []
-        if found[1] == "define":
+        if match[1] == "define":
             for inner in lines:
                 if inner == "}":
                     break
                 body.append(inner)
-        yield IrFunction(found[3], line, found[2].strip(), parameters, tuple(body))
+        yield IrFunction(match[3], line, match[2].strip(), parameters, tuple(body))
 
 
 def called_name(line: str) -> str:
     """The name of the function that a line defines or declares."""
-    found = _DEFINE.match(line)
-    return found[3] if found else ""
+    match = _DEFINE.match(line)
+    return match[3] if match else ""
 
 
 def reached(name: str, functions: Mapping[str, IrFunction]) -> frozenset[str]:

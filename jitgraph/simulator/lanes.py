@@ -33,15 +33,15 @@ class LaneRecords:
         """Argument ``number`` of each lane: (lanes,), or (lanes, count) where it is a vector."""
         size = np.dtype(dtype).itemsize * count
         raw = np.ascontiguousarray(self._arguments[lanes, 16 * number : 16 * number + size])
-        found: NDArray[Any] = raw.view(dtype)
-        return found[:, 0] if count == 1 else found
+        values: NDArray[Any] = raw.view(dtype)
+        return values[:, 0] if count == 1 else values
 
     def registers(self, lanes: Lanes, first: int, count: int, dtype: Any, each: int) -> NDArray[Any]:
         """``count`` arguments of ``each`` elements of every lane: (lanes, count * each)."""
         size = np.dtype(dtype).itemsize * each
         raw = np.ascontiguousarray(self._slots[lanes, first : first + count, :size])
-        found: NDArray[Any] = raw.reshape(len(lanes), count * size).view(dtype)
-        return found
+        values: NDArray[Any] = raw.reshape(len(lanes), count * size).view(dtype)
+        return values
 
     def scalar(self, thread: int, number: int) -> int:
         """Argument ``number`` of one thread, an unsigned integer of 32 bits."""

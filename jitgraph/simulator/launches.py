@@ -128,8 +128,8 @@ class SimulatedLaunch:
         here = memory()
         launch = here.launch
         thread = int(self._records.identity[(launch.current - here.fiber(0)) // (here.fiber(1) - here.fiber(0)), 3])
-        place = tuple(self._identities[thread, :3].tolist())
-        where = f"{self._name}, block {tuple(launch.block_id)}, thread {place}"
+        thread_id = tuple(self._identities[thread, :3].tolist())
+        where = f"{self._name}, block {tuple(launch.block_id)}, thread {thread_id}"
         site = self._code.sites[launch.fault_site] if launch.fault_site < len(self._code.sites) else None
         raise _error(where, site, self.describe(launch.fault_address))
 
@@ -160,7 +160,7 @@ def _identities(block: Extents) -> NDArray[np.int32]:
     return np.ascontiguousarray(np.concatenate([numbered, number % WARP, number // WARP], axis=1), np.int32)
 
 
-def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
+def _error(where: str, site: AccessSite | None, described: str) -> SimulationError:
     launch = memory().launch
     done = launch.fault_kind & (native_text.READ | native_text.WRITE)
     doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(done, "updates")
@@ -168,9 +168,9 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
     touched = f"{doing} {launch.fault_size} bytes at {launch.fault_address:#x}"
     match launch.fault:
         case native_text.OUTSIDE:
-            return BoundsError(f"{where} {touched}, which are not its memory: {place}{line}")
+            return BoundsError(f"{where} {touched}, which are not its memory: {described}{line}")
         case native_text.MISALIGNED:
-            return AlignmentError(f"{where} {touched}, which is not aligned as its instruction says: {place}{line}")
+            return AlignmentError(f"{where} {touched}, which is not aligned as its instruction says: {described}{line}")
         case native_text.CONSTANT:
             return BoundsError(f"{where} {touched}, which are constants{line}")
         case native_text.TRAP:
@@ -179,7 +179,7 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
             return SimulationError(f"{where} divides by zero, or the least integer by -1{line}")
         case native_text.SPINNING:
             return DivergenceError(
-                f"{where} waits for another one by atomic or volatile operations, in vain: {place}{line}"
+                f"{where} waits for another one by atomic or volatile operations, in vain: {described}{line}"
             )
         case native_text.TOO_MANY_COPIES:
             return SimulationError(f"{where} has too many asynchronous copies in flight{line}")

@@ -59,14 +59,14 @@ declare double @llvm.fabs.f64(double)
 _SHORTENED: Final = {"__truncdfbf2": "bfloat", "__truncdfhf2": "half"}
 
 
-def objects(made: bytes, target: Target) -> list[bytes]:
-    """Objects that define what the object ``made`` calls; UnsupportedOp for what none defines."""
-    wanted = frozenset(
+def objects(code: bytes, target: Target) -> list[bytes]:
+    """Objects that define what the object ``code`` calls; UnsupportedOp for what none defines."""
+    undefined = frozenset(
         symbol.name
-        for symbol in elf.parse(made).symbols
+        for symbol in elf.parse(code).symbols
         if symbol.section == elf.SHN_UNDEF and symbol.name and symbol.name not in linker.LIBRARY_SYMBOLS
     )
-    return [_stubs(wanted, target)] if wanted else []
+    return [_stubs(undefined, target)] if undefined else []
 
 
 @cache
@@ -75,10 +75,10 @@ def _library() -> Any:
 
 
 @cache
-def _stubs(wanted: frozenset[str], target: Target) -> bytes:
-    text = _DOUBLE_TO_SHORT if wanted & set(_SHORTENED) else ""
-    text += _TO_BFLOAT if wanted & {"__truncsfbf2", "__truncdfbf2"} else ""
-    for name in sorted(wanted):
+def _stubs(undefined: frozenset[str], target: Target) -> bytes:
+    text = _DOUBLE_TO_SHORT if undefined & set(_SHORTENED) else ""
+    text += _TO_BFLOAT if undefined & {"__truncsfbf2", "__truncdfbf2"} else ""
+    for name in sorted(undefined):
         if kind := _SHORTENED.get(name):
             text += f"define hidden {kind} @{name}(double %x) nounwind {{\n  %y = call float @odd(double %x)\n"
             text += f"  %r = fptrunc float %y to {kind}\n  ret {kind} %r\n}}\n"

@@ -48,10 +48,10 @@ _ACCUMULATORS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64,
 @cache
 def shape_of(name: str) -> MmaShape:
     """What the intrinsic ``llvm.nvvm.<name>`` multiplies; UnsupportedOp where it is no mma that is simulated."""
-    found = _NAME.fullmatch(name)
-    types = found[5].split(".") if found else []
-    if found and types:
-        m, n, k = (int(found[i]) for i in (1, 2, 3))
+    match = _NAME.fullmatch(name)
+    types = match[5].split(".") if match else []
+    if match and types:
+        m, n, k = (int(match[i]) for i in (1, 2, 3))
         match types:
             case [("bf16" | "tf32") as kind]:
                 return MmaShape(m, n, k, kind, kind, "f32", "f32", False)
@@ -62,9 +62,9 @@ def shape_of(name: str) -> MmaShape:
             case ["f32", left, right, "f32"] if left in _FLOATS and right in _FLOATS:
                 return MmaShape(m, n, k, left, right, "f32", "f32", False)
             case [left] if left in _INTEGERS:
-                return MmaShape(m, n, k, left, left, "s32", "s32", bool(found[4]))
+                return MmaShape(m, n, k, left, left, "s32", "s32", bool(match[4]))
             case [left, right] if left in _INTEGERS and right in _INTEGERS:
-                return MmaShape(m, n, k, left, right, "s32", "s32", bool(found[4]))
+                return MmaShape(m, n, k, left, right, "s32", "s32", bool(match[4]))
     raise UnsupportedOp(f"the simulator does not know the product llvm.nvvm.{name}")
 
 
@@ -131,7 +131,7 @@ def _registers(kind: str, elements: int) -> int:
 def _operand(records: LaneRecords, lanes: Lanes, first: int, kind: str, elements: int) -> Array:
     each = _each(kind)
     dtype = _INTEGERS.get(kind) or _FLOATS[kind]
-    whole = records.registers(lanes, first, elements // each, dtype, each)
+    values = records.registers(lanes, first, elements // each, dtype, each)
     if kind == "tf32":  # hardware reads 10 bits of the mantissa
-        whole = (whole.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    return whole
+        values = (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return values

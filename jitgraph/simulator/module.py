@@ -123,8 +123,8 @@ class SimulatedModule:
             launch.run(name in compiled.code.crossing, watch if races or profile else None)
             self.memory.check_guards(f"by {name}")
             if races:
-                whole = notes.joined(blocks)
-                between_blocks(who, whole.chosen(~whole.shared))
+                accesses = notes.joined(blocks)
+                between_blocks(who, accesses.chosen(~accesses.shared))
             if not profile:
                 return None
             threads = math.prod(whole_grid) * math.prod(whole_block)
@@ -135,18 +135,18 @@ class SimulatedModule:
         if len(arguments) != len(kernel.parameters):
             raise SimulationError(f"{name} takes {len(kernel.parameters)} arguments, {len(arguments)} are given")
         base = memory().of_launch("arguments")
-        for i, (given, parameter, offset) in enumerate(
+        for i, (argument, parameter, offset) in enumerate(
             zip(arguments, kernel.parameters, compiled.code.offsets(name), strict=True)
         ):
-            if len(given) != parameter.size:
+            if len(argument) != parameter.size:
                 raise SimulationError(
-                    f"argument {i} of {name} is {parameter.type} of {parameter.size} bytes, {len(given)} are given"
+                    f"argument {i} of {name} is {parameter.type} of {parameter.size} bytes, {len(argument)} are given"
                 )
-            ctypes.memmove(base + offset, given, len(given))
+            ctypes.memmove(base + offset, argument, len(argument))
 
 
-def _extents(name: str, what: str, given: Sequence[int], most: Extents) -> Extents:
-    whole = (*given, 1, 1, 1)[:3]
-    if not 1 <= len(given) <= 3 or not all(1 <= extent <= limit for extent, limit in zip(whole, most, strict=True)):
-        raise SimulationError(f"{name}: the {what} {tuple(given)} is not 1 to 3 numbers from 1 to {most}")
-    return whole[0], whole[1], whole[2]
+def _extents(name: str, what: str, extents: Sequence[int], most: Extents) -> Extents:
+    padded = (*extents, 1, 1, 1)[:3]
+    if not 1 <= len(extents) <= 3 or not all(1 <= extent <= limit for extent, limit in zip(padded, most, strict=True)):
+        raise SimulationError(f"{name}: the {what} {tuple(extents)} is not 1 to 3 numbers from 1 to {most}")
+    return padded[0], padded[1], padded[2]

@@ -37,8 +37,8 @@ def filled(text: str) -> str:
         **{name: number for name, number in vars(native_text).items() if isinstance(number, int)},
     }
 
-    def value(found: re.Match[str]) -> str:
-        record, field = found.groups()
+    def value(match: re.Match[str]) -> str:
+        record, field = match.groups()
         if record == "L":
             return f"inttoptr (i64 {here.of_launch(field)} to ptr)"
         if record == "N":
@@ -83,8 +83,8 @@ def mapped(text: str, functions: tuple[str, ...], *, hot: bool) -> tuple[loader.
         for i, name in enumerate(functions)
     )
     text += f"\ndefine hidden i32 @simulator_table(ptr %table) {{\n{stores}\n  ret i32 0\n}}\n"
-    made = machine.assemble_unit(machine.Unit(text, hot), host())
-    image = loader.Image(linker.link([made, *libm.objects(made, host())], {"entry": "simulator_table"}))
+    code = machine.assemble_unit(machine.Unit(text, hot), host())
+    image = loader.Image(linker.link([code, *libm.objects(code, host())], {"entry": "simulator_table"}))
     table = (ctypes.c_int64 * len(functions))()
     fill: Any = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(image.export("entry"))
     fill(table)

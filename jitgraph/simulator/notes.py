@@ -51,10 +51,10 @@ def taken() -> Accesses:
     entries: Any = np.ctypeslib.as_array((NotedAccess * count).from_address(here.log_at)).copy()
     address = entries["address"].astype(np.int64)
     own = (address >= here.stacks_at) & (address < here.stacks_at + MOST_THREADS * STACK_BYTES)
-    kept = entries[~own]
-    columns = [kept[name].astype(np.int64) for name in ("site", "thread", "clock", "block")]
-    kind = kept["kind"]
-    sizes = kept["size"].astype(np.int64)
+    retained = entries[~own]
+    columns = [retained[name].astype(np.int64) for name in ("site", "thread", "clock", "block")]
+    kind = retained["kind"]
+    sizes = retained["size"].astype(np.int64)
     return Accesses(address[~own], sizes, (kind & WRITE) != 0, (kind & ATOMIC) != 0, *columns)
 
 

@@ -34,5 +34,5 @@ class Clocks:
         if before[0] == after[0]:
             return before[1] < after[1]
         rows = self._history[after[0]]
-        place = bisect.bisect_right([clock for clock, _ in rows], after[1]) - 1
-        return int(rows[place][1][before[0]]) >= before[1]
+        index = bisect.bisect_right([clock for clock, _ in rows], after[1]) - 1
+        return int(rows[index][1][before[0]]) >= before[1]

@@ -37,11 +37,11 @@ def within_block(who: Who, accesses: Accesses, clocks: Clocks) -> None:
         return
     first, second = accesses.chosen(pairs[:, 0]), accesses.chosen(pairs[:, 1])
     keys = np.stack([first.warp, first.clock, second.warp, second.clock], axis=1)
-    ways, which = np.unique(keys, axis=0, return_inverse=True)
-    free = np.array([not clocks.ordered((a, b), (c, d)) for a, b, c, d in ways.tolist()])[which.reshape(-1)]
+    distinct, which = np.unique(keys, axis=0, return_inverse=True)
+    free = np.array([not clocks.ordered((a, b), (c, d)) for a, b, c, d in distinct.tolist()])[which.reshape(-1)]
     if free.any():
-        place = int(np.flatnonzero(free)[0])
-        raise _error(who, accesses, int(pairs[place, 0]), int(pairs[place, 1]), "nothing orders them within the block")
+        race = int(np.flatnonzero(free)[0])
+        raise _error(who, accesses, int(pairs[race, 0]), int(pairs[race, 1]), "nothing orders them within the block")
 
 
 def between_blocks(who: Who, accesses: Accesses) -> None:
@@ -65,27 +65,27 @@ def _meetings(accesses: Accesses, owner: NDArray[np.int64]) -> Pairs:
     pieces = accesses.size // unit
     index = np.repeat(np.arange(len(accesses)), pieces)
     inside = np.arange(len(index)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    place = accesses.address[index] // unit + inside
-    order = np.argsort(place, kind="stable")
-    index, place = index[order], place[order]
+    cell = accesses.address[index] // unit + inside
+    order = np.argsort(cell, kind="stable")
+    index, cell = index[order], cell[order]
     who, position = owner[index], np.arange(len(index))
     begins = np.ones(len(index), bool)
-    begins[1:] = place[1:] != place[:-1]
+    begins[1:] = cell[1:] != cell[:-1]
     group = np.maximum.accumulate(np.where(begins, position, 0))
     turns = begins.copy()
     turns[1:] |= who[1:] != who[:-1]
     other = np.maximum.accumulate(np.where(turns, position, 0)) - 1  # the last access of another owner
     written = np.maximum.accumulate(np.where(accesses.writes[index], position, -1))
     written = np.concatenate([[-1], written[:-1]])  # the last write before
-    found = []
+    pairs = []
     for earlier in (other, written):
         real = np.flatnonzero(earlier >= group)
         first, second = index[earlier[real]], index[real]
         racing = accesses.writes[first] | accesses.writes[second]
         racing &= ~(accesses.atomic[first] & accesses.atomic[second])
         racing &= owner[first] != owner[second]
-        found.append(np.stack([first[racing], second[racing]], axis=1))
-    return np.unique(np.concatenate(found), axis=0)
+        pairs.append(np.stack([first[racing], second[racing]], axis=1))
+    return np.unique(np.concatenate(pairs), axis=0)
 
 
 def _error(who: Who, accesses: Accesses, first: int, second: int, why: str) -> RaceError:

@@ -34,18 +34,18 @@ def is_variable(line: str) -> bool:
     return _SHARED.match(line) is not None
 
 
-def placed(text: str, places: dict[str, int]) -> str:
+def placed(text: str, addresses: dict[str, int]) -> str:
     """A text with the addresses of variables in the place of their names."""
-    if not places:
+    if not addresses:
         return text
-    names = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))
+    names = "|".join(re.escape(name) for name in sorted(addresses, key=len, reverse=True))
     pattern = re.compile(rf"@({names})(?![\w.$-])")
-    return pattern.sub(lambda found: f"inttoptr (i64 {places[found[1]]} to ptr addrspace(3))", text)
+    return pattern.sub(lambda found: f"inttoptr (i64 {addresses[found[1]]} to ptr addrspace(3))", text)
 
 
 def laid_out(canonical: str) -> tuple[SharedVariable, ...]:
     """The variables laid out one behind another, apart; dynamic ones share the place behind them."""
-    found, place = [], memory().shared_at
+    variables, address = [], memory().shared_at
     dynamic: list[str] = []
     for line in canonical.splitlines():
         if not (match := _SHARED.match(line)):
@@ -55,24 +55,24 @@ def laid_out(canonical: str) -> tuple[SharedVariable, ...]:
             dynamic.append(match[1])
             continue
         size, _ = ir_text.layout(kind)
-        place = -(-place // max(_GAP, _alignment(line))) * max(_GAP, _alignment(line))
-        found.append(SharedVariable(match[1], place, size, False))
-        place += size + _GAP
-    place = -(-place // 1024) * 1024  # swizzles go by the bits of an address
-    if place + MOST_SHARED + _GAP > memory().shared_at + SHARED_BYTES:
+        address = -(-address // max(_GAP, _alignment(line))) * max(_GAP, _alignment(line))
+        variables.append(SharedVariable(match[1], address, size, False))
+        address += size + _GAP
+    address = -(-address // 1024) * 1024  # swizzles go by the bits of an address
+    if address + MOST_SHARED + _GAP > memory().shared_at + SHARED_BYTES:
         raise UnsupportedOp(f"the kernels of the module have more than {SHARED_BYTES} bytes of shared memory")
-    return (*found, *[SharedVariable(name, place, 0, True) for name in dynamic])
+    return (*variables, *[SharedVariable(name, address, 0, True) for name in dynamic])
 
 
 def _alignment(line: str) -> int:
-    found = _ALIGN.search(line)
-    return int(found[1]) if found else 1
+    match = _ALIGN.search(line)
+    return int(match[1]) if match else 1
 
 
 def of_kernel(name: str, variables: Sequence[SharedVariable], bodies: str) -> tuple[SharedVariable, ...]:
     """Those that a kernel, and what it calls, names in its ``bodies``; UnsupportedOp where they are too large."""
-    named = set(_NAMED.findall(bodies))
-    found = tuple(each for each in variables if each.name in named)
-    if (total := sum(each.size for each in found)) > STATIC_SHARED_LIMIT:
+    used_names = set(_NAMED.findall(bodies))
+    used = tuple(each for each in variables if each.name in used_names)
+    if (total := sum(each.size for each in used)) > STATIC_SHARED_LIMIT:
         raise UnsupportedOp(f"{name} has {total} bytes of static shared memory; PTX allows {STATIC_SHARED_LIMIT}")
-    return found
+    return used

@@ -23,17 +23,17 @@ class SimulatedDriver(Driver):
         self.fake_cublas: FakeCublas | None = None
         super().__init__(self.fake.addresses, "the simulator")
 
-    def call(self, symbol: str, *arguments: Any, asked: str) -> None:
+    def call(self, symbol: str, *arguments: Any, action: str) -> None:
         """As any driver's; KeyboardInterrupt where there was Ctrl-C while the simulator worked."""
-        super().call(symbol, *arguments, asked=asked)
+        super().call(symbol, *arguments, action=action)
         if INTERRUPTS.taken():
             raise KeyboardInterrupt
 
-    def error(self, code: int, asked: str) -> CudaError:
+    def error(self, code: int, action: str) -> CudaError:
         """As any driver's; KeyboardInterrupt where there was Ctrl-C while the simulator worked."""
         if INTERRUPTS.taken():
             raise KeyboardInterrupt
-        return super().error(code, asked)
+        return super().error(code, action)
 
     def cublas(self) -> CublasLibrary | None:
         """The simulator's own, where one was put there: the library of a wheel finds no device."""

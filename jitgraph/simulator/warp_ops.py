@@ -64,21 +64,21 @@ def _shuffle(mode: str, records: LaneRecords, lanes: Lanes) -> None:
     segments, clamp = control >> 8 & 31, control & 31
     least = lane & segments
     most = least | (clamp & ~segments & 31)
-    wanted = {"idx": least | (by & ~segments & 31), "up": lane - by, "down": lane + by, "bfly": lane ^ by}[mode]
-    valid = wanted >= most if mode == "up" else wanted <= most
-    whole = np.full(WARP, _NO_LANE, np.uint32)
-    whole[lane] = values
-    records.give(lanes, whole[np.where(valid, wanted, lane)])
+    source = {"idx": least | (by & ~segments & 31), "up": lane - by, "down": lane + by, "bfly": lane ^ by}[mode]
+    valid = source >= most if mode == "up" else source <= most
+    by_lane = np.full(WARP, _NO_LANE, np.uint32)
+    by_lane[lane] = values
+    records.give(lanes, by_lane[np.where(valid, source, lane)])
     records.give(lanes, valid, offset=4)
 
 
 def _vote(mode: str, records: LaneRecords, lanes: Lanes, bits: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> None:
-    said = records.argument(lanes, 1, np.uint8) & 1 != 0
+    votes = records.argument(lanes, 1, np.uint8) & 1 != 0
     answers = {
-        "ballot": np.bitwise_or.reduce(bits[said], initial=np.uint32(0)),
-        "any": said.any(),
-        "all": said.all(),
-        "uni": said.all() or not said.any(),
+        "ballot": np.bitwise_or.reduce(bits[votes], initial=np.uint32(0)),
+        "any": votes.any(),
+        "all": votes.all(),
+        "uni": votes.all() or not votes.any(),
     }
     records.give(lanes, np.full(len(lanes), answers[mode], np.uint32))
 

@@ -34,10 +34,10 @@ def airy_ai(x: TensorLike) -> Tensor:
 
 
 def _airy_ai(x: Tensor) -> Tensor:
-    found = where(x < _MIDDLE, _waves(_held(x, _LOW, _MIDDLE)), _near(_held(x, _MIDDLE, _HIGH)))
-    found = where(x > _HIGH, _above(_held(x, _HIGH, _ZERO_FROM)), found)
-    found = where(x < _LOW, _below(-_held(x, -_FARTHEST, _LOW)), found)
-    return where(isnan(x), x, where((x > _ZERO_FROM) | (x < -_FARTHEST), 0.0, found))
+    airy = where(x < _MIDDLE, _waves(_held(x, _LOW, _MIDDLE)), _near(_held(x, _MIDDLE, _HIGH)))
+    airy = where(x > _HIGH, _above(_held(x, _HIGH, _ZERO_FROM)), airy)
+    airy = where(x < _LOW, _below(-_held(x, -_FARTHEST, _LOW)), airy)
+    return where(isnan(x), x, where((x > _ZERO_FROM) | (x < -_FARTHEST), 0.0, airy))
 
 
 def _held(x: Tensor, low: float, high: float) -> Tensor:
@@ -54,17 +54,17 @@ def _near(x: Tensor) -> Tensor:
 
 def _waves(x: Tensor) -> Tensor:
     """By the zeros from -6 to -1, each the sum of two numbers, so that it is exact around them."""
-    found = _expanded(airy_table.WAVES, x, _LOW, _MIDDLE)
+    series = _expanded(airy_table.WAVES, x, _LOW, _MIDDLE)
     for zero, rest in airy_table.ZEROS:
-        found = found * ((x - zero) - rest)
-    return found
+        series = series * ((x - zero) - rest)
+    return series
 
 
 def _head(x: Tensor) -> Tensor:
     """The first 26 bits."""
     bits = ops.bitcast(x.value, dtype=dtypes.int64)
-    kept = ops.shift_left(ops.shift_right(bits, ops.full_like(27, bits)), ops.full_like(27, bits))
-    return wrap(ops.bitcast(kept, dtype=dtypes.float64))
+    head_bits = ops.shift_left(ops.shift_right(bits, ops.full_like(27, bits)), ops.full_like(27, bits))
+    return wrap(ops.bitcast(head_bits, dtype=dtypes.float64))
 
 
 def _phase(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,5 +94,5 @@ def _below(x: Tensor) -> Tensor:
     p, q = wrap(chebyshev(airy_table.P, t)), wrap(chebyshev(airy_table.Q, t)) * ratio
     s0, c0 = sin(z), cos(z)
     s, c = s0 + rest * c0, c0 - rest * s0
-    found: Tensor = (p * (c + s) + q * (s - c)) / (math.sqrt(2 * math.pi) * sqrt(sqrt(x)))
-    return found
+    wave: Tensor = (p * (c + s) + q * (s - c)) / (math.sqrt(2 * math.pi) * sqrt(sqrt(x)))
+    return wave

@@ -139,10 +139,10 @@ def pseudo_huber(delta: TensorLike, r: TensorLike) -> Tensor:
         far = abs(r) > 1e100 * delta  # where the square overflows
         part = where(flat | far, 0.0, r) / where(flat, 1.0, delta)
         square = part * part
-        found = delta * delta * (square / (sqrt(1 + square) + 1))
-        found = where(far, delta * (abs(r) - delta), found)
-        found = where(delta == math.inf, where(abs(r) < math.inf, 0.5 * r * r, math.inf), found)
-        return where(delta < 0, math.inf, where(delta == 0, 0.0, found))
+        loss = delta * delta * (square / (sqrt(1 + square) + 1))
+        loss = where(far, delta * (abs(r) - delta), loss)
+        loss = where(delta == math.inf, where(abs(r) < math.inf, 0.5 * r * r, math.inf), loss)
+        return where(delta < 0, math.inf, where(delta == 0, 0.0, loss))
 
     return in_float64(body, delta, r)
 
@@ -196,8 +196,8 @@ def ellipe(m: TensorLike) -> Tensor:
         wide = 1 - within
         rest = where(negative, 1 / where(negative, wide, 1.0), wide)  # 1 less the parameter
         parameter = where(negative, where(rest < 0.5, 1 - rest, -within * rest), within)
-        found = _second_kind(parameter, rest) * sqrt(where(negative, wide, 1.0))
-        return where(inside, found, where(m == 1, 1.0, where(m == -math.inf, math.inf, math.nan)))
+        integral = _second_kind(parameter, rest) * sqrt(where(negative, wide, 1.0))
+        return where(inside, integral, where(m == 1, 1.0, where(m == -math.inf, math.inf, math.nan)))
 
     return in_float64(body, m)
 

@@ -59,8 +59,8 @@ LARGE: Final = 10.0
 """From where Stirling's formula serves with these terms."""
 
 
-def settled(step: Callable[[Tensor, Any], tuple[Any, Tensor]], state: tuple[Tensor, ...], wanted: int) -> Tensor:
-    """Member ``wanted`` of the state after as many steps as its elements need; NaN for those that need too many.
+def settled(step: Callable[[Tensor, Any], tuple[Any, Tensor]], state: tuple[Tensor, ...], index: int) -> Tensor:
+    """Member ``index`` of the state after as many steps as its elements need; NaN for those that need too many.
 
     ``step(number, state)`` gives the next state, and where another step is needed. An element that needs none stays as
     it is, so that its bits do not depend on the others.
@@ -69,15 +69,15 @@ def settled(step: Callable[[Tensor, Any], tuple[Any, Tensor]], state: tuple[Tens
     def again(carried: Any) -> Any:
         number, before, inner = carried
         following, unsettled = step(number, inner)
-        kept = tuple(where(before, new, old) for new, old in zip(following, inner, strict=True))
-        return number + 1, before & unsettled, kept
+        next_state = tuple(where(before, new, old) for new, old in zip(following, inner, strict=True))
+        return number + 1, before & unsettled, next_state
 
     number = wrap(ops.full(shape=(), value=1.0, dtype=dtypes.float64))
     everywhere = state[0] == state[0]
     _, unsettled, last = while_loop(
         lambda carried: any_of(carried[1]) & (carried[0] < _ENDLESS), again, (number, everywhere, state)
     )
-    return where(unsettled, math.nan, last[wanted])
+    return where(unsettled, math.nan, last[index])
 
 
 def lentz(factor: Tensor, partial: Tensor | int, upper: Tensor, lower: Tensor) -> tuple[Tensor, Tensor]:
@@ -105,8 +105,8 @@ def lgamma(x: Tensor) -> Tensor:
 def lgamma1p(a: Tensor) -> Tensor:
     """log(gamma(1 + a)) of a >= 0, to full relative precision where a is small."""
     small = a < 0.2
-    held = where(small, a, 0.0)
-    return where(small, polynomial(_LGAMMA1P, held) * held, lgamma(where(small, 1.0, a) + 1))
+    clamped = where(small, a, 0.0)
+    return where(small, polynomial(_LGAMMA1P, clamped) * clamped, lgamma(where(small, 1.0, a) + 1))
 
 
 def log1pmx(u: Tensor) -> Tensor:
@@ -115,8 +115,8 @@ def log1pmx(u: Tensor) -> Tensor:
     With z = u / (2 + u), log(1 + u) is 2 atanh(z) and u is 2 z / (1 - z), whose difference has no cancellation.
     """
     small = abs(u) < 0.5
-    held = where(small, u, 0.0)
-    z = held / (2 + held)
+    clamped = where(small, u, 0.0)
+    z = clamped / (2 + clamped)
     square = z * z
     series = polynomial(_ATANH, square)
     near = 2 * square * (z * series - 1 / (1 - z))

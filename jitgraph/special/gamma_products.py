@@ -51,10 +51,10 @@ _GREATEST: Final = 172.0  # beyond, gamma is infinite
 
 
 def _horner(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
-    found: Any = coefficients[-1]
+    acc: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
-        found = found * x + c
-    return wrap(found.value)
+        acc = acc * x + c
+    return wrap(acc.value)
 
 
 def _lanczos(x: Tensor) -> Tensor:
@@ -78,32 +78,32 @@ def gamma1p(a: Tensor) -> Tensor:
 
 def _sine(x: Tensor) -> Tensor:
     """sin(pi x), by what x is beyond the nearest whole number, which is exact."""
-    whole = wrap(ops.rint(x.value))
-    found = sin((x - whole) * math.pi)
-    return where(wrap(ops.rint((whole * 0.5).value)) * 2 == whole, found, -found)
+    nearest = wrap(ops.rint(x.value))
+    sine = sin((x - nearest) * math.pi)
+    return where(wrap(ops.rint((nearest * 0.5).value)) * 2 == nearest, sine, -sine)
 
 
-def _of_whole(found: Tensor, x: Tensor) -> Tensor:
+def _of_whole(approximate: Tensor, x: Tensor) -> Tensor:
     """With the factorials themselves at whole numbers from 1 to 171; the gradient is kept."""
-    whole = (x == floor(x)) & (x >= 1) & (x <= _LAST_FACTORIAL + 1)
-    place = astype(where(whole, x - 1, 0.0), dtypes.int64)
-    exact = wrap(ops.gather(lifting.value_of(_FACTORIALS), place.value, axis=0))
-    return where(whole, found + wrap(ops.stop_gradient((exact - found).value)), found)
+    is_integer = (x == floor(x)) & (x >= 1) & (x <= _LAST_FACTORIAL + 1)
+    index = astype(where(is_integer, x - 1, 0.0), dtypes.int64)
+    exact = wrap(ops.gather(lifting.value_of(_FACTORIALS), index.value, axis=0))
+    return where(is_integer, approximate + wrap(ops.stop_gradient((exact - approximate).value)), approximate)
 
 
 def _gamma(x: Tensor) -> Tensor:
     """Below 0 by the reflection in gamma(-x), whose argument is exact; below 1/2 by gamma(x + 1)."""
     low, negative = (x < 0.5) & (x >= -0.5), x < -0.5
     size = where(negative, -x, where(low, x + 1, x))
-    held = maximum(minimum(size, _GREATEST), 0.5)
-    positive = _of_whole(_positive(held), held)
+    clamped = maximum(minimum(size, _GREATEST), 0.5)
+    positive = _of_whole(_positive(clamped), clamped)
     pole = (x <= 0) & (x == floor(x))
     turned = negative & ~pole
     reflected = -math.pi / (_sine(where(turned, x, 0.25)) * where(turned, x, 1.0) * where(negative, positive, 1.0))
-    found = where(negative, where(x < -_GREATEST, 0.0 * _sign(x), reflected), positive / where(low & ~pole, x, 1.0))
-    found = where(x > _GREATEST, math.inf, found)
-    found = where(pole, where(x == 0, 1 / x, math.nan), found)
-    return where(x == -math.inf, math.nan, where(x != x, x, found))
+    gamma = where(negative, where(x < -_GREATEST, 0.0 * _sign(x), reflected), positive / where(low & ~pole, x, 1.0))
+    gamma = where(x > _GREATEST, math.inf, gamma)
+    gamma = where(pole, where(x == 0, 1 / x, math.nan), gamma)
+    return where(x == -math.inf, math.nan, where(x != x, x, gamma))
 
 
 @array_function
@@ -118,9 +118,9 @@ def rgamma(x: TensorLike) -> Tensor:
 
     def body(x: Tensor) -> Tensor:
         pole = (x <= 0) & (x == floor(x))
-        found = where(x < -_GREATEST, math.inf * _sign(x), 1 / _gamma(where(pole, 1.0, x)))
-        found = where(abs(x) < 1e-300, x, found)  # of which gamma may overflow
-        return where(pole, where(x == 0, x, 0.0), found)
+        reciprocal = where(x < -_GREATEST, math.inf * _sign(x), 1 / _gamma(where(pole, 1.0, x)))
+        reciprocal = where(abs(x) < 1e-300, x, reciprocal)  # of which gamma may overflow
+        return where(pole, where(x == 0, x, 0.0), reciprocal)
 
     return in_float64(lambda x: where(x == -math.inf, 0.0, body(x)), x)
 
@@ -130,11 +130,11 @@ def gammasgn(x: TensorLike) -> Tensor:
     """The sign of gamma(x): that of zeros themselves, NaN at -1, -2, ... and -inf."""
 
     def body(x: Tensor) -> Tensor:
-        whole = floor(x)
-        odd = whole * 0.5 != floor(whole * 0.5)
+        floor_x = floor(x)
+        odd = floor_x * 0.5 != floor(floor_x * 0.5)
         inside = where(odd & (x < 0), -1.0, 1.0)
         at_zero = where(1 / x < 0, -1.0, 1.0)
-        pole = (x < 0) & (x == whole)
+        pole = (x < 0) & (x == floor_x)
         return where(x == 0, at_zero, where(pole, math.nan, where(x != x, x, inside)))
 
     return in_float64(body, x)
@@ -148,8 +148,8 @@ def factorial(n: TensorLike) -> Tensor:
 
 def _sign(x: Tensor) -> Tensor:
     """That of gamma, 1 where it has none."""
-    whole = floor(x)
-    return where((x < 0) & (whole * 0.5 != floor(whole * 0.5)), -1.0, 1.0)
+    floor_x = floor(x)
+    return where((x < 0) & (floor_x * 0.5 != floor(floor_x * 0.5)), -1.0, 1.0)
 
 
 def _log_gamma(x: Tensor) -> Tensor:
@@ -169,10 +169,10 @@ def _beta(a: Tensor, b: Tensor) -> Tensor:
     factor = factor * where(small, (first + more) / more, 1.0)
     r, s, t = (x + (_G - 0.5) for x in (first, second, first + second))
     ratio = pow(r / t, first - 0.5) * exp(second * log1p(-first / t)) * math.exp(0.5 - _G) / sqrt(s)
-    found = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor / divisor
+    by_lanczos = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor / divisor
     u, v = where(usual, 1.0, a), where(usual, 1.0, b)
     size = exp(_log_gamma(u) + (_log_gamma(v) - _log_gamma(u + v)))
-    return where(usual, found, size * _sign(u) * _sign(v) * _sign(u + v))
+    return where(usual, by_lanczos, size * _sign(u) * _sign(v) * _sign(u + v))
 
 
 @array_function
@@ -206,19 +206,19 @@ def _log_of_beta(a: Tensor, b: Tensor) -> Tensor:
     return plain + where(usual, where(both, of_both, of_one) - near, 0.0)
 
 
-def _counted(found: Tensor, is_whole: Tensor) -> Tensor:
+def _counted(approximate: Tensor, is_whole: Tensor) -> Tensor:
     """With the whole number that it is meant to be where float64 tells them apart; its gradient is kept."""
-    nearest = wrap(ops.stop_gradient((wrap(ops.rint(found.value)) - found).value))
-    return where(is_whole & (found < _TOLD_APART), found + nearest, found)
+    nearest = wrap(ops.stop_gradient((wrap(ops.rint(approximate.value)) - approximate).value))
+    return where(is_whole & (approximate < _TOLD_APART), approximate + nearest, approximate)
 
 
 def _binom(n: Tensor, k: Tensor) -> Tensor:
-    whole = (k == floor(k)) & (n == floor(n))
-    outside = whole & ((k < 0) | ((k > n) & (n >= 0)))
+    is_integer = (k == floor(k)) & (n == floor(n))
+    outside = is_integer & ((k < 0) | ((k > n) & (n >= 0)))
     undefined = (n < 0) & (n == floor(n))
     plain = outside | undefined
     size = 1 / ((where(plain, 1.0, n) + 1) * _beta(where(plain, 1.0, n - k + 1), where(plain, 1.0, k + 1)))
-    return where(undefined, math.nan, where(outside, 0.0, _counted(size, whole)))
+    return where(undefined, math.nan, where(outside, 0.0, _counted(size, is_integer)))
 
 
 @array_function
@@ -238,10 +238,10 @@ def comb(n: TensorLike, k: TensorLike, *, repetition: bool = False) -> Tensor:
         valid = (n >= 0) & (k >= 0)
         total = n + k - 1 if repetition else n
         inside = valid & (k <= total)
-        found = _binom(where(inside, total, 1.0), where(inside, k, 1.0))
+        count = _binom(where(inside, total, 1.0), where(inside, k, 1.0))
         if repetition:
-            inside, found = inside | (valid & (k == 0)), where(k == 0, 1.0, found)
-        return where(inside, found, 0.0)
+            inside, count = inside | (valid & (k == 0)), where(k == 0, 1.0, count)
+        return where(inside, count, 0.0)
 
     return in_float64(body, n, k)
 
@@ -260,8 +260,8 @@ def _poch(z: Tensor, m: Tensor) -> Tensor:
     both = pole & (z <= 0) & (z == floor(z))  # gamma of whole numbers below 0 has a ratio, by the reflection
     p, q = where(both, 1 - z, 1.0), where(both, 1 - end, 1.0)
     turned = exp(_log_gamma(p) - _log_gamma(q)) * where(floor(m * 0.5) * 2 != floor(m), -1.0, 1.0)
-    found = where(usual, direct, where(zero, 0.0, where(both, turned, where(pole, math.inf, size))))
-    return where(m == 0, 1.0, found)
+    ratio = where(usual, direct, where(zero, 0.0, where(both, turned, where(pole, math.inf, size))))
+    return where(m == 0, 1.0, ratio)
 
 
 @array_function
@@ -277,7 +277,7 @@ def perm(n: TensorLike, k: TensorLike) -> Tensor:
     def body(n: Tensor, k: Tensor) -> Tensor:
         inside = (n >= 0) & (k >= 0) & (k <= n)
         m = where(inside, k, 1.0)
-        found = _poch(where(inside, n, 1.0) - m + 1, m)
-        return where(inside, _counted(found, (n == floor(n)) & (k == floor(k))), 0.0)
+        count = _poch(where(inside, n, 1.0) - m + 1, m)
+        return where(inside, _counted(count, (n == floor(n)) & (k == floor(k))), 0.0)
 
     return in_float64(body, n, k)

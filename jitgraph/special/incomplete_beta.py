@@ -149,16 +149,16 @@ def _value(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
     first, second = where(by_series, 1.0, first), where(by_series, 1.0, second)
     at, beside = where(by_series, 0.5, at), where(by_series, 0.5, beside)
     excess = _excess(first, second, at, beside)
-    found = _power(first, second, at, beside, excess) / _fraction(first, second, at, beside, excess)
-    found = where(turned, 1 - found, found)
+    interior = _power(first, second, at, beside, excess) / _fraction(first, second, at, beside, excess)
+    interior = where(turned, 1 - interior, interior)
     few = _of_small_second(where(by_series, p, 1.0), where(by_series, q, 0.5), where(by_series, u, 0.25))
-    found = where(by_series, few, found)
-    found = where(large, _of_large(where(large, a, _FAR), where(large, b, _FAR), where(large, x, 0.5)), found)
+    interior = where(by_series, few, interior)
+    interior = where(large, _of_large(where(large, a, _FAR), where(large, b, _FAR), where(large, x, 0.5)), interior)
     nothing = isnan(a) | isnan(b) | isnan(x) | isnan(y) | (a < 0) | (b < 0) | (x < 0) | (y < 0)
     nothing = nothing | ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
     is_one = (y == 0) | ((x > 0) & ((a == 0) | (b == math.inf)))
     is_one = is_one & ~((y > 0) & ((b == 0) | (a == math.inf)))
-    return where(valid, found, where(nothing, math.nan, where(is_one, 1.0, 0.0)))
+    return where(valid, interior, where(nothing, math.nan, where(is_one, 1.0, 0.0)))
 
 
 def _of_small_second(a: Tensor, b: Tensor, y: Tensor) -> Tensor:
@@ -194,8 +194,8 @@ def _of_large(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     correction = where(near, (1 - 2 * middle) / (3 * spread), 1 / safe_eta - spread / safe_gap)
     reach = eta * count
     density = exp(-0.5 * minimum(reach * reach, 1500.0)) / ROOT_OF_TWO_PI
-    found = ndtr(reach) + density * correction / count
-    return minimum(maximum(found, 0.0), 1.0)
+    probability = ndtr(reach) + density * correction / count
+    return minimum(maximum(probability, 0.0), 1.0)
 
 
 def _log1p_rest(u: Tensor) -> Tensor:
@@ -214,11 +214,11 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor, y: Tensor, excess: Tensor) -> Ten
 
     def step(number: Tensor, state: Any) -> Any:
         upper, lower, total = state
-        place = a + 2 * number
+        shifted = a + 2 * number
         decrease = number * ((b - number) * x)
-        factor = decrease * ((a + b + (number - 1)) * x / (place - 1)) / (place - 1)
+        factor = decrease * ((a + b + (number - 1)) * x / (shifted - 1)) / (shifted - 1)
         factor = where(number == 1, factor, factor * (a + (number - 1)))
-        partial = number + decrease / (place - 1) + (a + number) / (place + 1) * (excess + 1 + number * (1 + y))
+        partial = number + decrease / (shifted - 1) + (a + number) / (shifted + 1) * (excess + 1 + number * (1 + y))
         upper, lower = lentz(factor, partial, upper, lower)
         return (upper, lower, total * (upper * lower)), abs(upper * lower - 1) > 8 * EPS
 

@@ -108,15 +108,15 @@ def _both(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     by_small = _small(where(small, p, 0.5), where(small, q, 0.5))
     below, above = _uniform(where(uniform, p, 100.0), where(uniform, sigma, 0.0))
     upper = where(uniform, above, where(small, by_small, by_fraction))
-    found = where(lower, by_series, where(uniform, below, 1 - upper)), where(lower, 1 - by_series, upper)
-    return _with_ends(a, x, valid, found[0], 0), _with_ends(a, x, valid, found[1], 1)
+    pair = where(lower, by_series, where(uniform, below, 1 - upper)), where(lower, 1 - by_series, upper)
+    return _with_ends(a, x, valid, pair[0], 0), _with_ends(a, x, valid, pair[1], 1)
 
 
-def _with_ends(a: Tensor, x: Tensor, valid: Tensor, found: Tensor, at_zero: int) -> Tensor:
-    """``found``, and the limits at 0 and infinity; at_zero is the value for x = 0."""
+def _with_ends(a: Tensor, x: Tensor, valid: Tensor, interior: Tensor, at_zero: int) -> Tensor:
+    """``interior``, and the limits at 0 and infinity; at_zero is the value for x = 0."""
     nothing = isnan(a) | isnan(x) | (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | ((a == math.inf) & (x == math.inf))
     is_low = (x == 0) | (a == math.inf)
-    return where(valid, found, where(nothing, math.nan, where(is_low, float(at_zero), float(1 - at_zero))))
+    return where(valid, interior, where(nothing, math.nan, where(is_low, float(at_zero), float(1 - at_zero))))
 
 
 def _series(a: Tensor, x: Tensor) -> Tensor:

@@ -87,8 +87,8 @@ def bdtrc(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
     def body(k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         least = floor(k)
         below, inside = least < 0, (least >= 0) & (least < n)
-        found = of_pair("bdtrc", where(inside, least, 0.0) + 1, where(inside, n - least, 1.0), p, 1 - p)
-        return where(below, 1.0, where(inside, found, where(least == n, 0.0, _NAN)))
+        tail = of_pair("bdtrc", where(inside, least, 0.0) + 1, where(inside, n - least, 1.0), p, 1 - p)
+        return where(below, 1.0, where(inside, tail, where(least == n, 0.0, _NAN)))
 
     return in_float64(body, k, n, p)
 
@@ -129,7 +129,7 @@ def stdtr(df: TensorLike, t: TensorLike) -> Tensor:
         first, second = where(near, 0.5, v * 0.5), where(near, v * 0.5, 0.5)
         part = of_pair("stdtr", first, second, *_shares(where(near, square, v), where(near, v, square))) * 0.5
         below = where(near, 0.5 - part, part)
-        found = where(t < 0, below, 1 - below)
-        return where(normal, ndtr(t * (1 - 0.25 / degrees) / sqrt(1 + square * 0.5 / degrees)), found)
+        cdf = where(t < 0, below, 1 - below)
+        return where(normal, ndtr(t * (1 - 0.25 / degrees) / sqrt(1 + square * 0.5 / degrees)), cdf)
 
     return in_float64(body, df, t)

@@ -40,9 +40,9 @@ class PythonPart(NamedTuple):
 
 def python_loader(folder: Path) -> str:
     """The text of ``loader.py`` from the package in ``folder``; ValueError where the parts do not go together."""
-    found = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    if found != set(PARTS):
-        raise ValueError(f"{sorted(found ^ set(PARTS))} stand in the folder or in the order of parts alone")
+    stems = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    if stems != set(PARTS):
+        raise ValueError(f"{sorted(stems ^ set(PARTS))} stand in the folder or in the order of parts alone")
     title = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")), clean=False)
     return join(title or "", {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in PARTS})
 
@@ -134,8 +134,8 @@ def require_one_meaning(parts: Sequence[PythonPart]) -> None:
         for name, meaning in (*own.items(), *part.imports.items()):
             if hasattr(builtins, name):
                 raise ValueError(f"the part {part.name!r} gives the builtin {name!r} another meaning to all parts")
-            other, found = meanings.setdefault(name, (part.name, meaning))
-            if found != meaning:
+            other, other_meaning = meanings.setdefault(name, (part.name, meaning))
+            if other_meaning != meaning:
                 raise ValueError(f"the parts {other!r} and {part.name!r} mean different things by {name!r}")
 
 
@@ -148,7 +148,7 @@ def import_lines(imports: set[tuple[str, tuple[str, str]]]) -> str:
             names.setdefault(there, []).append(name if name == here else f"{name} as {here}")
     lines = [(there, f"import {there}" + (f" as {here}" if here != there else "")) for there, here in modules.items()]
     lines.sort()
-    lines += [(there, f"from {there} import {', '.join(found)}") for there, found in sorted(names.items())]
+    lines += [(there, f"from {there} import {', '.join(members)}") for there, members in sorted(names.items())]
     own = [line for there, line in lines if there.partition(".")[0] in sys.stdlib_module_names]
     others = [line for there, line in lines if there.partition(".")[0] not in sys.stdlib_module_names]
     return "\n\n".join("\n".join(block) for block in (own, others) if block)

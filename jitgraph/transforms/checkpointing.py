@@ -40,14 +40,14 @@ def checkpoint(function: Callable[..., Any], *misplaced: Any, **settings: Any) -
 def _record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     trace = context.current().trace
     leaves, structure = tree.flatten((args, kwargs))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor | np.ndarray | np.generic)]
-    values = [own_value(leaves[i]) for i in places]
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor | np.ndarray | np.generic)]
+    values = [own_value(leaves[i]) for i in positions]
     name = getattr(function, "__name__", type(function).__name__)
     closed = Closed(name, trace, [value.type for value in values], [value.requires_grad for value in values])
-    given = list(leaves)
-    for i, parameter in zip(places, closed.parameters, strict=True):
-        given[i] = parameter
-    call_args, call_kwargs = structure.unflatten(given)
+    new_leaves = list(leaves)
+    for i, parameter in zip(positions, closed.parameters, strict=True):
+        new_leaves[i] = parameter
+    call_args, call_kwargs = structure.unflatten(new_leaves)
     closed.record(lambda: function(*call_args, **call_kwargs))
     outputs = context.emitter().emit(ops.recompute, [*values, *closed.outer], {}, (closed.graph,))
     for handle, value in zip(closed.written, outputs[len(closed.kept) :], strict=True):

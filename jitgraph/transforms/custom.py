@@ -33,10 +33,10 @@ class _WithRule:
                 raise JitgraphError(f"{kind}(nondiff_argnums=...) decorates a function")
             return type(self)(args[0], self._fixed)
         name = getattr(self._function, "__name__", kind)
-        given = self._bound(args, kwargs)
-        if any(not 0 <= number < len(given) for number in self._fixed):
-            raise JitgraphError(f"{name}: nondiff_argnums {self._fixed} are not numbers of its {len(given)} arguments")
-        return apply(self._made(name, given), tuple(x for i, x in enumerate(given) if i not in self._fixed))
+        bound = self._bound(args, kwargs)
+        if any(not 0 <= number < len(bound) for number in self._fixed):
+            raise JitgraphError(f"{name}: nondiff_argnums {self._fixed} are not numbers of its {len(bound)} arguments")
+        return apply(self._made(name, bound), tuple(x for i, x in enumerate(bound) if i not in self._fixed))
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None:
@@ -56,12 +56,12 @@ class _WithRule:
             raise JitgraphError(f"{self._function.__name__}: keyword-only arguments ({names}) do not reach its rule")
         return bound.args
 
-    def _whole(self, given: Sequence[Any], varied: Sequence[Any]) -> list[Any]:
+    def _whole(self, bound: Sequence[Any], varied: Sequence[Any]) -> list[Any]:
         """The arguments of a call with others in place of those that are differentiated."""
         rest = iter(varied)
-        return [x if i in self._fixed else next(rest) for i, x in enumerate(given)]
+        return [x if i in self._fixed else next(rest) for i, x in enumerate(bound)]
 
-    def _made(self, name: str, given: tuple[Any, ...]) -> GradientRule:
+    def _made(self, name: str, bound: tuple[Any, ...]) -> GradientRule:
         raise NotImplementedError
 
 
@@ -83,39 +83,39 @@ class custom_vjp(_WithRule):  # noqa: N801 - a decorator
         """Say how the function is differentiated."""
         self._forward, self._backward = forward, backward
 
-    def _made(self, name: str, given: tuple[Any, ...]) -> GradientRule:
+    def _made(self, name: str, bound: tuple[Any, ...]) -> GradientRule:
         forward, backward, function = self._forward, self._backward, self._function
         if forward is None or backward is None or function is None:
             raise JitgraphError(f"{name} has no gradient rule yet\n  hint: {name}.defvjp(forward, backward)")
-        fixed = [given[i] for i in self._fixed]
-        varied = [x for i, x in enumerate(given) if i not in self._fixed]
+        fixed = [bound[i] for i in self._fixed]
+        varied = [x for i, x in enumerate(bound) if i not in self._fixed]
 
         def run(*args: Any) -> tuple[Any, Any]:
-            made = forward(*self._whole(given, args))
-            if not (isinstance(made, tuple) and len(made) == 2):
-                raise JitgraphError(f"{name}: forward gives (result, residuals), not {type(made).__name__}")
-            return made
+            pair = forward(*self._whole(bound, args))
+            if not (isinstance(pair, tuple) and len(pair) == 2):
+                raise JitgraphError(f"{name}: forward gives (result, residuals), not {type(pair).__name__}")
+            return pair
 
         def back(residuals: Any, cotangents: Any) -> list[Any]:
             return _leaves(name, backward(*fixed, residuals, cotangents), varied)
 
-        return GradientRule(self, name, lambda *args: function(*self._whole(given, args)), run, back)
+        return GradientRule(self, name, lambda *args: function(*self._whole(bound, args)), run, back)
 
 
-def _leaves(name: str, found: Any, args: Sequence[Any]) -> list[Any]:
+def _leaves(name: str, cotangents: Any, args: Sequence[Any]) -> list[Any]:
     """The cotangents of the tensors among the leaves of the arguments, of a tuple with an entry for each argument."""
-    if not isinstance(found, tuple | list) or len(found) != len(args):
-        what = f"{len(found)}" if isinstance(found, tuple | list) else f"a {type(found).__name__}"
+    if not isinstance(cotangents, tuple | list) or len(cotangents) != len(args):
+        what = f"{len(cotangents)}" if isinstance(cotangents, tuple | list) else f"a {type(cotangents).__name__}"
         raise JitgraphError(
             f"{name}: backward gives {what} for {len(args)} arguments\n"
             "  hint: a tuple with a cotangent, or None, for each"
         )
-    given: list[Any] = []
-    for arg, entry in zip(args, found, strict=True):
+    flat_cts: list[Any] = []
+    for arg, entry in zip(args, cotangents, strict=True):
         leaves, structure = tree.flatten(arg)
         tensors = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
         if entry is None:
-            given += [None] * len(tensors)
+            flat_cts += [None] * len(tensors)
             continue
         cts = _aligned(structure, entry)
         if cts is None:
@@ -123,8 +123,8 @@ def _leaves(name: str, found: Any, args: Sequence[Any]) -> list[Any]:
                 f"{name}: backward gives a cotangent with the structure {tree.flatten(entry)[1]} for an argument "
                 f"with {structure}"
             )
-        given += [cts[i] for i in tensors]
-    return given
+        flat_cts += [cts[i] for i in tensors]
+    return flat_cts
 
 
 def _aligned(structure: tree.TreeDef, entry: Any) -> list[Any] | None:
@@ -139,13 +139,13 @@ def _aligned(structure: tree.TreeDef, entry: Any) -> list[Any] | None:
     parts = container.take_apart(entry)
     if parts.steps != structure.steps:
         return None
-    found: list[Any] = []
+    leaves: list[Any] = []
     for child, inner in zip(structure.children, parts.children, strict=True):
         below = _aligned(child, inner)
         if below is None:
             return None
-        found += below
-    return found
+        leaves += below
+    return leaves
 
 
 class custom_jvp(_WithRule):  # noqa: N801 - a decorator
@@ -163,14 +163,14 @@ class custom_jvp(_WithRule):  # noqa: N801 - a decorator
         self._jvp = rule
         return rule
 
-    def _made(self, name: str, given: tuple[Any, ...]) -> GradientRule:
+    def _made(self, name: str, bound: tuple[Any, ...]) -> GradientRule:
         rule, function = self._jvp, self._function
         if rule is None or function is None:
             raise JitgraphError(f"{name} has no derivative rule yet\n  hint: @{name}.defjvp")
-        fixed = [given[i] for i in self._fixed]
+        fixed = [bound[i] for i in self._fixed]
 
         def primal(*args: Any) -> Any:
-            return function(*self._whole(given, args))
+            return function(*self._whole(bound, args))
 
         def run(*args: Any) -> tuple[Any, Any]:
             return primal(*args), args
@@ -184,14 +184,14 @@ class custom_jvp(_WithRule):  # noqa: N801 - a decorator
                 tangents = list(still)
                 for i, leaf in zip(floats, moving, strict=True):
                     tangents[i] = leaf
-                made = rule(*fixed, args, structure.unflatten(tangents))
-                if not (isinstance(made, tuple) and len(made) == 2):
-                    raise JitgraphError(f"{name}: the rule gives (result, tangent), not {type(made).__name__}")
-                return [leaf for leaf, ct in zip(*_together(name, made[1], cotangents), strict=True) if ct is not None]
+                pair = rule(*fixed, args, structure.unflatten(tangents))
+                if not (isinstance(pair, tuple) and len(pair) == 2):
+                    raise JitgraphError(f"{name}: the rule gives (result, tangent), not {type(pair).__name__}")
+                return [leaf for leaf, ct in zip(*_together(name, pair[1], cotangents), strict=True) if ct is not None]
 
             _, pull = vjp(tangent, *(still[i] for i in floats))
-            found = dict(zip(floats, pull([ct for ct in tree.flatten(cotangents)[0] if ct is not None]), strict=True))
-            return [found.get(i) for i, leaf in enumerate(leaves) if is_tensor(leaf)]
+            pulled = dict(zip(floats, pull([ct for ct in tree.flatten(cotangents)[0] if ct is not None]), strict=True))
+            return [pulled.get(i) for i, leaf in enumerate(leaves) if is_tensor(leaf)]
 
         return GradientRule(self, name, primal, run, back)
 

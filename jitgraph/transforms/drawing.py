@@ -13,7 +13,7 @@ from jitgraph.passes.batched import Lane
 from jitgraph.passes.vmap import Batcher
 
 
-def apart(batcher: Batcher, graph: Graph, arguments: Sequence[Lane], place: int, output: Value) -> tuple[Lane, Any]:
+def apart(batcher: Batcher, graph: Graph, arguments: Sequence[Lane], index: int, output: Value) -> tuple[Lane, Any]:
     """The state with which each sample begins, and the one after the last: as if they were run one after another.
 
     UnsupportedOp where how much a sample draws depends on it.
@@ -24,7 +24,7 @@ def apart(batcher: Batcher, graph: Graph, arguments: Sequence[Lane], place: int,
             "vmap: how many random numbers are drawn differs between samples",
             hint='randomness="same", or draw them outside and give them as an argument',
         )
-    before = arguments[place].value
+    before = arguments[index].value
     step = ops.sub(after.value, before)
     shape = (batcher.size, *before.shape)
 

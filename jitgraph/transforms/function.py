@@ -66,13 +66,13 @@ class Function:
                 raise JitgraphError(f"{cls.__name__} defines no {method}()\n  hint: a static method")
         needs = tuple(isinstance(x, Tensor) and bool(x.requires_grad) for x in args)
 
-        def forward(*given: Any) -> tuple[Any, Any]:
+        def forward(*inputs: Any) -> tuple[Any, Any]:
             ctx = FunctionContext(needs)
             if cls.setup_context is None:
-                out = cls.forward(ctx, *given)
+                out = cls.forward(ctx, *inputs)
             else:
-                out = cls.forward(*given)
-                cls.setup_context(ctx, given, out)
+                out = cls.forward(*inputs)
+                cls.setup_context(ctx, inputs, out)
             fixed = [any(x is leaf for x in ctx._fixed) for leaf in _results(out)]
             return out, (vars(ctx), fixed)
 
@@ -81,14 +81,14 @@ class Function:
             ctx = FunctionContext()
             vars(ctx).update(state)
             cts = [None if flag else ct for flag, ct in zip(fixed, _results(cotangents), strict=True)]
-            found = cls.backward(ctx, *cts)
-            found = tuple(found) if isinstance(found, tuple | list) else (found,)
-            if len(found) != len(args):
+            grads = cls.backward(ctx, *cts)
+            grads = tuple(grads) if isinstance(grads, tuple | list) else (grads,)
+            if len(grads) != len(args):
                 raise JitgraphError(
-                    f"{cls.__name__}: backward gives {len(found)} cotangents for {len(args)} arguments\n"
+                    f"{cls.__name__}: backward gives {len(grads)} cotangents for {len(args)} arguments\n"
                     "  hint: a cotangent, or None, for each argument of forward"
                 )
-            return [ct for arg, entry in zip(args, found, strict=True) for ct in _of_argument(cls, arg, entry)]
+            return [ct for arg, entry in zip(args, grads, strict=True) for ct in _of_argument(cls, arg, entry)]
 
         return apply(GradientRule(cls, cls.__name__, lambda *given: forward(*given)[0], forward, backward), args)
 
@@ -111,12 +111,12 @@ def passing(on_gradients: Callable[[tuple[Any, ...]], tuple[Any, ...]], *xs: Ten
 
     class Passing(Function):
         @staticmethod
-        def forward(ctx: Any, *given: Tensor) -> tuple[Tensor, ...]:
-            return tuple(x.detach() for x in given)
+        def forward(ctx: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
+            return tuple(x.detach() for x in inputs)
 
         @staticmethod
         def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
             return on_gradients(cts)
 
-    found: tuple[Tensor, ...] = Passing.apply(*xs)
-    return found
+    outputs: tuple[Tensor, ...] = Passing.apply(*xs)
+    return outputs

@@ -30,26 +30,26 @@ def gradcheck(
     themselves. JitgraphError that says which element differs, or False without ``raise_exception``; DTypeError for
     inputs of less than float64, whose differences say nothing.
     """
-    given = _inputs(inputs)
-    places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
-    if not places:
+    operands = _inputs(inputs)
+    positions = [i for i, x in enumerate(operands) if isinstance(x, Tensor) and x.requires_grad]
+    if not positions:
         raise JitgraphError("gradcheck of inputs without requires_grad\n  hint: x.requires_grad_()")
-    for i in places:
-        if given[i].dtype not in (dtypes.float64, dtypes.complex128):
-            raise DTypeError(f"gradcheck: input {i} is {given[i].value.type}", hint="x.astype(jg.float64)")
-    parts = [_real(given[i].detach()).numpy() for i in places]
-    numbers = dict(zip(places, range(len(places)), strict=True))
+    for i in positions:
+        if operands[i].dtype not in (dtypes.float64, dtypes.complex128):
+            raise DTypeError(f"gradcheck: input {i} is {operands[i].value.type}", hint="x.astype(jg.float64)")
+    parts = [_real(operands[i].detach()).numpy() for i in positions]
+    numbers = dict(zip(positions, range(len(positions)), strict=True))
 
     def run(arrays: Sequence[Any]) -> list[Tensor]:
-        args = [_whole(arrays[numbers[i]], x) if i in numbers else x for i, x in enumerate(given)]
-        found = func(*args)
-        results = list(found) if isinstance(found, tuple | list) else [found]
+        args = [_whole(arrays[numbers[i]], x) if i in numbers else x for i, x in enumerate(operands)]
+        output = func(*args)
+        results = list(output) if isinstance(output, tuple | list) else [output]
         return [_real(y) for y in results if dtypes.is_inexact(y.dtype)]
 
     variables = [asarray(part, requires_grad=True) for part in parts]
     for number, result in enumerate(run(variables)):
         analytical = _rows(result, variables)
-        for k, place in enumerate(places):
+        for k, position in enumerate(positions):
             numerical = _columns(run, parts, k, number, eps)
             wrong = ~np.isclose(analytical[k], numerical, rtol, atol, equal_nan=True)
             if not wrong.any():
@@ -58,7 +58,7 @@ def gradcheck(
                 return False
             row, column = (int(axis[0]) for axis in np.nonzero(wrong))
             raise JitgraphError(
-                f"gradcheck: element {row} of result {number} by element {column} of input {place} is "
+                f"gradcheck: element {row} of result {number} by element {column} of input {position} is "
                 f"{analytical[k][row, column]:.9g} by the gradient, {numerical[row, column]:.9g} by differences"
             )
     return True
@@ -75,11 +75,11 @@ def gradgradcheck(
     raise_exception: bool = True,
 ) -> bool:
     """``gradcheck`` of the gradient of ``func``, by its inputs and by ``grad_outputs``, random numbers unless given."""
-    given = _inputs(inputs)
-    places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
+    operands = _inputs(inputs)
+    positions = [i for i, x in enumerate(operands) if isinstance(x, Tensor) and x.requires_grad]
     with no_grad():
-        found = func(*given)
-    results = list(found) if isinstance(found, tuple | list) else [found]
+        output = func(*operands)
+    results = list(output) if isinstance(output, tuple | list) else [output]
     chosen = [i for i, y in enumerate(results) if dtypes.is_inexact(y.dtype)]
     rng = np.random.default_rng(0)
     if grad_outputs is None:
@@ -88,15 +88,15 @@ def gradgradcheck(
         weights = [y.detach().requires_grad_() for y in _inputs(grad_outputs)]
 
     def gradients(*args: Any) -> Any:
-        xs, cotangents = args[: len(given)], args[len(given) :]
+        xs, cotangents = args[: len(operands)], args[len(operands) :]
         ys = func(*xs)
         outputs = list(ys) if isinstance(ys, tuple | list) else [ys]
         pairs = [(outputs[i], w) for i, w in zip(chosen, cotangents, strict=True) if outputs[i].requires_grad]
-        variables = [xs[i] for i in places]
-        found = grad([y for y, _ in pairs], variables, [w for _, w in pairs], create_graph=True, allow_unused=True)
-        return tuple(g for g in found if g is not None)
+        variables = [xs[i] for i in positions]
+        grads = grad([y for y, _ in pairs], variables, [w for _, w in pairs], create_graph=True, allow_unused=True)
+        return tuple(g for g in grads if g is not None)
 
-    return gradcheck(gradients, (*given, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(gradients, (*operands, *weights), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
 
 
 def _inputs(inputs: Any) -> list[Any]:
@@ -105,8 +105,8 @@ def _inputs(inputs: Any) -> list[Any]:
 
 def _random(rng: np.random.Generator, like: Tensor) -> Tensor:
     numbers = rng.normal(size=tuple(like.shape))
-    whole = numbers + 1j * rng.normal(size=numbers.shape) if dtypes.is_complex(like.dtype) else numbers
-    return asarray(whole, dtype=like.dtype, requires_grad=True)
+    values = numbers + 1j * rng.normal(size=numbers.shape) if dtypes.is_complex(like.dtype) else numbers
+    return asarray(values, dtype=like.dtype, requires_grad=True)
 
 
 def _real(x: Tensor) -> Tensor:
@@ -120,16 +120,16 @@ def _whole(x: Any, like: Tensor) -> Any:
 def _rows(result: Tensor, variables: list[Tensor]) -> list[np.ndarray[Any, Any]]:
     """The Jacobian of a result by each variable, a row for each element of the result, by gradients."""
     size = int(result.size)
-    found = [np.zeros((size, int(x.size))) for x in variables]
+    jacobians = [np.zeros((size, int(x.size))) for x in variables]
     if not result.requires_grad:
-        return found
+        return jacobians
     flat = result.reshape(-1)
     for row in range(size):
         gradients = grad(flat[row], variables, retain_graph=True, allow_unused=True)
-        for table, gradient in zip(found, gradients, strict=True):
+        for table, gradient in zip(jacobians, gradients, strict=True):
             if gradient is not None:
                 table[row] = gradient.numpy().reshape(-1)
-    return found
+    return jacobians
 
 
 def _columns(

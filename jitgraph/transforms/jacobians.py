@@ -77,8 +77,8 @@ def _derivatives(
                 shape = recorded.shape
             else:
                 rows, shape, aux = one_by_one(recorded or chosen, has_aux)
-        made = shape.unflatten([chosen.packed(row) for row in rows])
-        return (made, aux) if has_aux else made
+        derivatives = shape.unflatten([chosen.packed(row) for row in rows])
+        return (derivatives, aux) if has_aux else derivatives
 
     return differentiated
 
@@ -128,8 +128,8 @@ def _rows(output: Tensor, variables: list[Tensor]) -> list[Tensor]:
     shape = tuple(output.value.type.shape)
     flat = wrap(ops.reshape(output.value, shape=(output.value.type.size,)))
     count = int(flat.shape[0])
-    found = [pullback([flat[i]], [None], variables) for i in range(count)]
-    return [_stacked([row[i] for row in found], 0, shape, output, v) for i, v in enumerate(variables)]
+    rows = [pullback([flat[i]], [None], variables) for i in range(count)]
+    return [_stacked([row[i] for row in rows], 0, shape, output, v) for i, v in enumerate(variables)]
 
 
 def _by_columns(chosen: DifferentiableCall, has_aux: bool) -> tuple[Rows, tree.TreeDef, Any]:
@@ -148,15 +148,15 @@ def _by_columns(chosen: DifferentiableCall, has_aux: bool) -> tuple[Rows, tree.T
     return rows, linear.shape, linear.aux()
 
 
-def _direction(variables: Sequence[Tensor], number: int, place: int) -> list[Tensor]:
+def _direction(variables: Sequence[Tensor], number: int, index: int) -> list[Tensor]:
     """Zeros, but for one in one element of one variable."""
-    made = []
+    tangents = []
     for n, v in enumerate(variables):
         array = np.zeros(tuple(int(extent) for extent in v.shape), v.dtype)
         if n == number:
-            array.reshape(-1)[place] = 1
-        made.append(wrap(placement.brought(lifting.value_of(array), v.value)))
-    return made
+            array.reshape(-1)[index] = 1
+        tangents.append(wrap(placement.brought(lifting.value_of(array), v.value)))
+    return tangents
 
 
 def _stacked(parts: Sequence[Tensor], axis: int, shape: tuple[Any, ...], output: Tensor, v: Tensor) -> Tensor:

@@ -71,18 +71,18 @@ def at_once(name: str, function: Callable[[], Any]) -> Any:
         results = [root.read(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         written = [state for state in root.states.values() if state.written and state.value is not state.initial]
         states = [state.value for state in written]
-        found = [value for value in (*results, *states) if isinstance(value, TracedValue)]
-        graph = root.builder.graph([value.ir for value in found], name)
+        traced = [value for value in (*results, *states) if isinstance(value, TracedValue)]
+        graph = root.builder.graph([value.ir for value in traced], name)
     values = run(graph, root)
     rest = iter(values)
-    made = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
+    new_leaves = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
     if root.variables:
-        made = [own_part(x, x, root.variables) if isinstance(x, Tensor) else x for x in made]
+        new_leaves = [own_part(x, x, root.variables) if isinstance(x, Tensor) else x for x in new_leaves]
     for state in written:
         value = placement.moved(next(rest), state.handle.device)  # numbers and generators may stay on the CPU
         with context.using(grad_enabled=False):
             state.handle._rebind(value)
-    return structure.unflatten(made)
+    return structure.unflatten(new_leaves)
 
 
 def run(graph: Graph, root: AtOnce) -> list[Any]:
@@ -129,10 +129,10 @@ class Closed:
 
     def rebuilt(self, values: Sequence[Any]) -> Any:
         """The result with these values in place of its tensors."""
-        made = list(self.leaves)
+        new_leaves = list(self.leaves)
         for i, value in zip(self.kept, values, strict=True):
-            made[i] = wrap(value)
-        return self.structure.unflatten(made)
+            new_leaves[i] = wrap(value)
+        return self.structure.unflatten(new_leaves)
 
 
 def is_data(leaf: Any) -> bool:

@@ -49,15 +49,15 @@ class GradientRule:
 def apply(rule: GradientRule, args: tuple[Any, ...]) -> Any:
     """The result of ``rule`` for these arguments, trees of tensors and of anything else."""
     leaves, structure = tree.flatten(args)
-    places = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
+    positions = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
     if context.current().trace is not None:
         if _WITHIN.get().count(id(rule.owner)) >= _DEEPEST:
             return rule.primal(*args)
-        return _traced(rule, leaves, structure, places)
-    values = [lifting.value_of(leaves[i]) for i in places]
+        return _traced(rule, leaves, structure, positions)
+    values = [lifting.value_of(leaves[i]) for i in positions]
     if not requires_gradient(values):
         return rule.primal(*args)
-    return _eager(rule, leaves, structure, places, values)
+    return _eager(rule, leaves, structure, positions, values)
 
 
 def is_tensor(leaf: object) -> bool:
@@ -65,25 +65,25 @@ def is_tensor(leaf: object) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
 
 
-def _filled(leaves: Sequence[Any], places: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    made = list(leaves)
-    for i, value in zip(places, values, strict=True):
-        made[i] = value
-    return made
+def _filled(leaves: Sequence[Any], positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    filled = list(leaves)
+    for i, value in zip(positions, values, strict=True):
+        filled[i] = value
+    return filled
 
 
-def _fitted(name: str, given: Sequence[Any], types: Sequence[Type]) -> list[Any]:
+def _fitted(name: str, cotangents: Sequence[Any], types: Sequence[Type]) -> list[Any]:
     """What ``backward`` gave as values of the operands' types, None for what is none; ShapeError where it is not."""
-    if len(given) != len(types):
-        raise JitgraphError(f"{name}: backward gives {len(given)} cotangents for {len(types)} tensors")
-    found: list[Any] = []
-    for number, (ct, type) in enumerate(zip(given, types, strict=True)):
+    if len(cotangents) != len(types):
+        raise JitgraphError(f"{name}: backward gives {len(cotangents)} cotangents for {len(types)} tensors")
+    fitted: list[Any] = []
+    for number, (ct, type) in enumerate(zip(cotangents, types, strict=True)):
         assert isinstance(type, TensorType)
         if not dtypes.is_inexact(type.dtype):
-            found.append(None)
+            fitted.append(None)
             continue
         if ct is None:
-            found.append(zeros(type))
+            fitted.append(zeros(type))
             continue
         value = lifting.value_of(ct, type.dtype)
         if tuple(value.type.shape) != tuple(type.shape):
@@ -92,38 +92,38 @@ def _fitted(name: str, given: Sequence[Any], types: Sequence[Type]) -> list[Any]
                 f"{tuple(type.shape)}",
                 hint="one of the tensor's own shape, or None",
             )
-        found.append(lifting.cast(value, type.dtype))
-    return found
+        fitted.append(lifting.cast(value, type.dtype))
+    return fitted
 
 
 # --- eager ----------------------------------------------------------------------------------------------------------
 
 
-def _eager(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: list[int], values: list[Any]) -> Any:
+def _eager(rule: GradientRule, leaves: list[Any], structure: TreeDef, positions: list[int], values: list[Any]) -> Any:
     states = streams.snapshot()
 
     def forward(inputs: Sequence[Any]) -> tuple[Any, Any]:
-        return rule.forward(*structure.unflatten(_filled(leaves, places, [wrap(value) for value in inputs])))
+        return rule.forward(*structure.unflatten(_filled(leaves, positions, [wrap(value) for value in inputs])))
 
     with no_grad():
         out, residuals = forward([value.recorded(None) for value in values])
-    found, shape = tree.flatten(out)
-    kept = [i for i, leaf in enumerate(found) if is_tensor(leaf)]
-    outputs = tuple(lifting.value_of(found[i]).recorded(None) for i in kept)
+    out_leaves, shape = tree.flatten(out)
+    out_positions = [i for i, leaf in enumerate(out_leaves) if is_tensor(leaf)]
+    outputs = tuple(lifting.value_of(out_leaves[i]).recorded(None) for i in out_positions)
 
     def again(inputs: Sequence[Any]) -> Any:
         with streams.at(states):
             return forward(inputs)[1]
 
     def back(saved: Any, cotangents: Sequence[Any]) -> Sequence[Any]:
-        given: list[Any] = [None] * len(found)
-        for i, ct, output in zip(kept, cotangents, outputs, strict=True):
+        out_cts: list[Any] = [None] * len(out_leaves)
+        for i, ct, output in zip(out_positions, cotangents, outputs, strict=True):
             if dtypes.is_inexact(output.dtype):
-                given[i] = wrap(zeros(output.type) if ct is None else ct)
-        return _fitted(rule.name, rule.backward(saved, shape.unflatten(given)), [value.type for value in values])
+                out_cts[i] = wrap(zeros(output.type) if ct is None else ct)
+        return _fitted(rule.name, rule.backward(saved, shape.unflatten(out_cts)), [value.type for value in values])
 
     record = _RuleRecord(rule.name, tuple(values), outputs, residuals, again, back)
-    return shape.unflatten(_filled(found, kept, [wrap(value) for value in taped(record, outputs)]))
+    return shape.unflatten(_filled(out_leaves, out_positions, [wrap(value) for value in taped(record, outputs)]))
 
 
 class _RuleRecord(Record):
@@ -153,20 +153,20 @@ class _RuleRecord(Record):
                 residuals = self._again(inputs)
             return self._back(residuals, cotangents)
         with no_grad():
-            found = self._back(self._residuals, [detached(ct) for ct in cotangents])
-        floats = [i for i, value in enumerate(found) if value is not None]
+            gradients = self._back(self._residuals, [detached(ct) for ct in cotangents])
+        floats = [i for i, value in enumerate(gradients) if value is not None]
         seeds = [i for i, ct in enumerate(cotangents) if ct is not None]
 
         def replay(variables: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
             """The forward once more, with residuals that can be differentiated, for a gradient of a gradient."""
-            again, given = list(inputs), [None] * len(cotangents)
-            for into, places, values in ((again, floats, variables), (given, seeds, weights)):
-                for i, value in zip(places, values, strict=True):
+            again, cts = list(inputs), [None] * len(cotangents)
+            for into, positions, values in ((again, floats, variables), (cts, seeds, weights)):
+                for i, value in zip(positions, values, strict=True):
                     into[i] = value
-            made = self._back(self._again(again), given)
-            return [made[i] for i in floats]
+            recomputed = self._back(self._again(again), cts)
+            return [recomputed[i] for i in floats]
 
-        outputs = [detached(found[i]) for i in floats]
+        outputs = [detached(gradients[i]) for i in floats]
         record = GradientRecord([inputs[i] for i in floats], [cotangents[i] for i in seeds], outputs, replay)
         results: list[Any] = [None] * len(inputs)
         for number, (i, value) in enumerate(zip(floats, outputs, strict=True)):
@@ -181,17 +181,17 @@ class _RuleRecord(Record):
 # --- in a trace -------------------------------------------------------------------------------------------------------
 
 
-def _traced(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: list[int]) -> Any:
+def _traced(rule: GradientRule, leaves: list[Any], structure: TreeDef, positions: list[int]) -> Any:
     token = _WITHIN.set((*_WITHIN.get(), id(rule.owner)))
     try:
-        return _recorded(rule, leaves, structure, places)
+        return _recorded(rule, leaves, structure, positions)
     finally:
         _WITHIN.reset(token)
 
 
-def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: list[int]) -> Any:
+def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, positions: list[int]) -> Any:
     trace = context.current().trace
-    values = [own_value(leaves[i]) for i in places]
+    values = [own_value(leaves[i]) for i in positions]
     types = [value.type for value in values]
     closed = Closed(rule.name, trace, types, [False] * len(types))
     out: list[Any] = []
@@ -199,19 +199,19 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places:
     shapes: list[TreeDef] = []
 
     def forward() -> list[Any]:
-        given = structure.unflatten(_filled(leaves, places, closed.parameters))
-        result, residuals = rule.forward(*given)
-        for into, made in ((out, result), (saved, residuals)):
-            parts, shape = tree.flatten(made)
+        call_args = structure.unflatten(_filled(leaves, positions, closed.parameters))
+        result, residuals = rule.forward(*call_args)
+        for into, subtree in ((out, result), (saved, residuals)):
+            parts, shape = tree.flatten(subtree)
             into.extend(parts)
             shapes.append(shape)
         return [leaf for leaf in (*out, *saved) if is_tensor(leaf)]
 
     closed.record(forward)
-    kept = [i for i, leaf in enumerate(out) if is_tensor(leaf)]
-    held = [i for i, leaf in enumerate(saved) if is_tensor(leaf)]
+    out_positions = [i for i, leaf in enumerate(out) if is_tensor(leaf)]
+    saved_positions = [i for i, leaf in enumerate(saved) if is_tensor(leaf)]
     graph = closed.graph
-    first, last = len(kept), len(graph.outputs) - len(closed.written)
+    first, last = len(out_positions), len(graph.outputs) - len(closed.written)
     shown = (*graph.outputs[:first], *graph.outputs[last:])
     graph = Graph(graph.inputs, graph.nodes, (*shown, *graph.outputs[first:last]), (), graph.name)
     residual_types = [value.type for value in graph.outputs[len(shown) :]]
@@ -223,12 +223,12 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places:
 
     def backward() -> list[Any]:
         cotangents: list[Any] = [None] * len(out)
-        for place, handle in zip(seeds, parameters[len(held) :], strict=True):
-            if place < len(kept):
-                cotangents[kept[place]] = handle
-        residuals = shapes[1].unflatten(_filled(saved, held, parameters[: len(held)]))
-        found = _fitted(rule.name, rule.backward(residuals, shapes[0].unflatten(cotangents)), types)
-        return [wrap(value) for value in found if value is not None]
+        for position, handle in zip(seeds, parameters[len(saved_positions) :], strict=True):
+            if position < len(out_positions):
+                cotangents[out_positions[position]] = handle
+        residuals = shapes[1].unflatten(_filled(saved, saved_positions, parameters[: len(saved_positions)]))
+        fitted = _fitted(rule.name, rule.backward(residuals, shapes[0].unflatten(cotangents)), types)
+        return [wrap(value) for value in fitted if value is not None]
 
     back.record(backward)
     if back.written:
@@ -241,9 +241,9 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places:
     attrs = {"num_outputs": len(shown), "num_captured": len(back.outer)}
     forward_region = _with_inputs(graph, [value.type for value in back.outer])
     outputs = context.emitter().emit(ops.custom_gradient, operands, attrs, (forward_region, region))
-    for handle, value in zip(closed.written, outputs[len(kept) :], strict=False):
+    for handle, value in zip(closed.written, outputs[len(out_positions) :], strict=False):
         trace.write(handle, value)
-    return shapes[0].unflatten(_filled(out, kept, [wrap(value) for value in outputs[: len(kept)]]))
+    return shapes[0].unflatten(_filled(out, out_positions, [wrap(value) for value in outputs[: len(out_positions)]]))
 
 
 def _with_inputs(graph: Graph, types: Sequence[Type]) -> Graph:

@@ -28,11 +28,11 @@ def apply_along_axis(function: Callable[..., Any], axis: int, x: TensorLike, *ar
     of_rows: Callable[..., Any] = lambda row: function(row, *args, **kwargs)
     for _ in range(tensor.ndim - 1):
         of_rows = vmap(of_rows)
-    found = of_rows(moveaxis(tensor, number, -1))
-    made = wrap(lifting.value_of(found)) if not isinstance(found, Tensor) else found
-    lead, rank = tensor.ndim - 1, made.ndim
+    mapped = of_rows(moveaxis(tensor, number, -1))
+    result = wrap(lifting.value_of(mapped)) if not isinstance(mapped, Tensor) else mapped
+    lead, rank = tensor.ndim - 1, result.ndim
     order = [*range(number), *range(lead, rank), *range(number, lead)]
-    return made if order == list(range(rank)) else made.permute_dims(tuple(order))
+    return result if order == list(range(rank)) else result.permute_dims(tuple(order))
 
 
 _NAME: Final = r"\s*\w+\s*"
@@ -64,33 +64,33 @@ def vectorize(
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        places: list[Any] = [
+        keys: list[Any] = [
             *(i for i in range(len(args)) if i not in left_out),
             *(name for name in kwargs if name not in left_out),
         ]
-        if arguments is not None and len(places) != len(arguments):
-            raise JitgraphError(f"vectorize: {len(places)} arguments for the signature {signature!r}")
-        tensors = [wrap(lifting.value_of(args[i] if isinstance(i, int) else kwargs[i])) for i in places]
+        if arguments is not None and len(keys) != len(arguments):
+            raise JitgraphError(f"vectorize: {len(keys)} arguments for the signature {signature!r}")
+        tensors = [wrap(lifting.value_of(args[i] if isinstance(i, int) else kwargs[i])) for i in keys]
         cores = [0] * len(tensors) if arguments is None else [len(names) for names in arguments]
         outer = []
         for tensor, core in zip(tensors, cores, strict=True):
             if tensor.ndim < core:
                 raise ShapeError(f"vectorize: {tensor.value.type} for {core} axes of the signature {signature!r}")
             outer.append(tensor.value.type.shape[: tensor.ndim - core])
-        whole = lifting.broadcast_shapes(*outer)
+        batch_shape = lifting.broadcast_shapes(*outer)
         spread = [
-            broadcast_to(tensor, (*whole, *tensor.value.type.shape[tensor.ndim - core :]))
+            broadcast_to(tensor, (*batch_shape, *tensor.value.type.shape[tensor.ndim - core :]))
             for tensor, core in zip(tensors, cores, strict=True)
         ]
 
-        def of_one(*given: Tensor) -> Any:
-            named = dict(zip(places, given, strict=True))
+        def of_one(*elements: Tensor) -> Any:
+            by_key = dict(zip(keys, elements, strict=True))
             return function(
-                *(named.get(i, arg) for i, arg in enumerate(args)), **{k: named.get(k, v) for k, v in kwargs.items()}
+                *(by_key.get(i, arg) for i, arg in enumerate(args)), **{k: by_key.get(k, v) for k, v in kwargs.items()}
             )
 
         batched: Callable[..., Any] = of_one
-        for _ in whole:
+        for _ in batch_shape:
             batched = vmap(batched)
         return batched(*spread)
 

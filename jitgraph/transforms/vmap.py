@@ -94,36 +94,36 @@ def _record(
     def take(x: Any, axis: int, what: str) -> Lane:
         value = own_value(x)
         shape = tensor_type(value).shape
-        place = axis + len(shape) if axis < 0 else axis
-        if not 0 <= place < len(shape):
+        axis_index = axis + len(shape) if axis < 0 else axis
+        if not 0 <= axis_index < len(shape):
             raise ShapeError(f"vmap: {what} has the shape {tuple(shape)}, which has no axis {axis}", hint="in_axes")
-        sizes.append((what, shape[place]))
-        return Lane(moved(value, place, 0), True)
+        sizes.append((what, shape[axis_index]))
+        return Lane(moved(value, axis_index, 0), True)
 
-    places: list[int] = []
+    positions: list[int] = []
     for number, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         what = f"argument leaf {number}"
         if axis is not None and hasattr(type(leaf), "named_parameters"):
-            held = [tensor for _, tensor in (*leaf.named_parameters(), *leaf.named_buffers())]
-            samples += [take(tensor, axis, what) for tensor in held]
-            modules.append((leaf, held, axis))
+            tensors = [tensor for _, tensor in (*leaf.named_parameters(), *leaf.named_buffers())]
+            samples += [take(tensor, axis, what) for tensor in tensors]
+            modules.append((leaf, tensors, axis))
         elif axis is not None:
             samples.append(take(leaf, axis, what))
-            places.append(number)
+            positions.append(number)
     size = _size(sizes, None if axis_size is None else trace.to_dim(axis_size))
     types = [TensorType(s.value.dtype, tuple(s.value.shape[1:])) for s in samples]
     closed = Closed(getattr(function, "__name__", "vmap"), trace, types, [s.value.requires_grad for s in samples])
     parameters = closed.region.parameters
     rest = iter(parameters)
-    given = list(leaves)
+    new_leaves = list(leaves)
     for number, leaf in enumerate(leaves):
-        for _, held, _axis in [entry for entry in modules if entry[0] is leaf]:
-            for handle in held:
+        for _, tensors, _axis in [entry for entry in modules if entry[0] is leaf]:
+            for handle in tensors:
                 state = closed.region.state_of(handle)
                 state.value = state.initial = next(rest)
-        if number in places:
-            given[number] = wrap(next(rest))
-    call_args, call_kwargs = structure.unflatten(given)
+        if number in positions:
+            new_leaves[number] = wrap(next(rest))
+    call_args, call_kwargs = structure.unflatten(new_leaves)
     closed.record(lambda: function(*call_args, **call_kwargs))
     return _batched(closed, samples, size, out_axes, randomness)
 
@@ -143,11 +143,11 @@ def _batched(closed: Closed, samples: Sequence[Lane], size: DimLike, out_axes: A
         )
     if drawn and randomness == "different":
         for handle in drawn:
-            place = len(samples) + closed.keys.index(("handle", id(handle)))
+            state_index = len(samples) + closed.keys.index(("handle", id(handle)))
             output = graph.outputs[count + closed.written.index(handle)]
-            arguments[place], final[id(handle)] = apart(batcher, graph, arguments, place, output)
-    found = batcher.run(graph, arguments)
-    for handle, sample in zip(closed.written, found[count:], strict=True):
+            arguments[state_index], final[id(handle)] = apart(batcher, graph, arguments, state_index, output)
+    results = batcher.run(graph, arguments)
+    for handle, sample in zip(closed.written, results[count:], strict=True):
         value = sample.value
         if id(handle) in final:
             value = final[id(handle)]
@@ -159,7 +159,7 @@ def _batched(closed: Closed, samples: Sequence[Lane], size: DimLike, out_axes: A
             )
         trace.write(handle, value)
     axes = _axes_of_results(closed, out_axes)
-    return closed.rebuilt([_put(sample, axis, size) for sample, axis in zip(found[:count], axes, strict=True)])
+    return closed.rebuilt([_put(sample, axis, size) for sample, axis in zip(results[:count], axes, strict=True)])
 
 
 def _differentiated(graph: Graph, trace: Any) -> Graph:
@@ -179,24 +179,24 @@ def _put(sample: Lane, axis: int | None, size: DimLike) -> TracedValue:
             )
         return value  # type: ignore[no-any-return]
     value = each(sample, size).value
-    place = axis + len(value.shape) if axis < 0 else axis
-    if not 0 <= place < len(value.shape):
+    axis_index = axis + len(value.shape) if axis < 0 else axis
+    if not 0 <= axis_index < len(value.shape):
         raise ShapeError(
             f"vmap: out_axes is {axis} for a result with {len(value.shape)} axes, that of samples included"
         )
-    return moved(value, 0, place)  # type: ignore[no-any-return]
+    return moved(value, 0, axis_index)  # type: ignore[no-any-return]
 
 
-def _size(sizes: Sequence[tuple[str, DimLike]], given: DimLike | None) -> DimLike:
+def _size(sizes: Sequence[tuple[str, DimLike]], axis_size: DimLike | None) -> DimLike:
     """The number of samples: ShapeError where arguments differ in it."""
-    found = given
+    num_samples = axis_size
     for what, size in sizes:
-        if found is None:
-            found = size
-        (found,) = same_dims(f"vmap: {what} has {size} samples, others {found}", (found,), (size,))
-    if found is None:
+        if num_samples is None:
+            num_samples = size
+        (num_samples,) = same_dims(f"vmap: {what} has {size} samples, others {num_samples}", (num_samples,), (size,))
+    if num_samples is None:
         raise JitgraphError("vmap: no argument has an axis of samples\n  hint: in_axes=0, or axis_size=n")
-    return found
+    return num_samples
 
 
 def _axes_of_arguments(args: tuple[Any, ...], in_axes: Axes) -> list[int | None]:

@@ -92,14 +92,14 @@ class Recorded:
     def _apply(self, *variables: Tensor) -> tuple[list[Tensor], Any]:
         """The outputs, and the rest with the values of handles that the function rebinds."""
         closed = self._closed
-        given = []
+        operands = []
         for key, outer in zip(closed.keys, closed.outer, strict=True):
             number = self._numbers.get(key)
-            given.append(own_value(wrap(outer) if number is None else variables[number]))
-        held: dict[Value, Any] = dict(zip(closed.graph.inputs, given, strict=True))
+            operands.append(own_value(wrap(outer) if number is None else variables[number]))
+        env: dict[Value, Any] = dict(zip(closed.graph.inputs, operands, strict=True))
         for node in closed.graph.nodes:
-            held.update(zip(node.outputs, applied(node, [held[value] for value in node.inputs]), strict=True))
-        values = [held[value] for value in closed.graph.outputs]
+            env.update(zip(node.outputs, applied(node, [env[value] for value in node.inputs]), strict=True))
+        values = [env[value] for value in closed.graph.outputs]
         count = len(closed.kept)
         outputs, rest = closed.rebuilt(values[:count])
         return outputs, (rest, [wrap(value) for value in values[count:]])

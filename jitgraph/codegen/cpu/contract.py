@@ -88,9 +88,9 @@ def _share(
     if not env.outermost:
         emit(contract, env.inner(), integer(0), units)
         return
-    whole = parallel.total_work(env, work((contract,), env))
+    total = parallel.total_work(env, work((contract,), env))
     parallel.parallel_range(
-        env, units, parallel.share(env, whole, units), lambda inner, begin, end: emit(contract, inner, begin, end)
+        env, units, parallel.share(env, total, units), lambda inner, begin, end: emit(contract, inner, begin, end)
     )
 
 
@@ -115,8 +115,8 @@ def _emit_rows(contract: Contract, env: Environment, begin: LlvmScalar, end: Llv
     if known is None or known >= height or begin.name != "0":
         total = subtract(env, end, begin)
         fixed = constant_of(total)
-        whole = integer(fixed // height * height) if fixed is not None else env.ops.and_(total, integer(-height))
-        middle = add(env, begin, whole)
+        full = integer(fixed // height * height) if fixed is not None else env.ops.and_(total, integer(-height))
+        middle = add(env, begin, full)
         loops.counted(env, begin, middle, height, [], lambda m, _: _emit_columns(contract, env, m, height))
     loops.counted(env, middle, end, 1, [], lambda m, _: _emit_columns(contract, env, m, 1))
 
@@ -141,7 +141,7 @@ def _emit_tile(contract: Contract, env: Environment, m: LlvmScalar, rows: int) -
     """``rows`` rows from ``m`` of the columns in lanes (or of one column): their sums, and the epilogue."""
     s, dtype = env.ops, contract.acc.dtype
     lanes = env.lanes.width if env.lanes is not None else 1
-    places = [add(env, m, integer(row)) for row in range(rows)]
+    row_indices = [add(env, m, integer(row)) for row in range(rows)]
     depth = index_value(env, contract.extents[2])
     zero = [s.splat(s.const(0, dtype), lanes)] * rows
     blocks = merging.block_count(contract, env)
@@ -153,14 +153,14 @@ def _emit_tile(contract: Contract, env: Environment, m: LlvmScalar, rows: int) -
     def block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         start = multiply(env, number, integer(contract.block_k))
         stop = least(env, add(env, start, integer(contract.block_k)), depth)
-        sums = loops.counted(env, start, stop, 1, zero, lambda k, sums: _step(contract, env, places, k, sums))
+        sums = loops.counted(env, start, stop, 1, zero, lambda k, sums: _step(contract, env, row_indices, k, sums))
         if stack is None:
             return sums
         height, merges = merging.height(env, number), merging.merges(env, number, blocks)
 
         def at(below: LlvmScalar, row: int) -> LlvmScalar:
-            place = multiply(env, subtract(env, height, below), integer(level))
-            return add(env, place, integer(row * lanes))
+            offset = multiply(env, subtract(env, height, below), integer(level))
+            return add(env, offset, integer(row * lanes))
 
         def merge(number: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
             below = add(env, number, integer(1))
@@ -173,19 +173,19 @@ def _emit_tile(contract: Contract, env: Environment, m: LlvmScalar, rows: int) -
         return merged
 
     asking = serial.polled(env, block, contract.block_k * rows) if several else block
-    for place, total in zip(places, loops.counted(env, integer(0), blocks, 1, zero, asking), strict=True):
-        scope = env.at({contract.m: place})
+    for row_index, total in zip(row_indices, loops.counted(env, integer(0), blocks, 1, zero, asking), strict=True):
+        scope = env.at({contract.m: row_index})
         scope.bind(contract.acc.name, total)
         scope.emit(contract.epilogue)
 
 
 def _step(
-    contract: Contract, env: Environment, places: list[LlvmScalar], k: LlvmScalar, sums: list[LlvmScalar]
+    contract: Contract, env: Environment, rows: list[LlvmScalar], k: LlvmScalar, sums: list[LlvmScalar]
 ) -> list[LlvmScalar]:
     right = _value(contract.right, env.at({contract.k: k}), contract)
     return [
         env.ops.fma(_value(contract.left, env.at({contract.m: m, contract.k: k}), contract), right, total)
-        for m, total in zip(places, sums, strict=True)
+        for m, total in zip(rows, sums, strict=True)
     ]
 
 

@@ -117,8 +117,8 @@ def _emit_groups(env: Environment, factors: _Factors, rows: int, vectors: int, l
         for row in range(rows):
             start = add(env, multiply(env, integer(row), factors.sums_stride), first)
             for vector in range(vectors):
-                place = add(env, start, integer(vector * lanes))
-                store_vector(env, factors.sums, place, totals[row * vectors + vector])
+                offset = add(env, start, integer(vector * lanes))
+                store_vector(env, factors.sums, offset, totals[row * vectors + vector])
         return []
 
     loops.counted(env, integer(0), factors.columns, width, [], group)
@@ -152,8 +152,8 @@ def _emit_steps(
     totals = list(totals)
     for step in range(chunk):
         for row in range(rows):
-            place = add(env, multiply(env, integer(row), factors.left_stride), add(env, k, integer(step)))
-            spread = env.ops.splat(load_vector(env, factors.left, place, dtype, 1), lanes)
+            offset = add(env, multiply(env, integer(row), factors.left_stride), add(env, k, integer(step)))
+            spread = env.ops.splat(load_vector(env, factors.left, offset, dtype, 1), lanes)
             for vector in range(vectors):
                 at = row * vectors + vector
                 totals[at] = env.ops.fma(spread, columns[vector][step], totals[at])
@@ -174,16 +174,16 @@ def _columns(
     pointers = [part(env, factors.right, k)]
     for _ in range(vectors * squares - 1):
         pointers.append(part(env, pointers[-1], multiply(env, integer(side), stride)))
-    found = []
+    columns = []
     for vector in range(vectors):
         own = pointers[vector * squares : (vector + 1) * squares]
-        places = [multiply(env, integer(line), stride) for line in range(side)]
+        starts = [multiply(env, integer(line), stride) for line in range(side)]
         if chunk == 1:
-            found.append([_gathered(env, [load_vector(env, at, place, dtype, 1) for at in own for place in places])])
+            columns.append([_gathered(env, [load_vector(env, at, start, dtype, 1) for at in own for start in starts])])
             continue
-        lines = [_joined(env, [load_vector(env, at, place, dtype, chunk) for at in own]) for place in places]
-        found.append(transposed(env.ops, lines))
-    return found
+        lines = [_joined(env, [load_vector(env, at, start, dtype, chunk) for at in own]) for start in starts]
+        columns.append(transposed(env.ops, lines))
+    return columns
 
 
 def _gathered(env: Environment, elements: list[LlvmScalar]) -> LlvmScalar:

@@ -163,10 +163,10 @@ def _symbols(sections: tuple[Section, ...], table: bytes, strings: bytes) -> tup
 def _relocations(section: Section, target: int, patched: Section, symbols: int) -> list[Relocation]:
     if len(section.data) % _RELA.size:
         raise CompileError(f"section {section.name!r} has {len(section.data)} bytes, no multiple of {_RELA.size}")
-    found: list[Relocation] = []
+    relocations: list[Relocation] = []
     for offset, info, addend in _RELA.iter_unpack(section.data):
         symbol = info >> 32
         if symbol >= symbols:
             raise CompileError(f"a relocation of {patched.name!r} names symbol {symbol} of {symbols}")
-        found.append(Relocation(target, offset, info & 0xFFFFFFFF, symbol, addend))
-    return found
+        relocations.append(Relocation(target, offset, info & 0xFFFFFFFF, symbol, addend))
+    return relocations

@@ -113,8 +113,8 @@ class _Entry(EntryWriter):
 
     def _emit_kernels(self) -> None:
         """The functions of all launches, equal kernels once, and what of them goes into the loops of the entry."""
-        made: dict[Kernel, Emitted] = {}
-        place: dict[str, int] = {}
+        by_kernel: dict[Kernel, Emitted] = {}
+        index_of: dict[str, int] = {}
         functions = self.module.functions
         for launch in launches(self.schedule.steps):
             kernel = launch.kernel
@@ -123,17 +123,17 @@ class _Entry(EntryWriter):
                     f"kernel {kernel.name} takes {len(kernel.params)} buffers, not {len(launch.buffers)}"
                 )
             key = replace(kernel, name="")  # hashing a kernel goes through all of it
-            known = made.get(key)
+            known = by_kernel.get(key)
             if known is None:
                 with working_on(f"the kernel {kernel.name}", launch.location):
                     name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
-                known = made[key] = emitted(name, scratch_bytes, functions[-1], self.module.math)
-                place[name] = len(functions) - 1
+                known = by_kernel[key] = emitted(name, scratch_bytes, functions[-1], self.module.math)
+                index_of[name] = len(functions) - 1
                 self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
             self.kernels[id(launch)] = known
         self.inlining = plan_inlining(self.schedule, self.kernels, self.donated)
         for name in self.inlining.functions:
-            functions[place[name]] = replace(functions[place[name]], inlined=True)
+            functions[index_of[name]] = replace(functions[index_of[name]], inlined=True)
 
     def _store_values(self) -> None:
         """Store the outputs that are values of the entry function to the caller's buffers."""
@@ -175,13 +175,13 @@ class _Entry(EntryWriter):
 
     def _stacked(self, steps: Sequence[Step]) -> set[str]:
         """The buffers that are pushed or popped."""
-        found: set[str] = set()
+        stacked: set[str] = set()
         for step in steps:
             match step:
                 case Push(_, buffer) | Pop(_, buffer):
-                    found.add(buffer)
+                    stacked.add(buffer)
                 case Branch(_, then, otherwise):
-                    found |= self._stacked(then) | self._stacked(otherwise)
+                    stacked |= self._stacked(then) | self._stacked(otherwise)
                 case While(condition, _, body):
-                    found |= self._stacked(condition) | self._stacked(body)
-        return found
+                    stacked |= self._stacked(condition) | self._stacked(body)
+        return stacked

@@ -124,7 +124,7 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
     if not loops:
         return Inlining()
     inside = [functions[id(launch)] for launch in launches(loops)]
-    wanted = {made.name for made in inside if made.is_small}
+    candidates = {function.name for function in inside if function.is_small}
     readers: dict[str, set[str]] = {}
     written: set[str] = set()
     for launch in launches(schedule.steps):
@@ -132,7 +132,7 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
             readers.setdefault(buffer, set()).add(functions[id(launch)].name)
             if param.access != "read":
                 written.add(buffer)
-    small = {made.name for made in functions.values() if made.is_small}
+    small = {function.name for function in functions.values() if function.is_small}
     steps = list(all_steps(schedule.steps))
     in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
     in_memory.update(name for step in steps if isinstance(step, PrintStep | HostStep) for name in step.buffers)
@@ -142,11 +142,11 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
         if _may_be_value(buffer, written, donated)
         and buffer.name not in in_memory
         and readers.get(buffer.name, set()) <= small
-        and not readers.get(buffer.name, set()).isdisjoint(wanted)
+        and not readers.get(buffer.name, set()).isdisjoint(candidates)
     )
-    chosen = frozenset(wanted.union(*(readers[name] for name in values)))
+    chosen = frozenset(candidates.union(*(readers[name] for name in values)))
     times = Counter(functions[id(launch)].name for launch in launches(schedule.steps))
-    lines = {made.name: made.lines for made in functions.values()}
+    lines = {function.name: function.lines for function in functions.values()}
     if sum(lines[name] * times[name] for name in chosen) > MOST_LINES_TOGETHER:
         return Inlining()
     return Inlining(chosen, values)

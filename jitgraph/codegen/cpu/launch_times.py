@@ -49,12 +49,12 @@ class LaunchTimes:
         began_before = function.emit("i64", f"load i64, {begin}, align 8")
         is_first = function.emit("i1", f"icmp eq {before}, 0")
         begun = function.emit("i64", f"select {is_first}, {began}, {began_before}")
-        for place, value in (
+        for address, value in (
             (runs, function.emit("i64", f"add {before}, 1")),
             (ticks, function.emit("i64", f"add {sum_before}, {took.name}")),
             (begin, begun),
         ):
-            function.do(f"store {value}, {place}, align 8")
+            function.do(f"store {value}, {address}, align 8")
 
     def _at(self, word: int) -> LlvmValue:
         return self.function.emit("ptr", f"getelementptr i64, ptr {self.table}, i64 {word}")

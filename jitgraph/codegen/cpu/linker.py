@@ -63,9 +63,9 @@ def link(objects: Sequence[bytes], exports: Mapping[str, str]) -> bytes:
     layout = _lay_out(parsed)
     table = _globals(parsed, layout)
     image = bytearray(layout.total)
-    for (number, index), place in layout.places.items():
+    for (number, index), offset in layout.places.items():
         data = parsed[number].sections[index].data
-        image[place : place + len(data)] = data
+        image[offset : offset + len(data)] = data
     for number, part in enumerate(parsed):
         _relocate(image, number, part, layout, table)
     image[: loader.HEADER_BYTES] = _header(exports, layout, table).pack()
@@ -103,28 +103,28 @@ def _undefined(parsed: Sequence[elf.Object]) -> set[str]:
 
 def _lay_out(parsed: Sequence[elf.Object]) -> _Layout:
     """Code first, in order; then constants, the most aligned first."""
-    found = [(number, index, section) for number, part in enumerate(parsed) for index, section in _kept(part)]
-    code = [item for item in found if item[2].flags & elf.SHF_EXECINSTR]
+    sections = [(number, index, section) for number, part in enumerate(parsed) for index, section in _kept(part)]
+    code = [item for item in sections if item[2].flags & elf.SHF_EXECINSTR]
     constants = sorted(
-        (item for item in found if not item[2].flags & elf.SHF_EXECINSTR), key=lambda item: -item[2].alignment
+        (item for item in sections if not item[2].flags & elf.SHF_EXECINSTR), key=lambda item: -item[2].alignment
     )
-    places: dict[tuple[int, int], int] = {}
+    offsets: dict[tuple[int, int], int] = {}
     position = loader.HEADER_BYTES
     for number, index, section in code:
         position = _aligned(position, max(section.alignment, _SECTION_ALIGNMENT))
-        places[number, index] = position
+        offsets[number, index] = position
         position += section.size
     code_end = position
     position = _aligned(position, _SECTION_ALIGNMENT)
     for number, index, section in constants:
         position = _aligned(position, section.alignment)
-        places[number, index] = position
+        offsets[number, index] = position
         position += section.size
     for number, part in enumerate(parsed):  # a constant without elements has an address, at which nothing is read
         for index, section in enumerate(part.sections):
             if section.flags & elf.SHF_ALLOC and not section.size:
-                places[number, index] = position
-    return _Layout(places, code_end, position)
+                offsets[number, index] = position
+    return _Layout(offsets, code_end, position)
 
 
 def _aligned(position: int, alignment: int) -> int:
@@ -168,15 +168,15 @@ def _relocate(image: bytearray, number: int, part: elf.Object, layout: _Layout, 
             raise CompileError(f"a relocation at {item.offset} lies outside {section.name!r} of {section.size} bytes")
         symbol = part.symbols[item.symbol]
         known = symbol.binding != elf.STB_LOCAL and symbol.name in table
-        place = layout.places[number, item.section] + item.offset
+        offset = layout.places[number, item.section] + item.offset
         target = table[symbol.name] if known else _place(number, symbol, layout)
-        _patch(image, item, place, target + item.addend - place, layout.places[number, item.section], symbol.name)
+        _patch(image, item, offset, target + item.addend - offset, layout.places[number, item.section], symbol.name)
 
 
-def _patch(image: bytearray, item: elf.Relocation, place: int, distance: int, start: int, name: str) -> None:
-    """Write ``distance`` (symbol + addend - place) at ``place`` as the relocation's kind asks for."""
+def _patch(image: bytearray, item: elf.Relocation, offset: int, distance: int, start: int, name: str) -> None:
+    """Write ``distance`` (symbol + addend - offset) at ``offset`` as the relocation's kind asks for."""
     if item.kind == _R_PC64:
-        _INT64.pack_into(image, place, distance)
+        _INT64.pack_into(image, offset, distance)
         return
     if item.kind in _ABSOLUTE:
         raise CompileError(
@@ -184,23 +184,23 @@ def _patch(image: bytearray, item: elf.Relocation, place: int, distance: int, st
             hint="an image has no fixed place: compile position independent, keep no pointers in constants",
         )
     if item.kind in (_R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX):
-        _relax(image, place, start, name)
+        _relax(image, offset, start, name)
     elif item.kind not in (_R_PC32, _R_PLT32):
         raise CompileError(f"the relocation type {item.kind} of {name!r} is not supported")
     if not -(2**31) <= distance < 2**31:
         raise CompileError(f"{name!r} is {distance} bytes away, more than 32 bits hold")
-    _INT32.pack_into(image, place, distance)
+    _INT32.pack_into(image, offset, distance)
 
 
-def _relax(image: bytearray, place: int, start: int, name: str) -> None:
+def _relax(image: bytearray, offset: int, start: int, name: str) -> None:
     """Turn an access through the global offset table, which images lack, into a direct one (AMD64 ABI, B.2)."""
-    opcode = bytes(image[place - 2 : place]) if place - 2 >= start else b""
+    opcode = bytes(image[offset - 2 : offset]) if offset - 2 >= start else b""
     if opcode[:1] == b"\x8b":  # mov symbol@GOTPCREL(%rip), %reg -> lea symbol(%rip), %reg
-        image[place - 2] = 0x8D
+        image[offset - 2] = 0x8D
     elif opcode == b"\xff\x15":  # call *symbol@GOTPCREL(%rip) -> addr32 call symbol
-        image[place - 2 : place] = b"\x67\xe8"
+        image[offset - 2 : offset] = b"\x67\xe8"
     elif opcode == b"\xff\x25":  # jmp *symbol@GOTPCREL(%rip) -> a prefix without effect, jmp symbol
-        image[place - 2 : place] = b"\x2e\xe9"
+        image[offset - 2 : offset] = b"\x2e\xe9"
     else:
         raise CompileError(
             f"the access to {name!r} by the global offset table cannot be made direct",

@@ -39,19 +39,19 @@ class ObjectStore:
         if not self._llvm:
             return machine.assemble_unit(unit, target)
         key = key_of(unit, target)
-        found = _prebuilt(FILE).get(bytes.fromhex(key))
-        if found is None and self._cache is not None:
-            found = self._cache.find(key, f"object of the kind {kind}")
-        if found is None:
-            found = machine.assemble_unit(unit, target)
-            self._made.append((key, found))
-        return found
+        code = _prebuilt(FILE).get(bytes.fromhex(key))
+        if code is None and self._cache is not None:
+            code = self._cache.find(key, f"object of the kind {kind}")
+        if code is None:
+            code = machine.assemble_unit(unit, target)
+            self._made.append((key, code))
+        return code
 
     def keep(self) -> None:
         """Write what was made into the cache, unless the code that calls LLVM changed meanwhile."""
         if self._cache is not None and self._made and sources.OWN.unchanged(_FOLDER):
-            for key, made in self._made:
-                self._cache.keep(key, made)
+            for key, code in self._made:
+                self._cache.keep(key, code)
 
 
 _FOLDER: Final = "codegen/llvm"
@@ -82,12 +82,12 @@ def _prebuilt(path: str) -> Mapping[bytes, bytes]:
         with open(path, "rb") as file:
             data = file.read()
         magic, count = _HEADER.unpack_from(data)
-        places = [_PLACE.unpack_from(data, _HEADER.size + number * _PLACE.size) for number in range(count)]
+        entries = [_PLACE.unpack_from(data, _HEADER.size + number * _PLACE.size) for number in range(count)]
     except (OSError, struct.error):
         return {}
-    if magic != _MAGIC or any(begin + size > len(data) for _, begin, size in places):
+    if magic != _MAGIC or any(begin + size > len(data) for _, begin, size in entries):
         return {}
-    return {key: data[begin : begin + size] for key, begin, size in places}
+    return {key: data[begin : begin + size] for key, begin, size in entries}
 
 
 def packed(objects: Mapping[str, bytes]) -> bytes:

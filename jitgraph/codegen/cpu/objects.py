@@ -40,8 +40,8 @@ class Library:
     """One function of a library: its unit, what that requires, and the object once it has been asked for."""
 
     def __init__(self, target: Target, library: str, *details: Any) -> None:
-        place, name = LIBRARIES[library]
-        module: LlvmModule = getattr(imports.module(place), name)(target, *details)
+        module_name, name = LIBRARIES[library]
+        module: LlvmModule = getattr(imports.module(module_name), name)(target, *details)
         self.unit = Unit(module.text(), hot=True)
         self.required = tuple(module.required)
         self._kind = library
@@ -62,9 +62,9 @@ library: Final = cache(Library)
 def library_object(target: Target, *function: Any) -> bytes:
     """The object of one function of a library, by the library's name and parameters."""
     store = ObjectStore()
-    made = library(target, *function).object(store)
+    code = library(target, *function).object(store)
     store.keep()
-    return made
+    return code
 
 
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
@@ -82,14 +82,14 @@ def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
 
 def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
     """The functions of libraries that a module requires, and those that they require in turn."""
-    found: set[tuple[Any, ...]] = set()
+    required: set[tuple[Any, ...]] = set()
     pending = [*module.required]
     while pending:
         function = pending.pop()
-        if function not in found:
-            found.add(function)
+        if function not in required:
+            required.add(function)
             pending += library(target, *function).required
-    return found
+    return required
 
 
 def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None = None) -> list[bytes]:

@@ -222,13 +222,13 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
     right = panels.Panels(emission.right, plan.tile.columns, columns, (depths.begin, depths.end))
     panels.pack(contract.right, (contract.n, contract.k), env, right, emission.extents[1])
     level = multiply(env, emission.rows, integer(plan.columns))
-    place = multiply(env, merging.height(env, depths.number), level)
+    offset = multiply(env, merging.height(env, depths.number), level)
     merges = merging.merges(env, depths.number, emission.blocks)
 
     def row_tile(row: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         tile_rows = (row, least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
         start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
-        free = panels.part(env, emission.sums, add(env, place, start))
+        free = panels.part(env, emission.sums, add(env, offset, start))
         _emit_tiles(emission, env, right, tile_rows, free, (merges, level))
         total = panels.part(env, emission.sums, start)
         if not plan.deep:
@@ -291,14 +291,14 @@ def _chosen(env: Environment, emission: _Emission, rows: LlvmScalar, columns: Ll
     return _smallest(env, columns, counts, [by_row(vectors) for vectors in by_vectors])
 
 
-def _smallest(env: Environment, wanted: LlvmScalar, counts: tuple[int, ...], names: list[str]) -> str:
-    known = constant_of(wanted)
+def _smallest(env: Environment, needed: LlvmScalar, counts: tuple[int, ...], names: list[str]) -> str:
+    known = constant_of(needed)
     chosen = names[-1]
     for count, name in list(zip(counts, names, strict=True))[-2::-1]:
         if known is not None:
             chosen = name if known <= count else chosen
         else:
-            fits = env.ops.cmp("le", wanted, integer(count))
+            fits = env.ops.cmp("le", needed, integer(count))
             chosen = env.function.emit("ptr", f"select {fits}, ptr {name}, ptr {chosen}").name
     return chosen
 
@@ -313,10 +313,10 @@ def _emit_epilogue(emission: _Emission, env: Environment, sums: LlvmScalar, rows
         def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             lanes = here.lanes
             base = lanes.base if lanes is not None else here[contract.n]
-            place = add(env, start, subtract(env, base, columns[0]))
+            offset = add(env, start, subtract(env, base, columns[0]))
             scope = here.inner()
             width = lanes.width if lanes is not None else 1
-            scope.bind(contract.acc.name, panels.load_vector(here, sums, place, dtype, width))
+            scope.bind(contract.acc.name, panels.load_vector(here, sums, offset, dtype, width))
             scope.emit(contract.epilogue)
             return carries
 

@@ -38,9 +38,9 @@ class Panels(NamedTuple):
     places: tuple[LlvmScalar, LlvmScalar]
     depths: tuple[LlvmScalar, LlvmScalar]
 
-    def panel_at(self, env: Environment, place: LlvmScalar) -> LlvmScalar:
-        """The panel that begins with ``place``."""
-        number = _quotient(env, subtract(env, place, self.places[0]), self.width)
+    def panel_at(self, env: Environment, position: LlvmScalar) -> LlvmScalar:
+        """The panel that begins with ``position``."""
+        number = _quotient(env, subtract(env, position, self.places[0]), self.width)
         size = multiply(env, subtract(env, self.depths[1], self.depths[0]), integer(self.width))
         address = element_address(env, self.memory, multiply(env, number, size))
         return LlvmScalar(address, "ptr", self.memory.dtype, 1)
@@ -53,9 +53,9 @@ def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Pane
     matrix is packed by a function that is compiled once a process.
     """
     own, k = axes
-    places = constant_of(subtract(env, panels.places[1], panels.places[0]))
+    count = constant_of(subtract(env, panels.places[1], panels.places[0]))
     along_depth = unit_accesses(operand.body, k) > unit_accesses(operand.body, own)
-    if along_depth and places is not None and places <= _FEW_PLACES:
+    if along_depth and count is not None and count <= _FEW_PLACES:
         _clear_last(env, panels)
         _pack_singly(operand, axes, env, panels)
     elif not _pack_plain(operand, axes, env, panels, extent, along_depth):
@@ -158,9 +158,9 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
 
         def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             base = here.lanes.base if here.lanes is not None else here[own]
-            place = subtract(env, base, begin)
-            number = _quotient(env, place, width)
-            inside = subtract(env, place, multiply(env, number, integer(width)))
+            position = subtract(env, base, begin)
+            number = _quotient(env, position, width)
+            inside = subtract(env, position, multiply(env, number, integer(width)))
             start = add(env, multiply(env, number, size), add(env, row, inside))
             _fetch_ahead(operand.body, here, own, {own: base, k: add(env, at, integer(_ROWS_AHEAD))})
             store_vector(here, panels.memory, start, value_of(operand, here, dtype))

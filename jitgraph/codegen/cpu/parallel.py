@@ -32,52 +32,54 @@ Amount: TypeAlias = "float | LlvmScalar"
 
 def emit_parallel(loop: Loop, env: Environment) -> None:
     """Emit an outermost parallel or vector loop, perfectly nested parallel loops and a vector loop in it included."""
-    whole = total_work(env, work((loop,), env))
-    nest, extents = _cut(_nest(loop), env)
-    if not nest or (isinstance(whole, float) and whole < 2 * CHUNK_WORK):
+    total = total_work(env, work((loop,), env))
+    levels, extents = _cut(_nest(loop), env)
+    if not levels or (isinstance(total, float) and total < 2 * CHUNK_WORK):
         serial.emit_loop(loop, env.inner())
         return
     count = integer(1)
     for level, extent in enumerate(extents):
         env.bind(f"$extent{level}", extent)
         count = multiply(env, count, extent)
-    parallel_range(env, count, share(env, whole, count), lambda inner, begin, end: _emit_range(inner, nest, begin, end))
+    parallel_range(
+        env, count, share(env, total, count), lambda inner, begin, end: _emit_range(inner, levels, begin, end)
+    )
 
 
-def _cut(nest: list[Loop], env: Environment) -> tuple[list[Loop], list[LlvmScalar]]:
-    """The levels of ``nest`` that are cut into ranges, and their counts: of a long vector loop its blocks."""
-    extents = [index_value(env, level.extent) for level in nest]
-    if nest[-1].kind != "vector":
-        return nest, extents
+def _cut(levels: list[Loop], env: Environment) -> tuple[list[Loop], list[LlvmScalar]]:
+    """The levels of ``levels`` that are cut into ranges, and their counts: of a long vector loop its blocks."""
+    extents = [index_value(env, level.extent) for level in levels]
+    if levels[-1].kind != "vector":
+        return levels, extents
     known = constant_of(extents[-1])
     if known is not None and known <= BLOCK:
-        return nest[:-1], extents[:-1]
-    return nest, [*extents[:-1], ceil_div(env, extents[-1], integer(BLOCK))]
+        return levels[:-1], extents[:-1]
+    return levels, [*extents[:-1], ceil_div(env, extents[-1], integer(BLOCK))]
 
 
 def _nest(loop: Loop) -> list[Loop]:
-    nest = [loop]
-    while nest[-1].kind == "parallel" and len(nest[-1].body) == 1:
-        (inner,) = nest[-1].body
+    levels = [loop]
+    while levels[-1].kind == "parallel" and len(levels[-1].body) == 1:
+        (inner,) = levels[-1].body
         if not isinstance(inner, Loop) or inner.kind not in ("parallel", "vector") or not inner.is_whole:
             break
-        if any(level.axis in names(inner.extent) for level in nest):
+        if any(level.axis in names(inner.extent) for level in levels):
             break
-        nest.append(inner)
-    return nest
+        levels.append(inner)
+    return levels
 
 
-def _emit_range(env: Environment, nest: Sequence[Loop], begin: LlvmScalar, end: LlvmScalar) -> None:
+def _emit_range(env: Environment, levels: Sequence[Loop], begin: LlvmScalar, end: LlvmScalar) -> None:
     """Iterations ``begin .. end`` of the flattened nest; a vector loop's extent counts its blocks."""
-    last = nest[-1]
-    if len(nest) == 1 and last.kind == "vector":
+    last = levels[-1]
+    if len(levels) == 1 and last.kind == "vector":
         _emit_blocks(env, last, begin, end)
         return
-    counts = [env[f"$extent{level}"] for level in range(len(nest))]
+    counts = [env[f"$extent{level}"] for level in range(len(levels))]
 
     def step(flat: LlvmScalar, indices: list[LlvmScalar]) -> list[LlvmScalar]:
         indices = indices or [flat]
-        axes = {level.axis: index for level, index in zip(nest, indices, strict=True)}
+        axes = {level.axis: index for level, index in zip(levels, indices, strict=True)}
         if last.kind == "vector":
             block = axes.pop(last.axis)
             _emit_blocks(env.at(axes), last, block, add(env, block, integer(1)))
@@ -85,7 +87,7 @@ def _emit_range(env: Environment, nest: Sequence[Loop], begin: LlvmScalar, end: 
             env.at(axes).emit(last.body)
         return _advance(env, indices, counts) if len(indices) > 1 else []
 
-    loops.counted(env, begin, end, 1, _unflatten(env, begin, counts) if len(nest) > 1 else [], step)
+    loops.counted(env, begin, end, 1, _unflatten(env, begin, counts) if len(levels) > 1 else [], step)
 
 
 def _emit_blocks(env: Environment, loop: Loop, begin: LlvmScalar, end: LlvmScalar) -> None:
@@ -178,8 +180,8 @@ class _Outlined:
         pool.declare(env.module)
         env.module.declare(ranges.DECLARATION)
         context = outer.alloca("i64", ranges.SLOTS + len(self.captured), align=8)
-        for place, value in enumerate(self.captured):
-            outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + place)}")
+        for index, value in enumerate(self.captured):
+            outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + index)}")
         amount = env.ops.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
         chunk = outer.named(self.name)
         check(
@@ -192,8 +194,8 @@ class _Outlined:
         context, chunk, scratch = (chunk_function.argument(type) for type in ("ptr", "i64", "ptr"))
         types = ["i64", "i64", *(value.type for value in self.captured)]
         count, per_chunk, *captured = (
-            chunk_function.emit(type, f"load {type}, {_slot(chunk_function, context.name, place)}, align 8")
-            for place, type in enumerate(types)
+            chunk_function.emit(type, f"load {type}, {_slot(chunk_function, context.name, index)}, align 8")
+            for index, type in enumerate(types)
         )
         begin = chunk_function.emit("i64", f"mul {chunk}, {per_chunk.name}")
         stop = chunk_function.emit("i64", f"add {begin}, {per_chunk.name}")
@@ -203,8 +205,8 @@ class _Outlined:
         chunk_function.finish()
 
 
-def _slot(function: LlvmFunction, context: str, place: int) -> str:
-    return str(function.emit("ptr", f"getelementptr i64, ptr {context}, i64 {place}"))
+def _slot(function: LlvmFunction, context: str, index: int) -> str:
+    return str(function.emit("ptr", f"getelementptr i64, ptr {context}, i64 {index}"))
 
 
 # --- how much work ---
@@ -248,17 +250,17 @@ def _as_float(env: Environment, x: LlvmScalar) -> LlvmScalar:
     return env.ops.make(f"sitofp {x} to double", float64, 1)
 
 
-def is_worth_sharing(whole: Amount) -> bool:
+def is_worth_sharing(total: Amount) -> bool:
     """Whether the work may be enough for several threads."""
-    return not isinstance(whole, float) or whole >= 2 * CHUNK_WORK
+    return not isinstance(total, float) or total >= 2 * CHUNK_WORK
 
 
-def share(env: Environment, whole: Amount, count: LlvmScalar) -> Amount:
-    """``whole / count``, the work of one of ``count`` iterations."""
+def share(env: Environment, total: Amount, count: LlvmScalar) -> Amount:
+    """``total / count``, the work of one of ``count`` iterations."""
     known = constant_of(count)
-    if known is not None and isinstance(whole, float):
-        return whole / max(1, known)
-    amount = env.ops.const(whole, float64) if isinstance(whole, float) else whole
+    if known is not None and isinstance(total, float):
+        return total / max(1, known)
+    amount = env.ops.const(total, float64) if isinstance(total, float) else total
     return env.ops.div(amount, _as_float(env, env.ops.max(count, integer(1))))
 
 

@@ -35,8 +35,8 @@ def prefetch(env: Environment, load: Load, distances: Iterable[LlvmScalar]) -> N
     """
     buffer = env["&" + load.buffer]
     env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
-    place = index_value(env, load.index)
-    address = env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {place}")
+    index = index_value(env, load.index)
+    address = env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}")
     for distance in distances:
         line = env.function.emit("ptr", f"getelementptr i8, {address}, {distance}")
         env.function.do(f"call void @llvm.prefetch.p0({line}, i32 0, i32 3, i32 1)")

@@ -148,9 +148,9 @@ class _Reduction:
                 env, begin, end, 1, init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
             )
         if self._is_in_memory(begin, end):
-            places = [memory(env, value, value.lanes) for value in init]
-            self._chunk_in_memory(begin, end, init, places)
-            return [read(env, at, value, value.lanes) for at, value in zip(places, init, strict=True)]
+            addresses = [memory(env, value, value.lanes) for value in init]
+            self._chunk_in_memory(begin, end, init, addresses)
+            return [read(env, at, value, value.lanes) for at, value in zip(addresses, init, strict=True)]
         if is_even(loop, loop.lanes):
             return loops.counted(env, begin, end, loop.lanes, init, self._fold_all_slots)
         width = vector_lanes(loop, env)
@@ -175,9 +175,9 @@ class _Reduction:
             here = env.across(loop.axis, axis, several)
             short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), several)
             here.emit(short.body)
-            found = [here.ops.splat(here[carry.next.name], several) for carry in loop.carries]
+            vectors = [here.ops.splat(here[carry.next.name], several) for carry in loop.carries]
             for lane in range(several):
-                slots = combined(env, self.combine, slots, [lanes_from(env, value, lane, 1) for value in found])
+                slots = combined(env, self.combine, slots, [lanes_from(env, value, lane, 1) for value in vectors])
             return slots
 
         middle = end
@@ -209,9 +209,9 @@ class _Reduction:
         return not remainder.is_short(self.body, self.env, self.loop.lanes // width)
 
     def _chunk_in_memory(
-        self, begin: LlvmScalar, end: LlvmScalar, init: list[LlvmScalar], places: list[LlvmScalar]
+        self, begin: LlvmScalar, end: LlvmScalar, init: list[LlvmScalar], addresses: list[LlvmScalar]
     ) -> None:
-        """As ``_chunk``, with the slots at ``places`` in the end.
+        """As ``_chunk``, with the slots at ``addresses`` in the end.
 
         Whole steps of all slots are done in registers, unless the body is emitted for one register. The rest goes by
         registers: their masks are cheap on every machine.
@@ -222,12 +222,12 @@ class _Reduction:
             middle = add(env, begin, env.ops.and_(subtract(env, end, begin), integer(-loop.lanes)))
             slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
             begin = middle
-        for at, slot in zip(places, slots, strict=True):
+        for at, slot in zip(addresses, slots, strict=True):
             write(env, at, slot)
-        self._by_register(begin, end, places)
+        self._by_register(begin, end, addresses)
 
-    def _by_register(self, begin: LlvmScalar, end: LlvmScalar, places: list[LlvmScalar]) -> None:
-        """The steps ``begin .. end``, a register of them at a time, added to the slots at ``places``.
+    def _by_register(self, begin: LlvmScalar, end: LlvmScalar, addresses: list[LlvmScalar]) -> None:
+        """The steps ``begin .. end``, a register of them at a time, added to the slots at ``addresses``.
 
         Each slot is needed again ``lanes / register`` steps later, when its store is over.
         """
@@ -235,8 +235,8 @@ class _Reduction:
 
         def step(here: Environment, _: list[LlvmScalar]) -> list[LlvmScalar]:
             count, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[self.loop.axis])
-            place = env.ops.and_(subtract(env, first, begin), integer(lanes - 1))
-            inside = [element(env, at, value, place) for at, value in zip(places, init, strict=True)]
+            offset = env.ops.and_(subtract(env, first, begin), integer(lanes - 1))
+            inside = [element(env, at, value, offset) for at, value in zip(addresses, init, strict=True)]
             slots = [read(env, at, value, count) for at, value in zip(inside, init, strict=True)]
             for at, folded in zip(inside, self.fold(here, slots), strict=True):
                 write(env, at, folded)
@@ -259,14 +259,14 @@ class _Reduction:
             merges = tree.merges(number, height, last)
             if tree.in_registers:
                 return tree.push(self._one_chunk(first, self._stop(first)), height, merges)
-            places = tree.places(height)
+            addresses = tree.places(height)
             if not in_registers:
-                self._chunk_in_memory(first, self._stop(first), self.init, places)
+                self._chunk_in_memory(first, self._stop(first), self.init, addresses)
                 tree.merge_in_memory(height, merges)
                 return []
             slots = self._one_chunk(first, self._stop(first))
             with loops.only_if(env, several):
-                for at, slot in zip(places, slots, strict=True):
+                for at, slot in zip(addresses, slots, strict=True):
                     write(env, at, slot)
                 tree.merge_in_memory(height, merges)
             return slots if several is not None else []

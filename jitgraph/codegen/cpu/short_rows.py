@@ -98,9 +98,9 @@ def folded_together(env: Environment, combine: Combine, slots: list[list[LlvmSca
     while sides[0].slots > 1:
         sides = [_folded_pair(env, combine, *pair) for pair in zip(sides[::2], sides[1::2], strict=True)]
     order = [row for side in sides for row in side.rows]
-    places = [order.index(row) for row in range(len(slots))]
+    positions = [order.index(row) for row in range(len(slots))]
     return [
-        shuffled(env, joined_lanes(env, list(vectors)), None, places)
+        shuffled(env, joined_lanes(env, list(vectors)), None, positions)
         for vectors in zip(*(side.vectors for side in sides), strict=True)
     ]
 

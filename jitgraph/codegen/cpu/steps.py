@@ -71,14 +71,14 @@ class StepWriter:
                     self._print(step)
                 case HostStep():
                     self._keep_quiet((step,))
-                    places = [self.places[name] for name in step.buffers]
+                    pointers = [self.places[name] for name in step.buffers]
                     began = self._began()
-                    emit_host_call(self.function, self.host, self.call, self.dims, step, places)
+                    emit_host_call(self.function, self.host, self.call, self.dims, step, pointers)
                     self._ran(step, began)
 
     def _print(self, step: PrintStep) -> None:
-        places = [self.places[name] for name in step.buffers]
-        emit_print(self.function, self.host, self.call, step, lambda: places, lambda call: check(self.function, call))
+        pointers = [self.places[name] for name in step.buffers]
+        emit_print(self.function, self.host, self.call, step, lambda: pointers, lambda call: check(self.function, call))
 
     def _launch(self, launch: Launch) -> None:
         self._keep_quiet((launch,))
@@ -164,17 +164,17 @@ def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
         match step:
             case Launch(kernel, names):
                 params = zip(names, kernel.params, strict=True)
-                found = any(name in buffers and param.access != "read" for name, param in params)
+                writes = any(name in buffers and param.access != "read" for name, param in params)
             case Pop(_, buffer):
-                found = buffer in buffers
+                writes = buffer in buffers
             case Branch(_, then, otherwise):
-                found = _writes((*then, *otherwise), buffers)
+                writes = _writes((*then, *otherwise), buffers)
             case While(condition, _, body):
-                found = _writes((*condition, *body), buffers)
+                writes = _writes((*condition, *body), buffers)
             case HostStep(_, _, names):
-                found = not buffers.isdisjoint(names)
+                writes = not buffers.isdisjoint(names)
             case Push() | PrintStep():
-                found = False
-        if found:
+                writes = False
+        if writes:
             return True
     return False

@@ -110,8 +110,8 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmSc
             height = merging.height(env, number)
             sums = panels.part(env, stack, multiply(env, height, integer(level)))
 
-            def clear(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-                panels.store_vector(env, sums, place, zero)
+            def clear(offset: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+                panels.store_vector(env, sums, offset, zero)
                 return []
 
             def steps(count: int) -> loops.Emit:
@@ -128,8 +128,8 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmSc
             else:
                 total = subtract(env, stop, at)
                 fixed = constant_of(total)
-                whole = integer(fixed // STEPS * STEPS) if fixed is not None else env.ops.and_(total, integer(-STEPS))
-                middle = add(env, at, whole)
+                full = integer(fixed // STEPS * STEPS) if fixed is not None else env.ops.and_(total, integer(-STEPS))
+                middle = add(env, at, full)
                 loops.counted(env, at, middle, STEPS, [], steps(STEPS))
                 loops.counted(env, middle, stop, 1, [], steps(1))
             merges = merging.merges(env, number, blocks)
@@ -140,9 +140,9 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmSc
             upper = panels.part(env, stack, multiply(env, above, integer(level)))
             lower = panels.part(env, stack, multiply(env, subtract(env, above, integer(1)), integer(level)))
 
-            def step(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-                left, right = (panels.load_vector(env, sums, place, dtype, lanes) for sums in (lower, upper))
-                panels.store_vector(env, lower, place, env.ops.add(left, right))
+            def step(offset: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+                left, right = (panels.load_vector(env, sums, offset, dtype, lanes) for sums in (lower, upper))
+                panels.store_vector(env, lower, offset, env.ops.add(left, right))
                 return []
 
             over_sums(step)
@@ -221,9 +221,9 @@ def _emit_steps(
         base = here.lanes.base if here.lanes is not None else here[contract.n]
         count = here.lanes.width if here.lanes is not None else 1
         right = [panels.value_of(contract.right, here.at({contract.k: k}), dtype) for k in depths]
-        place = subtract(env, base, columns[0])
+        offset = subtract(env, base, columns[0])
         for row in range(rows):
-            at = add(env, place, integer(row * width))
+            at = add(env, offset, integer(row * width))
             total = panels.load_vector(env, sums, at, dtype, count)
             for x, y in zip(left[row], right, strict=True):
                 total = env.ops.fma(env.ops.splat(x, count), y, total)
@@ -251,8 +251,8 @@ def _emit_epilogue(
             base = here.lanes.base if here.lanes is not None else here[contract.n]
             count = here.lanes.width if here.lanes is not None else 1
             scope = here.inner()
-            place = add(env, start, subtract(env, base, columns[0]))
-            scope.bind(contract.acc.name, panels.load_vector(here, totals, place, dtype, count))
+            offset = add(env, start, subtract(env, base, columns[0]))
+            scope.bind(contract.acc.name, panels.load_vector(here, totals, offset, dtype, count))
             scope.emit(contract.epilogue)
             return carries
 

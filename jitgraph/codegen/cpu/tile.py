@@ -49,13 +49,13 @@ def tile_of(target: Target, dtype: DType) -> Tile:
     return Tile(rows - rows % 2, vectors, lanes)
 
 
-def _counts(extent: int | None, whole: int, few: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes of tiles that ``extent`` is worth, ascending: of ``whole``, and fewer where its last ones are few."""
-    if extent is None or extent > _MANY_TILES * whole:
-        return (whole,)
-    rest = extent % whole or whole
-    last = min((count for count in few if rest <= count < whole), default=whole)
-    return tuple(sorted({last, *([whole] if extent >= whole else [])}))
+def _counts(extent: int | None, full: int, few: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of tiles that ``extent`` is worth, ascending: of ``full``, and fewer where its last ones are few."""
+    if extent is None or extent > _MANY_TILES * full:
+        return (full,)
+    rest = extent % full or full
+    last = min((count for count in few if rest <= count < full), default=full)
+    return tuple(sorted({last, *([full] if extent >= full else [])}))
 
 
 def tiles_for(tile: Tile, rows: int | None, columns: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -121,8 +121,8 @@ def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> No
     any_ = function.emit("i1", f"icmp sgt {merges}, 0")
     below = function.emit("i64", f"sub nsw i64 0, {level.name}")
     nearest = function.emit("i64", f"select i1 {any_.name}, {below}, i64 0")
-    place = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {sums}, {nearest}")
-    for address in _places(ops, tile, dtype, place, stride):
+    pointer = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {sums}, {nearest}")
+    for address in _places(ops, tile, dtype, pointer, stride):
         _fetch(ops, address, write=True)
     totals = _steps(ops, panels, tile, dtype, left, right, depth, totals)
     before, merge, store = function.block, function.label("merge"), function.label("store")
@@ -180,7 +180,7 @@ def _emit_square(module: LlvmModule, lanes: int, dtype: DType) -> None:
     half = lanes // 2
     halves = []
     for row in range(lanes):
-        ends = [_address(ops, dtype, square, str(place)) for place in (0, half)]
+        ends = [_address(ops, dtype, square, str(offset)) for offset in (0, half)]
         halves.append([_load(ops, dtype, end, half) for end in ends])
         if row < lanes - 1:
             square = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {square}, {stride}")
@@ -228,23 +228,23 @@ def transposed(ops: LlvmScalarOps, rows: list[LlvmScalar]) -> list[LlvmScalar]:
                 continue
             for half, to in ((0, row), (side // 2, row + unit)):
                 picks = [
-                    which * lanes + part + half + start + place
+                    which * lanes + part + half + start + index
                     for part in range(0, lanes, side)
                     for start in range(0, side // 2, unit)
                     for which in (0, 1)
-                    for place in range(unit)
+                    for index in range(unit)
                 ]
                 rows[to] = shuffle(ops, before[row], before[row + unit], picks)
         unit *= 2
-    return [rows[place] for place in _reversed_bits(side)]
+    return [rows[index] for index in _reversed_bits(side)]
 
 
 def _reversed_bits(count: int) -> list[int]:
     """The numbers below ``count``, a power of two, each with its bits from behind."""
-    found = [0]
-    while len(found) < count:
-        found = [2 * x for x in found] + [2 * x + 1 for x in found]
-    return found
+    numbers = [0]
+    while len(numbers) < count:
+        numbers = [2 * x for x in numbers] + [2 * x + 1 for x in numbers]
+    return numbers
 
 
 def shuffle(ops: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar, picks: list[int]) -> LlvmScalar:
@@ -327,8 +327,8 @@ def _step(
 
 
 def _scaled(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, k: LlvmValue, width: int) -> LlvmValue:
-    place = ops.function.emit("i64", f"mul nsw {k}, {width}")
-    return ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {base}, {place}")
+    offset = ops.function.emit("i64", f"mul nsw {k}, {width}")
+    return ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {base}, {offset}")
 
 
 def _address(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, offset: str) -> str:

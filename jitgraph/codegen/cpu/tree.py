@@ -66,11 +66,11 @@ class Tree:
     def _places(self, index: LlvmScalar) -> list[LlvmScalar]:
         return [element(self.env, memory, value, index) for memory, value in zip(self.memories, self.init, strict=True)]
 
-    def _read(self, places: list[LlvmScalar], lanes: int) -> list[LlvmScalar]:
-        return [read(self.env, at, value, lanes) for at, value in zip(places, self.init, strict=True)]
+    def _read(self, addresses: list[LlvmScalar], lanes: int) -> list[LlvmScalar]:
+        return [read(self.env, at, value, lanes) for at, value in zip(addresses, self.init, strict=True)]
 
-    def _write(self, places: list[LlvmScalar], values: list[LlvmScalar]) -> None:
-        for at, value in zip(places, values, strict=True):
+    def _write(self, addresses: list[LlvmScalar], values: list[LlvmScalar]) -> None:
+        for at, value in zip(addresses, values, strict=True):
             write(self.env, at, value)
 
     def push(self, slots: list[LlvmScalar], height: LlvmScalar, merges: LlvmScalar) -> list[LlvmScalar]:

@@ -37,9 +37,9 @@ def units(module: LlvmModule) -> list[Unit]:
         pending = list(roots)
         used: set[str] = set()
         while pending:
-            found = functions[pending.pop()].uses.keys()
-            used |= found
-            copied = [name for name in sorted(found & inlined) if name not in inside]
+            callees = functions[pending.pop()].uses.keys()
+            used |= callees
+            copied = [name for name in sorted(callees & inlined) if name not in inside]
             inside.update(dict.fromkeys(copied))
             pending += copied
         parts = module.heading

@@ -57,12 +57,12 @@ def emit_attend(
     attend: Attend,
     env: Environment,
     tiles: AttendTiles,
-    place: LlvmScalar,
+    row_tile: LlvmScalar,
     shared: SharedMemory,
     statements: ThreadStatements,
 ) -> None:
-    """Emit the tile of rows number ``place``, what comes after the sums included."""
-    _AttendWriter(attend, env, tiles, place, shared, statements).emit()
+    """Emit the tile of rows number ``row_tile``, what comes after the sums included."""
+    _AttendWriter(attend, env, tiles, row_tile, shared, statements).emit()
 
 
 class _AttendWriter:
@@ -71,7 +71,7 @@ class _AttendWriter:
         attend: Attend,
         env: Environment,
         tiles: AttendTiles,
-        place: LlvmScalar,
+        row_tile: LlvmScalar,
         shared: SharedMemory,
         statements: ThreadStatements,
     ) -> None:
@@ -81,7 +81,7 @@ class _AttendWriter:
         self.layout = layout_of(self.dtype)
         self.thread = special_register(env.function, "tid.x")
         self.lane = LanePlace(env, self.thread)
-        self.first = multiply(env, place, integer(tiles.rows))
+        self.first = multiply(env, row_tile, integer(tiles.rows))
         self.extents = [index_value(env, extent) for extent in attend.extents]
         self.rows = [self._panel(shared, one.extent, tiles.rows) for one in attend.rows]
         self.columns = [self._panel(shared, one.extent, tiles.inner) for one in attend.columns]
@@ -95,8 +95,8 @@ class _AttendWriter:
         start = add(env, self.first, self.lane.row)
         self.places = [start, add(env, start, integer(TILE))]  # the lane's two rows
         last = subtract(env, self.extents[0], integer(1))
-        whole = constant_of(self.extents[0])
-        self.is_whole = whole is not None and whole % tiles.rows == 0
+        row_count = constant_of(self.extents[0])
+        self.is_whole = row_count is not None and row_count % tiles.rows == 0
         self.read = self.places if self.is_whole else [least(env, row, last) for row in self.places]
 
     def _panel(self, shared: SharedMemory, columns: int, rows: int) -> Panel:
@@ -131,15 +131,15 @@ class _AttendWriter:
         env, (begin, end) = self.env, self.attend.window
         own, (extent, inner) = add(env, first, self.lane.column), (self.extents[1], self.tiles.inner)
         known = constant_of(extent)
-        found = []
+        limits = []
         for row in self.read:
             low = high = None
             if names(begin) or begin != 0:
                 low = self._small(subtract(env, self._bound(0, row), own))
             if self.attend.m in names(end) or end != self.attend.extents[1] or known is None or known % inner:
                 high = self._small(subtract(env, least(env, self._bound(1, row), extent), own))
-            found.append((low, high))
-        return found
+            limits.append((low, high))
+        return limits
 
     def _small(self, x: LlvmScalar) -> LlvmScalar:
         """A count of columns as an int32, cut where the tile ends."""
@@ -158,13 +158,13 @@ class _AttendWriter:
         if attend.softmax is not None:
             carries = [LOWEST, LOWEST, ZERO, ZERO, *carries]
         begin, end = self._ends()
-        found = loops.counted(env, begin, end, self.tiles.inner, carries, self._tile)
+        carried = loops.counted(env, begin, end, self.tiles.inner, carries, self._tile)
         softmax: list[Numbers] = []
         if attend.softmax is not None:
-            tops = [zero_for_lowest(self.function, top) for top in found[:2]]
-            totals = [self._across(total, plus) for total in found[2:4]]
-            softmax, found = [tops, totals], found[4:]
-        self._finish(softmax, found, sizes)
+            tops = [zero_for_lowest(self.function, top) for top in carried[:2]]
+            totals = [self._across(total, plus) for total in carried[2:4]]
+            softmax, carried = [tops, totals], carried[4:]
+        self._finish(softmax, carried, sizes)
 
     def _across(self, x: LlvmScalar, combine: Join) -> LlvmScalar:
         """What a number of the four lanes of a row is together."""
@@ -198,19 +198,19 @@ class _AttendWriter:
             for number, weight in enumerate(weights):
                 row = 2 + number % 4 // 2
                 carries[row] = plus(function, carries[row], weight)
-        kept = 4 if attend.softmax is not None else 0
+        start = 4 if attend.softmax is not None else 0
         for scope, weight in zip(scopes, weights, strict=True):
             scope.bind(attend.weight.name, weight)
             scope.emit(attend.derived)
         for one in attend.sums:
             panel = self.columns[one.factor]
-            given = [
+            lhs = [
                 weight if one.weight == attend.weight else picked(function, condition, scope[one.weight.name], ZERO)
                 for scope, condition, weight in zip(scopes, seen, weights, strict=True)
             ]
             count = self.layout.filled(panel.columns) // 2
-            carries[kept : kept + count] = self.products.weighted(given, panel, inner, carries[kept : kept + count])
-            kept += count
+            carries[start : start + count] = self.products.weighted(lhs, panel, inner, carries[start : start + count])
+            start += count
         return carries
 
     def _scope(self, first: LlvmScalar, element: int) -> Environment:
@@ -225,14 +225,14 @@ class _AttendWriter:
     def _seen(self, first: LlvmScalar) -> list[LlvmScalar | None]:
         """Whether each element is in its row's window."""
         function, limits = self.function, self._limits(first)
-        found = []
+        seen = []
         for element in range(self.tiles.inner // TILE * 4):
             tile, part = divmod(element, 4)
             low, high = limits[part // 2]
-            place = tile * TILE + part % 2
-            before = None if low is None else at_least(function, place, low)
-            found.append(both(function, before, None if high is None else below(function, place, high)))
-        return found
+            column = tile * TILE + part % 2
+            before = None if low is None else at_least(function, column, low)
+            seen.append(both(function, before, None if high is None else below(function, column, high)))
+        return seen
 
     def _rescaled(self, scores: Numbers, carries: Numbers) -> tuple[Numbers, Numbers]:
         """The carries where the greatest score is that of this tile as well, and what is taken from scores."""
@@ -257,8 +257,8 @@ class _AttendWriter:
         env, attend = self.env, self.attend
         for half, row in enumerate(self.places):
             at = env.at({attend.m: row})
-            for var, found in zip(attend.softmax or (), softmax, strict=True):
-                at.bind(var.name, found[half])
+            for var, values in zip(attend.softmax or (), softmax, strict=True):
+                at.bind(var.name, values[half])
             with loops.only_if(env, None if self.is_whole else env.ops.cmp("lt", row, self.extents[0])):
                 with loops.only_if(env, env.ops.cmp("eq", self.lane.place, integer(0))):
                     at.inner().emit(attend.row)

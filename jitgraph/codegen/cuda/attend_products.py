@@ -96,12 +96,12 @@ class LanePlace:
 class TensorCoreProducts:
     """Of 16-bit floats."""
 
-    def __init__(self, env: Environment, place: LanePlace, dtype: DType) -> None:
-        self.env, self.place, self.dtype, self.layout = env, place, dtype, layout_of(dtype)
+    def __init__(self, env: Environment, position: LanePlace, dtype: DType) -> None:
+        self.env, self.place, self.dtype, self.layout = env, position, dtype, layout_of(dtype)
         s = env.ops
-        self._low = s.make(f"and {place.lane}, 7", int64, 1)
+        self._low = s.make(f"and {position.lane}, 7", int64, 1)
         self._next, self._last = (
-            multiply(env, s.make(f"and {s.make(f'lshr {place.lane}, {bit}', int64, 1)}, 1", int64, 1), integer(8))
+            multiply(env, s.make(f"and {s.make(f'lshr {position.lane}, {bit}', int64, 1)}, 1", int64, 1), integer(8))
             for bit in (3, 4)
         )
 
@@ -135,16 +135,16 @@ class TensorCoreProducts:
         """Where the line lies that a lane names to ``ldmatrix``, of the first four matrices."""
         function = self.env.function
         at = add(self.env, multiply(self.env, row, integer(panel.pitch)), column)
-        place = function.emit("ptr", f"getelementptr i16, {panel.address}, {at}")
-        return function.emit("ptr addrspace(3)", f"addrspacecast {place} to ptr addrspace(3)")
+        address = function.emit("ptr", f"getelementptr i16, {panel.address}, {at}")
+        return function.emit("ptr addrspace(3)", f"addrspacecast {address} to ptr addrspace(3)")
 
     def _matrices(self, start: LlvmValue, offset: int, *, turned: bool = False) -> list[LlvmValue]:
         function, four = self.env.function, "{ i32, i32, i32, i32 }"
         at = function.emit("ptr addrspace(3)", f"getelementptr i16, {start}, i64 {offset}") if offset else start
         name = f"ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
         function.module.declare(f"declare {four} @llvm.nvvm.{name}(ptr addrspace(3))")
-        found = function.emit(four, f"call {four} @llvm.nvvm.{name}({at})")
-        words = [function.emit("i32", f"extractvalue {found}, {number}") for number in range(4)]
+        loaded = function.emit(four, f"call {four} @llvm.nvvm.{name}({at})")
+        words = [function.emit("i32", f"extractvalue {loaded}, {number}") for number in range(4)]
         return (
             words
             if self.dtype == bfloat16
@@ -155,15 +155,15 @@ class TensorCoreProducts:
         function, four = self.env.function, "{ float, float, float, float }"
         kind = "bf16" if self.dtype == bfloat16 else "f32.f32"
         arguments = ", ".join(map(str, (*left, *right, *sums)))
-        made = function.emit(four, f"call {four} @llvm.nvvm.mma.m16n8k16.row.col.{kind}({arguments})")
-        return [number(function, f"extractvalue {made}, {place}") for place in range(4)]
+        product = function.emit(four, f"call {four} @llvm.nvvm.mma.m16n8k16.row.col.{kind}({arguments})")
+        return [number(function, f"extractvalue {product}, {index}") for index in range(4)]
 
 
 class FloatProducts:
     """Of float32; ``weights`` is shared memory through which they go to the other lanes of their row."""
 
-    def __init__(self, env: Environment, place: LanePlace, weights: Panel) -> None:
-        self.env, self.place, self.weights, self.layout = env, place, weights, layout_of(float32)
+    def __init__(self, env: Environment, position: LanePlace, weights: Panel) -> None:
+        self.env, self.place, self.weights, self.layout = env, position, weights, layout_of(float32)
 
     def product(self, rows: Panel, columns: Panel, inner: int) -> Numbers:
         env = self.env
@@ -171,15 +171,15 @@ class FloatProducts:
         right = self._at(columns, self.place.column)
 
         def steps(k: LlvmScalar, sums: Numbers) -> Numbers:
-            lines = [self._four(place, k) for place in left]
-            found = list(sums)
+            lines = [self._four(start, k) for start in left]
+            acc = list(sums)
             for tile, more in _columns(inner):
                 line = self._four(right, add(env, k, integer((tile * TILE + more) * columns.pitch)))
                 for half in range(2):
                     at = 4 * tile + 2 * half + more
                     for x, y in zip(lines[half], line, strict=True):
-                        found[at] = multiplied(env.function, x, y, found[at])
-            return found
+                        acc[at] = multiplied(env.function, x, y, acc[at])
+            return acc
 
         zeros = [ZERO] * (inner // TILE * 4)
         return loops.counted(env, integer(0), integer(self.layout.filled(columns.columns)), 4, zeros, steps)
@@ -200,16 +200,16 @@ class FloatProducts:
         tiles = self.layout.filled(columns.columns) // TILE
 
         def steps(n: LlvmScalar, carried: Numbers) -> Numbers:
-            found = list(carried)
-            lines = [self._four(place, n) for place in own]
+            acc = list(carried)
+            lines = [self._four(start, n) for start in own]
             for step in range(4):
                 line = add(env, multiply(env, add(env, n, integer(step)), integer(columns.pitch)), self.place.column)
                 for tile in range(tiles):
                     values = self._vector(right, add(env, line, integer(tile * TILE)), 2)
                     for element in range(4):
                         at = 4 * tile + element
-                        found[at] = multiplied(function, lines[element // 2][step], values[element % 2], found[at])
-            return found
+                        acc[at] = multiplied(function, lines[element // 2][step], values[element % 2], acc[at])
+            return acc
 
         return loops.counted(env, integer(0), integer(inner), 4, sums, steps)
 
@@ -222,10 +222,10 @@ class FloatProducts:
 
     def _vector(self, start: LlvmValue, offset: LlvmScalar, count: int) -> Numbers:
         function = self.env.function
-        place = function.emit("ptr", f"getelementptr float, {start}, {offset}")
+        address = function.emit("ptr", f"getelementptr float, {start}, {offset}")
         type = f"<{count} x float>"
-        found = function.emit(type, f"load {type}, {place}, align {4 * count}")
-        return [number(function, f"extractelement {found}, i32 {element}") for element in range(count)]
+        vector = function.emit(type, f"load {type}, {address}, align {4 * count}")
+        return [number(function, f"extractelement {vector}, i32 {element}") for element in range(count)]
 
 
 def _columns(inner: int) -> Iterator[tuple[int, int]]:

@@ -59,12 +59,12 @@ def stage(
         s = env.ops
         row, part = (s.make(f"{name} {number}, {pieces}", int64, 1) for name in ("udiv", "urem"))
         column = multiply(env, part, integer(several))
-        place = add(env, side.first, row)
+        global_row = add(env, side.first, row)
         inside: list[LlvmScalar] = []
-        read_row, read_column = place, column
+        read_row, read_column = global_row, column
         if not side.is_whole():
-            inside.append(s.cmp("lt", place, side.extent))
-            read_row = least(env, place, subtract(env, side.extent, integer(1)))
+            inside.append(s.cmp("lt", global_row, side.extent))
+            read_row = least(env, global_row, subtract(env, side.extent, integer(1)))
         if filled != factor.extent:
             inside.append(s.cmp("lt", column, integer(factor.extent)))
             read_column = least(env, column, integer(factor.extent - several))

@@ -60,8 +60,8 @@ class CudaBackend:
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        nests = GPU if not target.free_order else GPU_WITH_LIBRARY if target.library else GPU_IN_ANY_ORDER
-        schedule = select(graph, nests, fastmath=target.fastmath, alone=target.alone)
+        strategies = GPU if not target.free_order else GPU_WITH_LIBRARY if target.library else GPU_IN_ANY_ORDER
+        schedule = select(graph, strategies, fastmath=target.fastmath, alone=target.alone)
         for call in schedule.calls:
             raise UnsupportedOp(
                 f"{call.op.name} runs in Python on the host, and code for GPUs cannot call it",

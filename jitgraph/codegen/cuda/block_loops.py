@@ -211,10 +211,10 @@ def _run_steps(step: Branch | While) -> list[Step]:
     inner = (
         (step.then, step.otherwise) if isinstance(step, Branch) else (step.condition if _asks(step) else (), step.body)
     )
-    found: list[Step] = [step]
+    steps: list[Step] = [step]
     for each in (*inner[0], *inner[1]):
-        found += _run_steps(each) if isinstance(each, Branch | While) else [each]
-    return found
+        steps += _run_steps(each) if isinstance(each, Branch | While) else [each]
+    return steps
 
 
 def _asks(step: Step) -> bool:

@@ -120,7 +120,7 @@ class ContractWriter:
         contract: Contract,
         env: Environment,
         tiles: Tiles,
-        place: tuple[LlvmScalar, LlvmScalar],
+        tile_index: tuple[LlvmScalar, LlvmScalar],
         shared: SharedMemory,
         statements: ThreadStatements,
     ) -> None:
@@ -134,7 +134,7 @@ class ContractWriter:
         numbers = words.divided(thread, tiles.across), words.rest(thread, tiles.across)
         self.start = [words.times(number, self.group) for number in numbers]
         self.first = [
-            multiply(env, at, integer(side)) for at, side in zip(place, (tiles.rows, tiles.columns), strict=True)
+            multiply(env, at, integer(side)) for at, side in zip(tile_index, (tiles.rows, tiles.columns), strict=True)
         ]
         self.layouts = [
             PanelLayout(rows, self.dtype.itemsize, along_k=False, matrices=True) for rows in (tiles.rows, tiles.columns)
@@ -158,12 +158,12 @@ class ContractWriter:
         def block(number: LlvmScalar) -> list[LlvmScalar]:
             start = add(env, first, multiply(env, number, integer(contract.block_k)))
             stop = least(env, add(env, start, integer(contract.block_k)), depth)
-            whole = stop
+            full_end = stop
             if not self._ends_whole:
-                whole = subtract(env, stop, s.make(f"urem {stop}, {pipeline.depth}", int64, 1))
+                full_end = subtract(env, stop, s.make(f"urem {stop}, {pipeline.depth}", int64, 1))
             # The assembler unrolls loops of few panels, and then has too few registers.
-            sums = loops.counted(env, start, whole, pipeline.depth, zeros, self._whole_panel, rolled=True)
-            return loops.counted(env, whole, stop, pipeline.depth, sums, self._last_panel)
+            sums = loops.counted(env, start, full_end, pipeline.depth, zeros, self._whole_panel, rolled=True)
+            return loops.counted(env, full_end, stop, pipeline.depth, sums, self._last_panel)
 
         def merge(left: object, right: object) -> list[LlvmScalar]:
             return [s.add(x, y) for x, y in zip(left, right, strict=True)]  # type: ignore[call-overload]
@@ -214,22 +214,22 @@ class ContractWriter:
         type = lanes_of(memory, self.group)
         chunk = words.divided(self.start[side], layout.of_chunk)
         inside = words.times(words.rest(self.start[side], layout.of_chunk), dtype.itemsize)
-        found = []
+        values = []
         for group in range(self.tiles.of_thread // self.group):
             far = self._apart(layout.side) * group // layout.of_chunk
             # The first of several steps is a multiple of their number, and turns no chunk.
             line, begin = (word(step), words.times(first, layout.pitch)) if step is not None else (first, word(0))
             start, more = layout.offset(words, line, 0, chunk, far)
             at = words.add(words.add(words.add(words.add(start, inside), begin), stage), more)
-            place = f"getelementptr i8, ptr addrspace(3) {self.pipeline.memories[side]}, {at}"
-            address = env.function.emit("ptr addrspace(3)", place)
+            gep = f"getelementptr i8, ptr addrspace(3) {self.pipeline.memories[side]}, {at}"
+            address = env.function.emit("ptr addrspace(3)", gep)
             vector = env.function.emit(type, f"load {type}, {address}, align {self.group * dtype.itemsize}")
             for element in range(self.group):
                 raw = (
                     vector if self.group == 1 else env.function.emit(memory, f"extractelement {vector}, i32 {element}")
                 )
-                found.append(from_memory(env, LlvmScalar(raw.name, memory, dtype, 1), dtype))
-        return found
+                values.append(from_memory(env, LlvmScalar(raw.name, memory, dtype, 1), dtype))
+        return values
 
     def _apart(self, side: int) -> int:
         """How far a thread's groups lie from each other."""

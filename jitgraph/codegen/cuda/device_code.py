@@ -40,9 +40,9 @@ class _ModuleWriter:
                 case Launch():
                     self._launch(step, number)
                 case Branch() | While():
-                    whole = emit_block(step, self.module, self.target, number, reports=self.reports)
-                    if whole is not None:
-                        self.launches[id(step)] = (whole,)
+                    launch = emit_block(step, self.module, self.target, number, reports=self.reports)
+                    if launch is not None:
+                        self.launches[id(step)] = (launch,)
                     elif isinstance(step, Branch):
                         self.write((*step.then, *step.otherwise), number)
                     else:

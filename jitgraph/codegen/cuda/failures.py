@@ -70,8 +70,8 @@ class Failures:
         The numbers of launches begin again at 0 where loops make more of them than there are.
         """
         function = self.function
-        place = function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
-        order = function.emit("i64", f"load volatile i64, {place}, align 8")
+        address = function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
+        order = function.emit("i64", f"load volatile i64, {address}, align 8")
         none = function.emit("i1", f"icmp eq {order}, -1")
         other = function.emit("i64", f"xor {order}, {self.first.name}")
         mine = function.emit("i1", f"icmp ult {other}, {1 << LAUNCH_SHIFT}")
@@ -79,8 +79,8 @@ class Failures:
 
     def has_failed(self) -> LlvmValue:
         """Whether a check of any launch so far has failed, this one included."""
-        place = self.function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
-        order = self.function.emit("i64", f"load volatile i64, {place}, align 8")
+        address = self.function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
+        order = self.function.emit("i64", f"load volatile i64, {address}, align 8")
         return self.function.emit("i1", f"icmp ne {order}, -1")
 
     def stay(self) -> None:

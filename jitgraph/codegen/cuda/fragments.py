@@ -40,15 +40,15 @@ class Mma:
         self, function: LlvmFunction, left: list[LlvmValue], right: list[LlvmValue], sums: list[LlvmScalar]
     ) -> list[LlvmScalar]:
         """The eight sums of a lane for a tile of 16 x 16, as ``positions`` has them, with one more step of k."""
-        found: list[LlvmScalar] = []
+        results: list[LlvmScalar] = []
         size, each = self.rows // 4, len(left) * self.rows // TILE
         for down in range(TILE // self.rows):
             for across in range(2):
                 a = left[each * down : each * (down + 1)]
                 b = right[len(right) // 2 * across : len(right) // 2 * (across + 1)]
-                c = sums[len(found) : len(found) + size]
-                found += self._product(function, a, b, c)
-        return found
+                c = sums[len(results) : len(results) + size]
+                results += self._product(function, a, b, c)
+        return results
 
     def positions(self) -> list[tuple[int, int]]:
         """Rows and columns of a lane's eight sums in a tile, beside those of the lane."""
@@ -64,8 +64,8 @@ class Mma:
         self, function: LlvmFunction, left: list[LlvmValue], right: list[LlvmValue], sums: list[LlvmScalar]
     ) -> list[LlvmScalar]:
         result = "{ " + ", ".join([sums[0].type] * len(sums)) + " }"
-        made = call(function, result, f"mma.{self.name}", *map(str, (*left, *right, *sums)))
-        values = [function.emit(sums[0].type, f"extractvalue {made}, {place}") for place in range(len(sums))]
+        product = call(function, result, f"mma.{self.name}", *map(str, (*left, *right, *sums)))
+        values = [function.emit(sums[0].type, f"extractvalue {product}, {index}") for index in range(len(sums))]
         return [total._replace(name=value.name) for total, value in zip(sums, values, strict=True)]
 
 
@@ -117,16 +117,16 @@ class FragmentReader:
 
     def read(self, stage: LlvmScalar, tile: int, step: int) -> list[LlvmValue]:
         """A lane's registers of a tile at a step, from the panel that begins ``stage`` bytes behind the first."""
-        places = [self._address(stage, *place) for place in self._places[tile, step]]
+        addresses = [self._address(stage, *offset) for offset in self._places[tile, step]]
         if self.layout.matrices:
             turned = "" if self.layout.along_k else ".trans"
             name = f"ldmatrix.sync.aligned.m8n8.x4{turned}.b16.p3"
-            four = call(self.function, _FOUR, name, f"ptr addrspace(3) {places[0]}")
+            four = call(self.function, _FOUR, name, f"ptr addrspace(3) {addresses[0]}")
             raw = [self.function.emit("i32", f"extractvalue {four}, {i}") for i in range(4)]
         else:
             type = "double" if self.dtype == float64 else "i32"
             size = self.dtype.itemsize
-            raw = [self.function.emit(type, f"load {type}, ptr addrspace(3) {at}, align {size}") for at in places]
+            raw = [self.function.emit(type, f"load {type}, ptr addrspace(3) {at}, align {size}") for at in addresses]
         if self.dtype == float32:
             floats = [self.function.emit("float", f"bitcast {each} to float") for each in raw]
             return [call(self.function, "i32", "f2tf32.rna", str(each)) for each in floats]
@@ -137,10 +137,10 @@ class FragmentReader:
     def _address(self, stage: LlvmScalar, register: LlvmScalar, more: int) -> str:
         function = self.function
         offset = self.words.add(register, stage)
-        place = function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {self.memory}, {offset}")
+        pointer = function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {self.memory}, {offset}")
         if not more:
-            return place.name
-        return function.emit("ptr addrspace(3)", f"getelementptr i8, {place}, i32 {more}").name
+            return pointer.name
+        return function.emit("ptr addrspace(3)", f"getelementptr i8, {pointer}, i32 {more}").name
 
     def _places_of(self, tile: int, step: int) -> list[tuple[LlvmScalar, int]]:
         """Where a lane begins to read: its line of a matrix, or each element, as a register and what is added to it."""
@@ -164,18 +164,18 @@ class FragmentReader:
         words, layout = self.words, self.layout
         g, t = words.bits(self.lane, 2, 7), words.bits(self.lane, 0, 3)
         depth = _STEP_BYTES // layout.itemsize
-        found = {
+        offsets = {
             (half, k): self._of_element(words.add(self.first, g), TILE * tile + 8 * half, t, depth * step + k)
             for half in (0, 1)
             for k in range(0, depth, 4)
         }
-        order = sorted(found, key=lambda key: key[::-1]) if self.left else sorted(found)
-        return [found[key] for key in order]
+        order = sorted(offsets, key=lambda key: key[::-1]) if self.left else sorted(offsets)
+        return [offsets[key] for key in order]
 
     def _of_element(self, row: LlvmScalar, rows: int, k: LlvmScalar, steps: int) -> tuple[LlvmScalar, int]:
         words, layout = self.words, self.layout
         line, more, along, further = (row, rows, k, steps) if layout.along_k else (k, steps, row, rows)
-        place = words.add(along, further)
-        start, offset = layout.offset(words, line, more, words.divided(place, layout.of_chunk))
-        inside = words.times(words.rest(place, layout.of_chunk), layout.itemsize)
+        position = words.add(along, further)
+        start, offset = layout.offset(words, line, more, words.divided(position, layout.of_chunk))
+        inside = words.times(words.rest(position, layout.of_chunk), layout.itemsize)
         return words.add(start, inside), offset

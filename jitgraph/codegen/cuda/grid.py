@@ -173,18 +173,18 @@ class _Function:
         if not isinstance(contract, Contract) or not all(map(is_pure, before)):
             raise UnsupportedOp(f"kernel {self.kernel.name}: a contraction beside other loops")
         extents = [level.extent for level in nest.levels]
-        way = mma if mma.suits(contract, self.target) else simt
-        tiles = way.tiles_of(contract, dims.product(extents))
+        strategy = mma if mma.suits(contract, self.target) else simt
+        tiles = strategy.tiles_of(contract, dims.product(extents))
         self.together = tiles.together
         shared = SharedMemory(self.function, self.target, 1)
         block = special_register(self.function, "ctaid.x")
         env.bind("$order", block)
-        batch, *place = unravelled(env, block, tiles.counts)
+        batch, *tile_index = unravelled(env, block, tiles.counts)
         if self.failures is not None and nest.can_fail:
             self.failures.stay()
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
         here.emit((*nest.before, *before))
-        at = place[0], place[1]
+        at = tile_index[0], tile_index[1]
         if isinstance(tiles, mma.WarpTiles):
             mma.MmaWriter(contract, here, tiles, at, shared, self.statements).emit()
         else:
@@ -202,10 +202,10 @@ class _Function:
         shared = SharedMemory(self.function, self.target, 1)
         block = special_register(self.function, "ctaid.x")
         env.bind("$order", block)
-        each, place = unravelled(env, block, (batch, count))
+        each, row_tile = unravelled(env, block, (batch, count))
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, each, extents), strict=True)))
         here.emit((*nest.before, *before))
-        emit_attend(attend, here, tiles, place, shared, self.statements)
+        emit_attend(attend, here, tiles, row_tile, shared, self.statements)
         return self._shape((batch * count, 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 

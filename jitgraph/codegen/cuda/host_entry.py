@@ -98,26 +98,26 @@ class HostEntry(EntryWriter):
         self.function.finish()
 
     def _place(self) -> None:
-        place = self.place_given()
+        index = self.place_given()
         for name in constant_names(self.schedule):
-            self.places[name] = self.given_address(place)
-            place += 1
+            self.places[name] = self.given_address(index)
+            index += 1
         arena = LlvmValue(self._field(self.call, offsets.CALL_ARENA), "ptr")
         if self.record_at is not None:
-            self.kept = self.given_address(place)
-            place += 1
+            self.kept = self.given_address(index)
+            index += 1
             offset = self.sizes.value(self.record_at)
             record = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}")
             self.record = self.function.emit("i64", f"ptrtoint {record} to i64").name
         if self.waits:
-            self.pinned = self.given_address(place)
-            place += 1
+            self.pinned = self.given_address(index)
+            index += 1
         for name in function_names(self.all_launches):
-            self.handles[name] = self.given_address(place)
-            place += 1
+            self.handles[name] = self.given_address(index)
+            index += 1
         for launch in library_launches(self.all_launches):
-            self.products[self._numbers[id(launch)]] = self.given_address(place)
-            place += 1
+            self.products[self._numbers[id(launch)]] = self.given_address(index)
+            index += 1
         if self.products:
             offset = self.sizes.value(self.workspace_at)
             self.workspace = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
@@ -158,12 +158,12 @@ class HostEntry(EntryWriter):
             values += [LlvmValue(self.record, "i64"), self._next_order()]
         if turns:
             values.append(LlvmValue(turns, "i64"))
-        held = function.alloca("i64", max(1, len(values)), 8)
+        slots = function.alloca("i64", max(1, len(values)), 8)
         addresses = function.alloca("ptr", max(1, len(values)), 8)
-        for place, value in enumerate(values):
-            at = function.emit("ptr", f"getelementptr i64, {held}, i64 {place}")
+        for index, value in enumerate(values):
+            at = function.emit("ptr", f"getelementptr i64, {slots}, i64 {index}")
             function.do(f"store {value}, {at}, align 8")
-            listed = function.emit("ptr", f"getelementptr ptr, {addresses}, i64 {place}")
+            listed = function.emit("ptr", f"getelementptr ptr, {addresses}, i64 {index}")
             function.do(f"store {at}, {listed}, align 8")
         extents = [function.emit("i32", f"trunc i64 {extent} to i32").name for extent in grid]
         numbers = ", ".join(f"i32 {extent}" for extent in (*extents, *launch.block, 0))
@@ -175,11 +175,11 @@ class HostEntry(EntryWriter):
 
     def _call_library(self, launch: KernelLaunch, call: LibraryCall) -> None:
         function, number = self.function, self._numbers[id(launch)]
-        given = [
+        fields = [
             function.emit("ptr", f"load ptr, {self._slot(self.products[number], slot)}, align 8").name
             for slot in range(len(LIBRARY_SLOTS))
         ]
-        entry, handle, product, one, left, right, none, result, algorithm = given
+        entry, handle, product, one, left, right, none, result, algorithm = fields
         a, b, c = (
             function.emit("ptr", f"getelementptr i8, ptr {self.places[launch.buffers[buffer]]}, i64 {offset}").name
             for buffer, offset in zip(call.buffers, call.offsets, strict=True)

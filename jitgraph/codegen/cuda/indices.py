@@ -44,26 +44,26 @@ class Indices:
         self._largest = max((size for size in sizes if isinstance(size, int)), default=0)
         self._extents = _extents(kernel)
 
-    def element(self, env: Environment, dim: DimLike, places: Mapping[str, AxisPlace]) -> LlvmScalar:
-        """The index of an element in a buffer; ``places`` are axes of which a thread has several values."""
-        distance = self._distance(dim, places)
+    def element(self, env: Environment, dim: DimLike, positions: Mapping[str, AxisPlace]) -> LlvmScalar:
+        """The index of an element in a buffer; ``positions`` are axes of which a thread has several values."""
+        distance = self._distance(dim, positions)
         if distance is not None:
-            env = env.at({axis: place.first for axis, place in places.items()})
+            env = env.at({axis: position.first for axis, position in positions.items()})
         index = self._value(env, dim) if self.narrow else index_value(env, dim)
         return add(env, _wide(env, index), integer(distance)) if distance else index
 
-    def _distance(self, dim: DimLike, places: Mapping[str, AxisPlace]) -> int | None:
+    def _distance(self, dim: DimLike, positions: Mapping[str, AxisPlace]) -> int | None:
         """How far the element lies from that of the first places; None where nothing constant does."""
         if isinstance(dim, int):
             return None
         total, others = 0, []
         for monomial, coefficient in dim.terms.items():
-            place = places.get(monomial[0]) if len(monomial) == 1 and isinstance(monomial[0], str) else None
-            if place is None:
+            position = positions.get(monomial[0]) if len(monomial) == 1 and isinstance(monomial[0], str) else None
+            if position is None:
                 others.append(monomial)
             else:
-                total += coefficient * place.distance
-        if any(not places.keys().isdisjoint(names(Dim({monomial: 1}))) for monomial in others):
+                total += coefficient * position.distance
+        if any(not positions.keys().isdisjoint(names(Dim({monomial: 1}))) for monomial in others):
             return None
         # the index of the first place, which may lie beside the buffer, has to fit as well
         return None if self.narrow and self._largest + abs(total) >= _LIMIT else total
@@ -140,19 +140,19 @@ class Indices:
 
 def _extents(kernel: Kernel) -> Mapping[str, int]:
     """The greatest value of every axis whose extent is known."""
-    found: dict[str, DimLike] = {}
+    by_axis: dict[str, DimLike] = {}
     for statement in statements_of(kernel.body):
         match statement:
             case Loop(axis=axis, extent=extent, slots=slots):
-                found[axis] = extent
+                by_axis[axis] = extent
                 if slots is not None:
-                    found[slots.axis] = statement.lanes
+                    by_axis[slots.axis] = statement.lanes
             case Contract(m=m, n=n, k=k, extents=extents):
-                found.update(zip((m, n, k), extents, strict=True))
+                by_axis.update(zip((m, n, k), extents, strict=True))
             case Attend(m=m, n=n, extents=(rows, columns)):
-                found |= {m: rows, n: columns}
-                found |= {factor.axis: factor.extent for factor in (*statement.rows, *statement.columns)}
-    return {axis: max(extent - 1, 0) for axis, extent in found.items() if isinstance(extent, int)}
+                by_axis |= {m: rows, n: columns}
+                by_axis |= {factor.axis: factor.extent for factor in (*statement.rows, *statement.columns)}
+    return {axis: max(extent - 1, 0) for axis, extent in by_axis.items() if isinstance(extent, int)}
 
 
 def alignment(dim: DimLike, axis: str, steps: int) -> int:

@@ -146,13 +146,13 @@ def _access(
 
 def _together(steps: Sequence[int], extents: Sequence[int]) -> int | None:
     """The step of several axes as one; None where they are none."""
-    found, count = 0, 1
+    merged, count = 0, 1
     for step, extent in reversed([*zip(steps, extents, strict=True)]):
         if extent == 1:
             continue
         if count == 1:
-            found = step
-        elif step != found * count:
+            merged = step
+        elif step != merged * count:
             return None
         count *= extent
-    return found
+    return merged

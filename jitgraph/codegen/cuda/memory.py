@@ -27,8 +27,8 @@ class PrivateMemory:
 
     def private(self, env: Environment, dtype: DType, elements: int) -> LlvmScalar:
         """The address of memory of the thread's own for ``elements`` of ``dtype``."""
-        place = env.function.alloca(memory_type(dtype), elements, _ALIGNMENT)
-        return LlvmScalar(place.name, "ptr", dtype, 1)
+        address = env.function.alloca(memory_type(dtype), elements, _ALIGNMENT)
+        return LlvmScalar(address.name, "ptr", dtype, 1)
 
 
 class SharedMemory:
@@ -42,11 +42,11 @@ class SharedMemory:
     def take(self, env: Environment, dtype: DType, elements: int, team: LlvmScalar) -> LlvmScalar:
         """The address of memory of team number ``team`` for ``elements``; CompileError where a block has no more."""
         each = elements * dtype.itemsize
-        whole = f"addrspacecast (ptr addrspace(3) {self.variable(env, each * self.teams)} to ptr)"
+        base = f"addrspacecast (ptr addrspace(3) {self.variable(env, each * self.teams)} to ptr)"
         offset = multiply(env, team, integer(each))
         if constant_of(offset) == 0:
-            return LlvmScalar(whole, "ptr", dtype, 1)
-        return LlvmScalar(self.function.emit("ptr", f"getelementptr i8, ptr {whole}, {offset}").name, "ptr", dtype, 1)
+            return LlvmScalar(base, "ptr", dtype, 1)
+        return LlvmScalar(self.function.emit("ptr", f"getelementptr i8, ptr {base}, {offset}").name, "ptr", dtype, 1)
 
     @property
     def left(self) -> int:

@@ -167,7 +167,7 @@ class MmaWriter:
         contract: Contract,
         env: Environment,
         tiles: WarpTiles,
-        place: tuple[LlvmScalar, LlvmScalar],
+        tile_index: tuple[LlvmScalar, LlvmScalar],
         shared: SharedMemory,
         statements: ThreadStatements,
     ) -> None:
@@ -183,7 +183,7 @@ class MmaWriter:
         self.parts = tiles.rows // tiles.down, tiles.columns // tiles.across
         warps = words.divided(warp, tiles.across), words.rest(warp, tiles.across)
         self.warp = [words.times(at, part) for at, part in zip(warps, self.parts, strict=True)]
-        self.first = [multiply(env, at, integer(side)) for at, side in zip(place, sides, strict=True)]
+        self.first = [multiply(env, at, integer(side)) for at, side in zip(tile_index, sides, strict=True)]
         self.extents = [index_value(env, extent) for extent in contract.extents]
         self.results = TileResults(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
         operands = []
@@ -222,11 +222,11 @@ class MmaWriter:
             [reader.read(stage, tile, step) for tile in range(part // TILE)]
             for reader, part in zip(self.readers, self.parts, strict=True)
         )
-        found: list[LlvmScalar] = []
+        products: list[LlvmScalar] = []
         for row in left:
             for column in right:
-                found += self.mma.products(self.env.function, row, column, sums[len(found) : len(found) + 8])
-        return found
+                products += self.mma.products(self.env.function, row, column, sums[len(products) : len(products) + 8])
+        return products
 
     def _store(self, totals: list[LlvmScalar]) -> None:
         """The epilogue of a lane's sums, two neighbours at a time."""

@@ -49,13 +49,13 @@ class Nest:
 
 def nests_of(kernel: Kernel) -> list[Nest]:
     """The launches of a kernel, in order."""
-    found: list[Nest] = []
+    nests: list[Nest] = []
     pure: list[Statement] = []
     group: list[Statement] = []
 
     def close() -> None:
         if any(has_effects(statement) for statement in group):
-            found.append(_peeled(needed(pure, group), tuple(group)))
+            nests.append(_peeled(needed(pure, group), tuple(group)))
         known = {var.name for var in defined(tuple(pure))}
         for statement in group:
             if is_pure(statement) and (_used(statement) & set(map(str, _values(group)))) <= known:
@@ -72,17 +72,17 @@ def nests_of(kernel: Kernel) -> list[Nest]:
         else:
             group.append(statement)
     close()
-    return found
+    return nests
 
 
 def _used_behind(body: Body) -> list[set[str]]:
     """The names and buffers that are mentioned behind each statement."""
-    found: list[set[str]] = []
+    behind: list[set[str]] = []
     used: set[str] = set()
     for statement in reversed(body):
-        found.append(used)
+        behind.append(used)
         used = used | _used(statement)
-    return found[::-1]
+    return behind[::-1]
 
 
 def _values(body: Iterable[Statement]) -> set[str]:
@@ -117,41 +117,41 @@ def has_effects(statement: Statement) -> bool:
 
 def needed(pure: Iterable[Statement], body: Iterable[Statement]) -> Body:
     """Those of ``pure`` that ``body`` uses, and what they use in turn."""
-    wanted: set[str] = set().union(*map(_used, body))
-    kept: list[Statement] = []
+    live: set[str] = set().union(*map(_used, body))
+    retained: list[Statement] = []
     for statement in reversed(list(pure)):
-        if _values((statement,)) & wanted:
-            wanted |= _used(statement)
-            kept.append(statement)
-    return tuple(reversed(kept))
+        if _values((statement,)) & live:
+            live |= _used(statement)
+            retained.append(statement)
+    return tuple(reversed(retained))
 
 
 def _used(statement: Statement) -> set[str]:
     """The names and buffers that a statement mentions, those of what stands inside it included."""
-    found: set[str] = set()
+    used: set[str] = set()
     for inner in statements_of((statement,)):
         for dim in dims_of(inner):
-            found |= names(dim)
+            used |= names(dim)
         match inner:
             case Let():
-                found |= {arg.name for arg in inner.args}
+                used |= {arg.name for arg in inner.args}
             case Load():
-                found.add(inner.buffer)
+                used.add(inner.buffer)
             case Store():
-                found |= {inner.buffer, inner.value.name}
+                used |= {inner.buffer, inner.value.name}
             case CheckStatement():
-                found |= {var.name for var in (inner.ok, inner.value, inner.bound) if var is not None}
+                used |= {var.name for var in (inner.ok, inner.value, inner.bound) if var is not None}
             case Loop():
-                found |= {carry.init.name for carry in inner.carries}
-                found |= {carry.next.name for carry in inner.carries}
+                used |= {carry.init.name for carry in inner.carries}
+                used |= {carry.next.name for carry in inner.carries}
             case Contract():
-                found |= {inner.left.value.name, inner.right.value.name}
+                used |= {inner.left.value.name, inner.right.value.name}
             case Attend():
-                found |= {factor.operand.value.name for factor in (*inner.rows, *inner.columns)}
-                found |= {inner.score.value.name, *(one.weight.name for one in inner.sums)}
+                used |= {factor.operand.value.name for factor in (*inner.rows, *inner.columns)}
+                used |= {inner.score.value.name, *(one.weight.name for one in inner.sums)}
         if isinstance(inner, Load | Store) and inner.mask is not None:
-            found.add(inner.mask.name)
-    return found
+            used.add(inner.mask.name)
+    return used
 
 
 def _peeled(before: Body, body: Body) -> Nest:

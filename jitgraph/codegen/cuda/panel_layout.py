@@ -67,16 +67,16 @@ class PanelLayout:
         fixed = 0 if lines % (_AT_ONCE if self.matrices else _STEPS_AT_ONCE) else lines
         far = chunks - chunks % _AT_ONCE  # which no turn reaches
         line, chunk = words.add(line, lines - fixed), words.add(chunk, chunks - far)
-        place = words.xor(chunk, self._turn(words, line))
-        start = words.add(words.times(line, self.pitch), words.times(place, CHUNK))
+        swizzled = words.xor(chunk, self._turn(words, line))
+        start = words.add(words.times(line, self.pitch), words.times(swizzled, CHUNK))
         return start, fixed * self.pitch + far * CHUNK
 
     def _turn(self, words: Words, line: LlvmScalar) -> LlvmScalar:
         """What the numbers of a line's chunks are combined with; it is the same so many lines further on."""
         together = max(1, _AT_ONCE // self.chunks)  # lines that lie in all banks side by side
-        first, ways = together.bit_length() - 1, min(self.chunks, _AT_ONCE)
+        first, phases = together.bit_length() - 1, min(self.chunks, _AT_ONCE)
         if self.matrices:
-            return words.bits(line, first, ways - 1)
+            return words.bits(line, first, phases - 1)
         if self.along_k:
             return words.bits(line, 0, 2)
-        return words.times(words.bits(line, first, ways // 2 - 1), 2)  # eight rows are two chunks, or four
+        return words.times(words.bits(line, first, phases // 2 - 1), 2)  # eight rows are two chunks, or four

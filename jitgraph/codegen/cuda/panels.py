@@ -111,29 +111,29 @@ class CopiedPanels:
         self.across = across = coefficient(load.index, inner_axis) != 1
         of_line, lines = layout.pitch // piece, layout.bytes // layout.pitch
         if across:
-            line, place = words.rest(thread, lines), words.divided(thread, lines)
+            line, position = words.rest(thread, lines), words.divided(thread, lines)
         else:
-            line, place = words.divided(thread, of_line), words.rest(thread, of_line)
+            line, position = words.divided(thread, of_line), words.rest(thread, of_line)
         # What each of a thread's pieces is further on than the one before: lines, or elements of a line.
-        self.apart = apart = threads // (lines if across else of_line)
+        self.apart = spacing = threads // (lines if across else of_line)
         of_chunk = CHUNK // piece
-        chunk, inside = words.divided(place, of_chunk), words.times(words.rest(place, of_chunk), piece)
-        outer, inner = wide(env, line), wide(env, words.times(place, self.elements))
+        chunk, inside = words.divided(position, of_chunk), words.times(words.rest(position, of_chunk), piece)
+        outer, inner = wide(env, line), wide(env, words.times(position, self.elements))
         row, k = (outer, inner) if layout.along_k else (inner, outer)
         here = env.at({side.axis: add(env, side.first, row), side.k: k})
         index = Indices(env.kernel).element(here, load.index, {})
         self.source = element_address(env, env["&" + load.buffer], index)
         self.step = self._bytes_of(coefficient(load.index, side.k))
         further = side.axis if across != layout.along_k else side.k
-        self.stride = multiply(env, self._bytes_of(coefficient(load.index, further)), integer(apart))
+        self.stride = multiply(env, self._bytes_of(coefficient(load.index, further)), integer(spacing))
         # What is left of the operand behind a thread's first piece; the others lie ``further`` on.
         self.rows_left = subtract(env, side.extent, here[side.axis])
         self.steps_left = subtract(env, side.depth, k)
         self.targets = []
         for number in range(-(-pieces // threads)):
-            more = number * apart
+            more = number * spacing
             if across and more % of_chunk:
-                at = words.add(place, more)
+                at = words.add(position, more)
                 chunk, inside = words.divided(at, of_chunk), words.times(words.rest(at, of_chunk), piece)
                 start, offset = layout.offset(words, line, 0, chunk)
             elif across:
@@ -156,9 +156,9 @@ class CopiedPanels:
                 at = self.words.add(self.words.add(register, stage), more)
                 target = function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
                 offset = multiply(env, self.stride, integer(number))
-                place = function.emit("ptr", f"getelementptr i8, {first}, {offset}")
-                place = function.emit("ptr addrspace(1)", f"addrspacecast {place} to ptr addrspace(1)")
-                _do(env, _PIECES[self.piece], str(target), str(place), f"i32 {count.name}")
+                source = function.emit("ptr", f"getelementptr i8, {first}, {offset}")
+                source = function.emit("ptr addrspace(1)", f"addrspacecast {source} to ptr addrspace(1)")
+                _do(env, _PIECES[self.piece], str(target), str(source), f"i32 {count.name}")
 
     def _left(self, k: LlvmScalar) -> tuple[LlvmScalar | None, LlvmScalar | None]:
         """The lines, and elements of a line, that are left at a thread's first piece; None where no piece lacks any.
@@ -215,12 +215,12 @@ class ComputedPanels:
         down = layout.along_k != runs_along(side.operand, side.k, side.axis)
         self.places = []
         for number in range(-(-chunks // threads)):
-            place = words.add(thread, number * threads)
+            position = words.add(thread, number * threads)
             if self.within is not None:
-                place = words.rest(place, chunks)
-            line, chunk = words.divided(place, layout.chunks), words.rest(place, layout.chunks)
+                position = words.rest(position, chunks)
+            line, chunk = words.divided(position, layout.chunks), words.rest(position, layout.chunks)
             if down:
-                line, chunk = words.rest(place, lines), words.divided(place, lines)
+                line, chunk = words.rest(position, lines), words.divided(position, lines)
             self.places.append((line, chunk))
 
     def fetched(self, k: LlvmScalar) -> list[LlvmScalar]:
@@ -240,8 +240,8 @@ class ComputedPanels:
             for (line, chunk), vector in zip(self.places, chunks, strict=True):
                 start, _ = self.layout.offset(words, line, 0, chunk)
                 at = words.add(start, stage)
-                place = env.function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
-                env.function.do(f"store {vector}, {place}, align {CHUNK}")
+                address = env.function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
+                env.function.do(f"store {vector}, {address}, align {CHUNK}")
 
     def _chunk(self, line: LlvmScalar, chunk: LlvmScalar, k: LlvmScalar) -> LlvmScalar:
         env, layout, function = self.env, self.layout, self.env.function
@@ -249,11 +249,11 @@ class ComputedPanels:
         type = f"<{layout.of_chunk} x {memory_type(dtype)}>"
         vector = LlvmValue("zeroinitializer", type)
         first = self.words.times(chunk, layout.of_chunk)
-        for place in range(layout.of_chunk):
-            element = wide(env, self.words.add(first, place))
+        for index in range(layout.of_chunk):
+            element = wide(env, self.words.add(first, index))
             row, step = (wide(env, line), element) if layout.along_k else (element, wide(env, line))
             value = to_memory(env, self._element(row, add(env, k, step)), dtype)
-            vector = function.emit(type, f"insertelement {vector}, {value}, i32 {place}")
+            vector = function.emit(type, f"insertelement {vector}, {value}, i32 {index}")
         return LlvmScalar(vector.name, type, dtype, layout.of_chunk)
 
     def _element(self, row: LlvmScalar, k: LlvmScalar) -> LlvmScalar:

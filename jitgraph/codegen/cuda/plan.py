@@ -43,8 +43,8 @@ def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple
         end = workspace_at + WORKSPACE_BYTES
     record_at = aligned(end, RECORD_ROOM)
     waits = bool(host_sizes(schedule, launches))
-    placed = record_at if reports else None
-    entry = HostEntry(module, schedule, plan, launches, placed, waits=waits, workspace_at=workspace_at)
+    error_record = record_at if reports else None
+    entry = HostEntry(module, schedule, plan, launches, error_record, waits=waits, workspace_at=workspace_at)
     entry.begin()
     steps = HostSteps(entry)
     entry.begin_steps()

@@ -139,7 +139,7 @@ class TeamReduction(StepReduction):
 
         def split(flat: Sequence[LlvmScalar]) -> list[list[LlvmScalar]]:
             each = len(self.init)
-            return [list(flat[each * place : each * (place + 1)]) for place in range(of_lane)]
+            return [list(flat[each * index : each * (index + 1)]) for index in range(of_lane)]
 
         def merge(left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]) -> list[LlvmScalar]:
             pairs = zip(split(left), split(right), strict=True)
@@ -200,28 +200,28 @@ class TeamReduction(StepReduction):
         idle = loop.lanes < WARP
         total = subtract(env, last, first)
         fixed = constant_of(total)
-        whole = integer(fixed // loop.lanes) if fixed is not None else s.make(f"udiv {total}, {loop.lanes}", int64, 1)
-        rows = s.select(s.cmp("lt", lane, integer(loop.lanes)), whole, integer(0)) if idle else whole
-        places = [add(env, lane, integer(WARP * place)) for place in range(of_lane)]
+        full = integer(fixed // loop.lanes) if fixed is not None else s.make(f"udiv {total}, {loop.lanes}", int64, 1)
+        rows = s.select(s.cmp("lt", lane, integer(loop.lanes)), full, integer(0)) if idle else full
+        offsets = [add(env, lane, integer(WARP * index)) for index in range(of_lane)]
         each = len(self.init)
 
         def row(number: LlvmScalar, flat: list[LlvmScalar]) -> list[LlvmScalar]:
             at = add(env, first, multiply(env, number, integer(loop.lanes)))
             folded: list[LlvmScalar] = []
-            for place, offset in enumerate(places):
-                folded += self.fold(add(env, at, offset), flat[each * place : each * (place + 1)])
+            for index, offset in enumerate(offsets):
+                folded += self.fold(add(env, at, offset), flat[each * index : each * (index + 1)])
             return folded
 
         flat = loops.counted(env, integer(0), rows, 1, self.init * of_lane, row)
         if fixed is not None and fixed % loop.lanes == 0:
             return flat
-        at = add(env, first, multiply(env, whole, integer(loop.lanes)))
-        for place, offset in enumerate(places):
+        at = add(env, first, multiply(env, full, integer(loop.lanes)))
+        for index, offset in enumerate(offsets):
             step = add(env, at, offset)
             inside = s.cmp("lt", step, last)
             if idle:
                 inside = s.and_(inside, s.cmp("lt", lane, integer(loop.lanes)))
-            before = flat[each * place : each * (place + 1)]
+            before = flat[each * index : each * (index + 1)]
             slots += _where(env, inside, before, self, step)
         return slots
 

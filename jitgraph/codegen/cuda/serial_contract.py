@@ -13,12 +13,12 @@ from jitgraph.codegen.llvm.index import add, least, multiply
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 
-def emit_element(contract: Contract, env: Environment, place: tuple[LlvmScalar, LlvmScalar]) -> None:
-    """Emit the element of row and column ``place``, its epilogue included; the extents are known."""
+def emit_element(contract: Contract, env: Environment, index: tuple[LlvmScalar, LlvmScalar]) -> None:
+    """Emit the element of row and column ``index``, its epilogue included; the extents are known."""
     s, dtype = env.ops, contract.acc.dtype
     first, depth = steps = steps_of(contract, env)
     (blocks, most), zero = blocks_of(contract, env, steps), [s.const(0, dtype)]
-    here = {contract.m: place[0], contract.n: place[1]}
+    here = {contract.m: index[0], contract.n: index[1]}
 
     def step(k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
         point = env.at({**here, contract.k: k})

@@ -33,10 +33,10 @@ _CALL: Final = 20
 
 def turns_of_launch(step: Branch | While) -> int | None:
     """The turns of a loop that one launch of one block may run, 1 for a branch; None where it is not for one block."""
-    nests = _nests_of_turn(step)
-    if nests is None or isinstance(step, Branch):
-        return None if nests is None else 1
-    return max(1, MOST_NESTS // max(1, nests))
+    nest_count = _nests_of_turn(step)
+    if nest_count is None or isinstance(step, Branch):
+        return None if nest_count is None else 1
+    return max(1, MOST_NESTS // max(1, nest_count))
 
 
 def _nests_of_turn(step: Branch | While) -> int | None:
@@ -52,17 +52,17 @@ def _nests(steps: Sequence[Step]) -> int | None:
     for step in steps:
         match step:
             case Launch(kernel):
-                found = len(nests_of(kernel)) if _is_small(kernel) else None
+                nest_count = len(nests_of(kernel)) if _is_small(kernel) else None
             case Branch():
-                found = _nests_of_turn(step)
+                nest_count = _nests_of_turn(step)
             case While(_, _, _, int(count)):
                 turn = _nests_of_turn(step)
-                found = None if turn is None else turn * count
+                nest_count = None if turn is None else turn * count
             case _:
-                found = None
-        if found is None:
+                nest_count = None
+        if nest_count is None:
             return None
-        total += found
+        total += nest_count
     return total if total <= MOST_NESTS else None
 
 

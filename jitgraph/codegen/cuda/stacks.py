@@ -100,12 +100,12 @@ class DeviceStacks:
         entry, function = self.entry, self.entry.function
         data, _, capacity = self._at[name]
         doubled = function.emit("i64", f"call i64 @llvm.sshl.sat.i64(i64 {least}, i64 1)").name
-        wanted = function.emit("i64", f"call i64 @llvm.smax.i64(i64 {doubled}, i64 {_LEAST_BYTES})").name
+        new_size = function.emit("i64", f"call i64 @llvm.smax.i64(i64 {doubled}, i64 {_LEAST_BYTES})").name
         fresh = function.alloca("i64", align=8)
-        entry.ask("cuMemAllocAsync", f"{fresh}, i64 {wanted}, ptr {entry.stream}", 0)
+        entry.ask("cuMemAllocAsync", f"{fresh}, i64 {new_size}, ptr {entry.stream}", 0)
         old, new = self._load(data), self._load(fresh)
         function.do(f"store i64 {new}, {data}, align 8")
-        function.do(f"store i64 {wanted}, {capacity}, align 8")
+        function.do(f"store i64 {new_size}, {capacity}, align 8")
         self._replace(old, new, height)
 
     def _replace(self, old: str, new: str = "", size: str = "") -> None:
@@ -123,5 +123,5 @@ class DeviceStacks:
     def _load(self, field: LlvmValue) -> str:
         return self.entry.function.emit("i64", f"load i64, {field}, align 8").name
 
-    def _address(self, place: str) -> LlvmValue:
-        return self.entry.function.emit("i64", f"ptrtoint ptr {place} to i64")
+    def _address(self, pointer: str) -> LlvmValue:
+        return self.entry.function.emit("i64", f"ptrtoint ptr {pointer} to i64")

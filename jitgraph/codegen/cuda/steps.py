@@ -43,14 +43,14 @@ def host_sizes(schedule: Schedule, launches: Launches) -> tuple[DimLike, ...]:
 
 def _on_the_host(steps: Sequence[Step], launches: Launches) -> list[Step]:
     """The steps that the host runs: nothing inside of those that are one launch."""
-    found: list[Step] = []
+    host_steps: list[Step] = []
     for step in steps:
-        found.append(step)
+        host_steps.append(step)
         if isinstance(step, Branch) and id(step) not in launches:
-            found += _on_the_host((*step.then, *step.otherwise), launches)
+            host_steps += _on_the_host((*step.then, *step.otherwise), launches)
         if isinstance(step, While) and id(step) not in launches:
-            found += _on_the_host((*step.condition, *step.body), launches)
-    return found
+            host_steps += _on_the_host((*step.condition, *step.body), launches)
+    return host_steps
 
 
 def _is_launched_once(loop: While, launches: Launches) -> bool:
@@ -59,11 +59,11 @@ def _is_launched_once(loop: While, launches: Launches) -> bool:
 
 def _print_places(schedule: Schedule, step: PrintStep) -> list[DimLike]:
     """Where the operands of a print lie in pinned memory, and where they end."""
-    places: list[DimLike] = [_APART]
+    offsets: list[DimLike] = [_APART]
     for name in step.buffers:
         size = next(buffer.bytes for buffer in schedule.buffers if buffer.name == name)
-        places.append(places[-1] + aligned(size, _APART))
-    return places
+        offsets.append(offsets[-1] + aligned(size, _APART))
+    return offsets
 
 
 class HostSteps:
@@ -80,8 +80,8 @@ class HostSteps:
                     self.bytes[name] = value(of_buffer[name])
                 case PrintStep(_, names):
                     self.bytes |= {name: value(of_buffer[name]) for name in names}
-                    for place in _print_places(entry.schedule, step):
-                        value(place)
+                    for offset in _print_places(entry.schedule, step):
+                        value(offset)
                 case While(_, _, _, count) if count is not None:
                     value(count)
 
@@ -182,13 +182,13 @@ class HostSteps:
 
     def _fetched(self, step: PrintStep) -> list[str]:
         """Where the operands of a print lie in pinned memory, once they have arrived there."""
-        entry, found = self.entry, []
-        for name, place in zip(step.buffers, _print_places(entry.schedule, step), strict=False):
-            at = f"getelementptr i8, ptr {entry.pinned}, i64 {entry.sizes.value(place)}"
-            found.append(entry.function.emit("ptr", at).name)
-            self._fetch(found[-1], name, self.bytes[name])
+        entry, addresses = self.entry, []
+        for name, offset in zip(step.buffers, _print_places(entry.schedule, step), strict=False):
+            at = f"getelementptr i8, ptr {entry.pinned}, i64 {entry.sizes.value(offset)}"
+            addresses.append(entry.function.emit("ptr", at).name)
+            self._fetch(addresses[-1], name, self.bytes[name])
         self._wait()
-        return found
+        return addresses
 
     def _fetch(self, to: str, name: str, size: str) -> None:
         """Ask for a copy of the first ``size`` bytes of a buffer in the host's memory."""

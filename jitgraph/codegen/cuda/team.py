@@ -31,12 +31,12 @@ class Team:
         assert warps == 1 or shared.teams == 1
         self.function, self.warps, self.shared = function, warps, shared
         self.threads = WARP * warps
-        place = special_register(function, "tid.x")
-        self.lane = _int64(function, f"and {place}, {WARP - 1}")
-        above = _int64(function, f"lshr {place}, {WARP.bit_length() - 1}")
+        thread_id = special_register(function, "tid.x")
+        self.lane = _int64(function, f"and {thread_id}, {WARP - 1}")
+        above = _int64(function, f"lshr {thread_id}, {WARP.bit_length() - 1}")
         self.warp = above if warps > 1 else integer(0)
         self.number = above if warps == 1 and shared.teams > 1 else integer(0)
-        self.thread = place if warps > 1 else self.lane
+        self.thread = thread_id if warps > 1 else self.lane
         self._rooms: dict[tuple[DType, int, int], LlvmScalar] = {}
 
     def barrier(self) -> None:
@@ -57,24 +57,24 @@ class Team:
         width = 1 if one_lane else WARP * len(slots)
 
         def places(warp: LlvmScalar) -> list[list[str]]:
-            found = []
+            addresses = []
             for slot in range(len(slots)):
                 at = multiply(env, warp, integer(width))
                 at = at if one_lane else add(env, at, add(env, self.lane, integer(WARP * slot)))
-                found.append([self._place(env, number, value, width, at) for number, value in enumerate(slots[0])])
-            return found
+                addresses.append([self._place(env, number, value, width, at) for number, value in enumerate(slots[0])])
+            return addresses
 
         self.barrier()  # for those who still read what was exchanged before
         first = env.ops.cmp("eq", self.lane, integer(0)) if one_lane else None
         with loops.only_if(env, first):
             for row, values in zip(places(self.warp), slots, strict=True):
-                for place, value in zip(row, values, strict=True):
+                for address, value in zip(row, values, strict=True):
                     raw = to_memory(env, value, value.dtype)
-                    env.function.do(f"store {raw}, ptr {place}, align {value.dtype.itemsize}")
+                    env.function.do(f"store {raw}, ptr {address}, align {value.dtype.itemsize}")
         self.barrier()
         return [
             [
-                [self._read(env, place, value) for place, value in zip(row, slots[0], strict=True)]
+                [self._read(env, address, value) for address, value in zip(row, slots[0], strict=True)]
                 for row in places(integer(warp))
             ]
             for warp in range(self.warps)
@@ -87,9 +87,9 @@ class Team:
         room = self._rooms[key]
         return env.function.emit("ptr", f"getelementptr {memory_type(value.dtype)}, ptr {room.name}, {at}").name
 
-    def _read(self, env: Environment, place: str, value: LlvmScalar) -> LlvmScalar:
+    def _read(self, env: Environment, address: str, value: LlvmScalar) -> LlvmScalar:
         memory = memory_type(value.dtype)
-        raw = env.ops.make(f"load {memory}, ptr {place}, align {value.dtype.itemsize}", value.dtype, 1, memory)
+        raw = env.ops.make(f"load {memory}, ptr {address}, align {value.dtype.itemsize}", value.dtype, 1, memory)
         return from_memory(env, raw, value.dtype)
 
 
@@ -166,21 +166,21 @@ class TeamStatements:
 
     def _share(self, loop: Loop, env: Environment) -> None:
         """A loop whose steps the threads of the team share."""
-        apart = _alone(env, self.alone)
+        thread_env = _alone(env, self.alone)
         if loop.kind == "reduce":
-            self._reduce(loop, env, apart)
+            self._reduce(loop, env, thread_env)
             return
         begin, end = loops.window(loop, env)
-        rest = loops.hoist(loop, apart, env.ops.sub(end, begin))
+        rest = loops.hoist(loop, thread_env, env.ops.sub(end, begin))
 
         def step(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
-            apart.at({loop.axis: axis}).emit(rest)
+            thread_env.at({loop.axis: axis}).emit(rest)
             return carries
 
-        loops.counted(apart, add(env, begin, self.team.thread), end, self.team.threads, [], step)
+        loops.counted(thread_env, add(env, begin, self.team.thread), end, self.team.threads, [], step)
 
-    def _reduce(self, loop: Loop, env: Environment, apart: Environment) -> None:
-        reduction = TeamReduction(loop, apart, self.team)
+    def _reduce(self, loop: Loop, env: Environment, thread_env: Environment) -> None:
+        reduction = TeamReduction(loop, thread_env, self.team)
         if loop.slots is None and (self.free_order or not loop.chain):
             reduction.bind(env, reduction.in_any_order())
             return
@@ -191,8 +191,8 @@ class TeamStatements:
         s = env.ops
         mine = s.cmp("lt", self.team.thread, integer(min(WARP, loop.lanes)))
         with loops.only_if(env, mine):
-            for place, values in enumerate(slots):
-                here = apart.at({loop.slots.axis: add(env, self.team.lane, integer(WARP * place))})
+            for index, values in enumerate(slots):
+                here = thread_env.at({loop.slots.axis: add(env, self.team.lane, integer(WARP * index))})
                 reduction.bind(here, values)
                 here.emit(loop.slots.body)
 

@@ -48,13 +48,13 @@ def merged(
     stacks = {type: function.alloca(type, levels * count, sizes[type]) for type, count in kinds.items()}
 
     def places(values: Sequence[LlvmScalar], at: LlvmScalar) -> list[str]:
-        found, taken = [], dict.fromkeys(kinds, 0)
+        addresses, taken = [], dict.fromkeys(kinds, 0)
         for value in values:
             level = multiply(env, at, integer(kinds[value.type]))
             first = function.emit("ptr", f"getelementptr {value.type}, {stacks[value.type]}, {level}")
-            found.append(function.emit("ptr", f"getelementptr {value.type}, {first}, i64 {taken[value.type]}").name)
+            addresses.append(function.emit("ptr", f"getelementptr {value.type}, {first}, i64 {taken[value.type]}").name)
             taken[value.type] += 1
-        return found
+        return addresses
 
     def step(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         values = chunk(number)
@@ -66,15 +66,15 @@ def merged(
         def absorb(done: LlvmScalar, right: list[LlvmScalar]) -> list[LlvmScalar]:
             at = subtract(env, subtract(env, height, integer(1)), done)
             left = [
-                s.make(f"load {x.type}, ptr {place}, align {x.dtype.itemsize}", x.dtype, 1, x.type)
-                for place, x in zip(places(right, at), right, strict=True)
+                s.make(f"load {x.type}, ptr {address}, align {x.dtype.itemsize}", x.dtype, 1, x.type)
+                for address, x in zip(places(right, at), right, strict=True)
             ]
             return merge(left, right)
 
         values = loops.counted(env, integer(0), times, 1, values, absorb)
         top = subtract(env, height, times)
-        for place, x in zip(places(values, top), values, strict=True):
-            function.do(f"store {x}, ptr {place}, align {x.dtype.itemsize}")
+        for address, x in zip(places(values, top), values, strict=True):
+            function.do(f"store {x}, ptr {address}, align {x.dtype.itemsize}")
         return values
 
     return loops.counted(env, begin, end, 1, init, step)
@@ -84,20 +84,20 @@ def merged_parts(
     env: Environment, parts: Sequence[Sequence[LlvmScalar]], count: LlvmScalar, merge: Merge
 ) -> list[LlvmScalar]:
     """The first ``count`` of ``parts``, at least one, as one; they are neighbouring nodes of one height."""
-    distance, found = 1, [list(part) for part in parts]
+    distance, nodes = 1, [list(part) for part in parts]
     known = constant_of(count)
     while distance < len(parts):
         for left in range(0, len(parts) - distance, 2 * distance):
             right = left + distance
             if known is not None and right >= known:
                 continue
-            both = merge(found[left], found[right])
+            both = merge(nodes[left], nodes[right])
             if known is None:
                 there = env.ops.cmp("gt", count, integer(right))
-                both = [env.ops.select(there, x, y) for x, y in zip(both, found[left], strict=True)]
-            found[left] = both
+                both = [env.ops.select(there, x, y) for x, y in zip(both, nodes[left], strict=True)]
+            nodes[left] = both
         distance *= 2
-    return found[0]
+    return nodes[0]
 
 
 def folded(slots: Sequence[Sequence[LlvmScalar]], merge: Merge) -> list[LlvmScalar]:

@@ -25,12 +25,12 @@ def unravelled(env: Environment, position: LlvmScalar, extents: Sequence[DimLike
         return []
     total = dims.product(extents)
     narrow = isinstance(total, int) and total < _NARROW  # a division of 32 bits takes a third of the instructions
-    found: list[LlvmScalar] = []
+    indices: list[LlvmScalar] = []
     rest = position
     for extent in reversed(extents[1:]):
         rest, index = _divided(env, rest, index_value(env, extent), narrow=narrow)
-        found.append(index)
-    return [rest, *reversed(found)]
+        indices.append(index)
+    return [rest, *reversed(indices)]
 
 
 def _divided(env: Environment, x: LlvmScalar, y: LlvmScalar, *, narrow: bool) -> tuple[LlvmScalar, LlvmScalar]:

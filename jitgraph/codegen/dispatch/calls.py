@@ -25,16 +25,16 @@ _ARGUMENTS_MASK = (1 << 63) - 1
 
 def module() -> LlvmModule:
     """The whole dispatcher."""
-    made = LlvmModule(machine.TRIPLE)
-    made.declare(f"@{RUNTIME_ADDRESS} = hidden constant i64 {layout.RUNTIME_MARK}, align 8")
-    objects.define(made)
-    binding.define(made)
-    checks.define(made)
-    parts.define(made)
-    _Attempt(made).write()
-    _vectorcall(made)
-    _export_of(made)
-    return made
+    dispatcher = LlvmModule(machine.TRIPLE)
+    dispatcher.declare(f"@{RUNTIME_ADDRESS} = hidden constant i64 {layout.RUNTIME_MARK}, align 8")
+    objects.define(dispatcher)
+    binding.define(dispatcher)
+    checks.define(dispatcher)
+    parts.define(dispatcher)
+    _Attempt(dispatcher).write()
+    _vectorcall(dispatcher)
+    _export_of(dispatcher)
+    return dispatcher
 
 
 def _vectorcall(module: LlvmModule) -> None:
@@ -43,13 +43,13 @@ def _vectorcall(module: LlvmModule) -> None:
     code.find_runtime()
     first = code.load("ptr", function, FUNCTION["table"])
     code.need(code.differs(first), "decline")
-    given = (f"ptr {code.runtime}", f"ptr {function}", f"ptr {arguments}", f"i64 {flags}", f"ptr {keywords}")
-    result = code.run("attempt", "ptr", *given)
+    args = (f"ptr {code.runtime}", f"ptr {function}", f"ptr {arguments}", f"i64 {flags}", f"ptr {keywords}")
+    result = code.run("attempt", "ptr", *args)
     code.need(code.differs(result, _DECLINED), "decline")
     code.give("ptr", result)
     code.mark("decline")
     fallback = code.load("ptr", function, FUNCTION["fallback"])
-    code.give("ptr", code.api("PyObject_Vectorcall", "ptr", f"ptr {fallback}", *given[2:]))
+    code.give("ptr", code.api("PyObject_Vectorcall", "ptr", f"ptr {fallback}", *args[2:]))
     code.finish()
 
 
@@ -58,9 +58,9 @@ def _export_of(module: LlvmModule) -> None:
     code = Routine(module, "export", "ptr", "i64", linkage="hidden")
     (number,) = code.parameters
     address = code.named(layout.EXPORTS[0])
-    for place, name in enumerate(layout.EXPORTS[1:], 1):
-        wanted = code.compare("eq", "i64", number, place)
-        address = code.select(wanted, "ptr", code.named(name), address)
+    for index, name in enumerate(layout.EXPORTS[1:], 1):
+        matches = code.compare("eq", "i64", number, index)
+        address = code.select(matches, "ptr", code.named(name), address)
     code.give("ptr", address)
     code.finish()
 
@@ -70,18 +70,18 @@ class _Attempt(Making):
 
     def write(self) -> None:
         code = self.code
-        given = code.value("i64", f"and i64 {self.flags}, {_ARGUMENTS_MASK}")
+        nargs = code.value("i64", f"and i64 {self.flags}, {_ARGUMENTS_MASK}")
         signature = code.load("ptr", self.function, FUNCTION["signature"])
         bound = (
             f"ptr {code.runtime}",
             f"ptr {signature}",
             f"ptr {self.arguments}",
-            f"i64 {given}",
+            f"i64 {nargs}",
             f"ptr {self.keywords}",
             f"ptr {self.registers}",
         )
         code.need(code.run("bound", "i1", *bound), "declined")
-        code.store("i64", given, code.at(self.registers, layout.COUNT_REGISTER * WORD))
+        code.store("i64", nargs, code.at(self.registers, layout.COUNT_REGISTER * WORD))
         code.store("ptr", code.load("ptr", self.function, FUNCTION["table"]), self.current)
         code.mark("try")
         self.table = code.load("ptr", self.current)
@@ -146,8 +146,8 @@ class _Attempt(Making):
         code.start_block("part")
         operand, memory = code.load("ptr", self.held), code.load("ptr", self.addresses)
         begin = code.at(memory, code.load("i64", self.registers, code.load("i64", view, VIEW["offset"]), WORD))
-        given = (f"ptr {code.runtime}", f"ptr {view}", f"ptr {operand}", f"ptr {begin}")
-        code.run("take_part", "void", *given, f"ptr {code.load('ptr', self.values)}")
+        args = (f"ptr {code.runtime}", f"ptr {view}", f"ptr {operand}", f"ptr {begin}")
+        code.run("take_part", "void", *args, f"ptr {code.load('ptr', self.values)}")
         code.mark("counted")
         code.store("i64", code.add(self._word("hits", "i64"), 1), self.table, TABLE["hits"])
         clock = code.add(code.word("clock", "i64"), 1)
@@ -167,8 +167,8 @@ class _Attempt(Making):
 
     def _enter(self, host: str) -> str:
         code = self.code
-        given = (f"ptr {host}", f"ptr {self._word('call')}", f"ptr {self.addresses}", f"ptr {self._word('dims')}")
-        return code.value("i32", f"call i32 {self._word('entry')}({', '.join(given)})")
+        args = (f"ptr {host}", f"ptr {self._word('call')}", f"ptr {self.addresses}", f"ptr {self._word('dims')}")
+        return code.value("i32", f"call i32 {self._word('entry')}({', '.join(args)})")
 
     # --- what it leads to ---------------------------------------------------------------------------------------------
 
@@ -203,24 +203,24 @@ class _Attempt(Making):
             what = self._what(code.load("i64", record, EFFECT["kind"]), code.load("i64", record, EFFECT["what"]))
             code.hold(what)
             owner = code.load("ptr", self.registers, code.load("i64", record, EFFECT["register"]), WORD)
-            place = code.at(owner, code.load("i64", record, EFFECT["offset"]))
-            code.store("ptr", code.load("ptr", place), self.replaced, number, WORD)
-            code.store("ptr", what, place)
+            address = code.at(owner, code.load("i64", record, EFFECT["offset"]))
+            code.store("ptr", code.load("ptr", address), self.replaced, number, WORD)
+            code.store("ptr", what, address)
 
     def _what(self, kind: str, what: str) -> str:
         """An object that an effect or a result names."""
         code = self.code
-        found = code.variable("ptr")
+        result = code.variable("ptr")
         sources = {
             layout.FROM_VALUE: self.values,
             layout.FROM_HANDLE: self.handles,
             layout.FROM_REGISTER: self.registers,
         }
-        code.store("ptr", code.value("ptr", f"inttoptr i64 {what} to ptr"), found)
+        code.store("ptr", code.value("ptr", f"inttoptr i64 {what} to ptr"), result)
         for number, memory in sources.items():
             with code.when(code.compare("eq", "i64", kind, number)):
-                code.store("ptr", code.load("ptr", memory, what, WORD), found)
-        return code.load("ptr", found)
+                code.store("ptr", code.load("ptr", memory, what, WORD), result)
+        return code.load("ptr", result)
 
     def _finish(self) -> None:
         """Make the result, then drop what is no longer needed."""
@@ -237,13 +237,13 @@ class _Attempt(Making):
         code.store("ptr", result, self.result)
         code.jump("release")
         code.start_block(several)
-        made = code.api("PyTuple_New", "ptr", f"i64 {self._word('result_count', 'i64')}")
-        code.store("ptr", made, self.result)
-        code.need(code.differs(made), "release")
+        results = code.api("PyTuple_New", "ptr", f"i64 {self._word('result_count', 'i64')}")
+        code.store("ptr", results, self.result)
+        code.need(code.differs(results), "release")
         with code.each(self._word("result_count", "i64")) as number:
-            found = self._result(number)
-            code.hold(found)
-            code.store("ptr", found, code.at(made, cpython.TUPLE_ITEMS), number, WORD)
+            obj = self._result(number)
+            code.hold(obj)
+            code.store("ptr", obj, code.at(results, cpython.TUPLE_ITEMS), number, WORD)
         code.jump("release")
         code.start_block(python)
         self._call_finish()
@@ -274,36 +274,36 @@ class _Attempt(Making):
     def _call_finish(self) -> None:
         """``finish(handles, operands, outputs)``: two tuples and a list."""
         code = self.code
-        given = code.variable("ptr", 3)
+        args = code.variable("ptr", 3)
 
-        def put(place: int, make: str, items: Callable[[str], str], count: str, find: Callable[[str], str]) -> None:
+        def put(offset: int, make: str, items: Callable[[str], str], count: str, find: Callable[[str], str]) -> None:
             size = self._word(count, "i64")
-            made = code.api(make, "ptr", f"i64 {size}")
-            code.store("ptr", made, given, place * WORD)
-            code.need(code.differs(made), "unfinished")
+            container = code.api(make, "ptr", f"i64 {size}")
+            code.store("ptr", container, args, offset * WORD)
+            code.need(code.differs(container), "unfinished")
             with code.each(size) as index:
-                found = find(index)
-                code.hold(found)
-                code.store("ptr", found, items(made), index, WORD)
+                obj = find(index)
+                code.hold(obj)
+                code.store("ptr", obj, items(container), index, WORD)
 
-        def in_tuple(made: str) -> str:
-            return code.at(made, cpython.TUPLE_ITEMS)
+        def in_tuple(container: str) -> str:
+            return code.at(container, cpython.TUPLE_ITEMS)
 
         for number in range(3):
-            code.store("ptr", NULL, given, number * WORD)
+            code.store("ptr", NULL, args, number * WORD)
         put(0, "PyTuple_New", in_tuple, "held_count", self._register)
         put(1, "PyTuple_New", in_tuple, "input_count", lambda number: code.load("ptr", self.held, number, WORD))
-        put(2, "PyList_New", lambda made: code.load("ptr", made, cpython.LIST_ITEMS), "value_count",
+        put(2, "PyList_New", lambda arg: code.load("ptr", arg, cpython.LIST_ITEMS), "value_count",
             lambda number: code.load("ptr", self.values, number, WORD))  # fmt: skip
         self._drop_made()
         finish = self._word("finish")
-        found = code.api("PyObject_Vectorcall", "ptr", f"ptr {finish}", f"ptr {given}", "i64 3", "ptr null")
-        code.store("ptr", found, self.result)
+        result = code.api("PyObject_Vectorcall", "ptr", f"ptr {finish}", f"ptr {args}", "i64 3", "ptr null")
+        code.store("ptr", result, self.result)
         code.mark("unfinished")
-        with code.each("3") as place:
-            made = code.load("ptr", given, place, WORD)
-            with code.when(code.differs(made), likely=True):
-                code.drop(made)
+        with code.each("3") as position:
+            arg = code.load("ptr", args, position, WORD)
+            with code.when(code.differs(arg), likely=True):
+                code.drop(arg)
 
     # --- what goes wrong ----------------------------------------------------------------------------------------------
 
@@ -313,10 +313,10 @@ class _Attempt(Making):
         number = code.value("i64", f"sext i32 {code.load('i32', self.status)} to i64")
         as_object = code.api("PyLong_FromLong", "ptr", f"i64 {number}")
         code.need(code.differs(as_object), "let_go")
-        given = code.variable("ptr")
-        code.store("ptr", as_object, given)
+        args = code.variable("ptr")
+        code.store("ptr", as_object, args)
         fail = self._word("fail")  # which raises
-        code.api("PyObject_Vectorcall", "ptr", f"ptr {fail}", f"ptr {given}", "i64 1", "ptr null")
+        code.api("PyObject_Vectorcall", "ptr", f"ptr {fail}", f"ptr {args}", "i64 1", "ptr null")
         code.drop(as_object)
         code.jump("let_go")
         code.mark("undo")  # an exception is set

@@ -36,11 +36,11 @@ class _Checks(Operands, Reads):
             code.mark(f"op_{name}")
             getattr(self, f"op_{name}")()
         code.mark("loaded")  # what was read from an owner
-        found = code.load("ptr", self.found)
-        code.need(code.differs(found), "fail")
-        code.store("ptr", found, self.registers, self._target(), layout.WORD)
+        obj = code.load("ptr", self.found)
+        code.need(code.differs(obj), "fail")
+        code.store("ptr", obj, self.registers, self._target(), layout.WORD)
         expected = self._word("expected")
-        right = code.either(code.is_same(expected), code.is_same(expected, found))
+        right = code.either(code.is_same(expected), code.is_same(expected, obj))
         code.need(right, "fail")
         code.mark("next")
         code.store("ptr", code.at(self.op, layout.OP_BYTES), self.place)
@@ -78,17 +78,17 @@ class _Checks(Operands, Reads):
 
     def op_equal(self) -> None:
         """The object ``a`` itself, or one of its class that equals it: numbers, texts and dtypes alone are so held."""
-        code, found, known = self.code, self._source(), self._word("a")
-        code.need(code.differs(found, known), "next")
-        self._of_type(found, code.load("ptr", known, cpython.TYPE))
-        same = code.api("PyObject_RichCompareBool", "i32", f"ptr {found}", f"ptr {known}", "i32 2")
+        code, obj, known = self.code, self._source(), self._word("a")
+        code.need(code.differs(obj, known), "next")
+        self._of_type(obj, code.load("ptr", known, cpython.TYPE))
+        same = code.api("PyObject_RichCompareBool", "i32", f"ptr {obj}", f"ptr {known}", "i32 2")
         code.need(code.compare("eq", "i32", same, 1), "error")
         code.jump("next")
 
     def op_float_bits(self) -> None:
-        code, found = self.code, self._source()
-        self._of_type(found, code.word("float"))
-        bits = code.load("i64", found, cpython.FLOAT)
+        code, obj = self.code, self._source()
+        self._of_type(obj, code.word("float"))
+        bits = code.load("i64", obj, cpython.FLOAT)
         code.need(code.compare("eq", "i64", bits, self._word("offset", "i64")), "fail")
         code.jump("next")
 
@@ -103,8 +103,8 @@ class _Checks(Operands, Reads):
         code, registers = self.code, self._word("a")
         count = self._word("offset", "i64")
 
-        def object_in(place: str) -> str:
-            number = code.load("i64", registers, place, layout.WORD)
+        def object_in(index: str) -> str:
+            number = code.load("i64", registers, index, layout.WORD)
             return code.load("ptr", self.registers, number, layout.WORD)
 
         with code.each(self._entry_number()) as left:
@@ -120,11 +120,11 @@ class _Checks(Operands, Reads):
         code = self.code
         status = code.api("PyContextVar_Get", "i32", f"ptr {self._word('a')}", "ptr null", f"ptr {self.found}")
         code.need(code.compare("eq", "i32", status, 0), "error")
-        found = code.load("ptr", self.found)
-        with code.when(code.differs(found)):
-            code.drop(found)  # the context holds it, too
-        unset = code.both(code.is_same(found), code.compare("ne", "i8", self._flags(), 0))
-        known = code.both(code.differs(found, NULL), code.is_same(found, self._word("b")))
+        obj = code.load("ptr", self.found)
+        with code.when(code.differs(obj)):
+            code.drop(obj)  # the context holds it, too
+        unset = code.both(code.is_same(obj), code.compare("ne", "i8", self._flags(), 0))
+        known = code.both(code.differs(obj, NULL), code.is_same(obj, self._word("b")))
         code.need(code.either(unset, known), "fail")
         code.jump("next")
 

@@ -22,6 +22,6 @@ def unit() -> Unit:
 def dispatcher_image() -> bytes:
     """The flat image; its entry gives the addresses of ``dispatch_records.EXPORTS`` by number."""
     store = ObjectStore()
-    made = store.object(unit(), TARGET, "dispatcher")
+    code = store.object(unit(), TARGET, "dispatcher")
     store.keep()
-    return link([made], {"entry": "export"})
+    return link([code], {"entry": "export"})

@@ -45,8 +45,8 @@ class Making:
 
     def _check(self, otherwise: str) -> None:
         code = self.code
-        given = (f"ptr {code.runtime}", f"ptr {self._word('ops')}", f"ptr {self.registers}", f"ptr {self.addresses}")
-        code.need(code.run("checked", "i1", *given, f"ptr {self.held}"), otherwise)
+        args = (f"ptr {code.runtime}", f"ptr {self._word('ops')}", f"ptr {self.registers}", f"ptr {self.addresses}")
+        code.need(code.run("checked", "i1", *args, f"ptr {self.held}"), otherwise)
 
     def _make(self) -> None:
         """Make the outputs' values and the new handles; check again where code of the user's may have run meanwhile."""
@@ -64,9 +64,9 @@ class Making:
             missing = code.is_same(code.load("ptr", self.handles, number, WORD))
             with code.when(missing):
                 record = code.at(self._word("handles"), number, RECORD_BYTES["HANDLE"])
-                made = code.run("new_handle", "ptr", f"ptr {code.runtime}", f"ptr {record}", f"ptr {self.slow}")
-                code.need(code.differs(made), "undo")
-                code.store("ptr", made, self.handles, number, WORD)
+                handle = code.run("new_handle", "ptr", f"ptr {code.runtime}", f"ptr {record}", f"ptr {self.slow}")
+                code.need(code.differs(handle), "undo")
+                code.store("ptr", handle, self.handles, number, WORD)
         with code.when(self.code.load("i1", self.slow), likely=False):
             code.need(code.compare("eq", "i1", code.load("i1", self.again), "false"), "undo_declined")
             code.store("i1", "true", self.again)
@@ -93,25 +93,25 @@ class Making:
             code.store("i8", 0, self.taken, number, 1)
             donor = code.load("i64", record, MADE["donor"])
             fresh, large, done = code.label("fresh"), code.label("large"), code.label("made")
-            made = code.variable("ptr")
+            value_slot = code.variable("ptr")
             code.need(code.compare("sge", "i64", donor, 0), fresh)
             value = code.load("ptr", self.held, donor, WORD)
             self._need_unique(value, code.load("i64", record, MADE["donor_handle"]), fresh)
             code.store("i8", 1, self.taken, number, 1)
-            code.store("ptr", value, made)
+            code.store("ptr", value, value_slot)
             code.jump(done)
             code.start_block(fresh)
             maker = code.load("ptr", record, MADE["make"])
             code.need(code.is_same(maker), large)
             new = code.run("new_value", "ptr", f"ptr {code.runtime}", f"ptr {record}", f"ptr {self.slow}")
-            code.store("ptr", new, made)
+            code.store("ptr", new, value_slot)
             code.jump(done)
             code.start_block(large)
             code.store("i1", "true", self.slow)
             new = code.api("PyObject_Vectorcall", "ptr", f"ptr {maker}", "ptr null", "i64 0", "ptr null")
-            code.store("ptr", new, made)
+            code.store("ptr", new, value_slot)
             code.mark(done)
-            new = code.load("ptr", made)
+            new = code.load("ptr", value_slot)
             code.need(code.differs(new), "undo")
             code.store("ptr", new, self.values, number, WORD)
 
@@ -123,8 +123,8 @@ class Making:
         alone = code.compare("eq", "i32", code.load("i32", value), 1)
         own = code.is_same(code.load("ptr", value, layout.VALUE_SLOTS["access"]), code.word("own"))
         native = code.differs(code.load("ptr", value, layout.VALUE_SLOTS["native"]), code.word("None"))
-        whole = code.is_same(code.load("ptr", value, layout.VALUE_SLOTS["base"]), code.word("None"))
-        code.need(code.both(code.both(here, alone), code.both(code.both(own, native), whole)), otherwise)
+        no_base = code.is_same(code.load("ptr", value, layout.VALUE_SLOTS["base"]), code.word("None"))
+        code.need(code.both(code.both(here, alone), code.both(code.both(own, native), no_base)), otherwise)
         array = code.load("ptr", value, layout.VALUE_SLOTS["_array"])
         unseen = code.is_same(array, code.word("None"))
         count = code.load("i32", array)
@@ -141,7 +141,7 @@ class Making:
         code = self.code
         for memory, count in ((self.handles, "handle_count"), (self.values, "value_count")):
             with code.each(self._word(count, "i64")) as number:
-                made = code.load("ptr", memory, number, WORD)
-                with code.when(code.differs(made), likely=True):
+                obj = code.load("ptr", memory, number, WORD)
+                with code.when(code.differs(obj), likely=True):
                     code.store("ptr", NULL, memory, number, WORD)
-                    code.drop(made)
+                    code.drop(obj)

@@ -74,8 +74,8 @@ def _end_object(module: LlvmModule) -> None:
     code.runtime, address, kind, dead, count = code.parameters
     own = code.load("ptr", address, cpython.TYPE)
     number = code.load("i64", count)
-    kept = code.both(code.is_same(own, kind), code.compare("slt", "i64", number, layout.MOST_DEAD))
-    code.need(kept, "free")
+    recyclable = code.both(code.is_same(own, kind), code.compare("slt", "i64", number, layout.MOST_DEAD))
+    code.need(recyclable, "free")
     code.store("i64", code.add(number, 1), count)
     code.store("ptr", code.load("ptr", dead), address, _NEXT)
     code.store("ptr", address, dead)  # which keeps its reference to the class
@@ -89,9 +89,9 @@ def _end_object(module: LlvmModule) -> None:
 
 def _fill(code: Routine, address: str, slots: Mapping[str, int], objects: Mapping[str, str]) -> None:
     """Put objects into slots."""
-    for name, held in objects.items():
-        code.hold(held)
-        code.store("ptr", held, address, slots[name])
+    for name, obj in objects.items():
+        code.hold(obj)
+        code.store("ptr", obj, address, slots[name])
 
 
 def _new_value(module: LlvmModule) -> None:
@@ -100,8 +100,8 @@ def _new_value(module: LlvmModule) -> None:
     The collector need not track it: nothing that it holds leads back to it.
     """
     code = Routine(module, "new_value", "ptr", "ptr", "ptr", "ptr")
-    code.runtime, made, slow = code.parameters
-    size_class = code.load("i64", made, layout.MADE["size_class"])
+    code.runtime, record, slow = code.parameters
+    size_class = code.load("i64", record, layout.MADE["size_class"])
     block, bytes = code.variable("ptr"), code.variable("i64")
     code.store("ptr", NULL, block)
     code.store("i64", 0, bytes)
@@ -113,8 +113,8 @@ def _new_value(module: LlvmModule) -> None:
     code.store("ptr", first, block)
     code.need(code.differs(first), "allocate")
     code.store("ptr", code.load("ptr", first), head)
-    kept = code.word("kept_bytes", "i64")
-    code.store("i64", code.value("i64", f"sub i64 {kept}, {size}"), code.runtime, RUNTIME["kept_bytes"])
+    cached = code.word("kept_bytes", "i64")
+    code.store("i64", code.value("i64", f"sub i64 {cached}, {size}"), code.runtime, RUNTIME["kept_bytes"])
     code.jump("make")
     code.start_block("allocate")
     code.store("ptr", code.api("aligned_alloc", "ptr", "i64 64", f"i64 {size}"), block)
@@ -129,7 +129,7 @@ def _new_value(module: LlvmModule) -> None:
     code.store("ptr", memory, value, VALUE["address"])
     code.store("ptr", memory, value, VALUE["block"])
     code.store("i64", code.load("i64", bytes), value, VALUE["block_bytes"])
-    type = code.load("ptr", made, layout.MADE["type"])
+    type = code.load("ptr", record, layout.MADE["type"])
     none, zero, own = code.word("None"), code.word("zero"), code.word("own")
     slots = {"_array": none, "_type": type, "access": own, "base": none, "native": type, "output": zero, "record": none}
     _fill(code, value, layout.VALUE_SLOTS, slots)
@@ -149,16 +149,16 @@ def _new_handle(module: LlvmModule) -> None:
     code.runtime, handle, slow = code.parameters
     dead, count = code.at(code.runtime, RUNTIME["dead_handles"]), code.at(code.runtime, RUNTIME["dead_handle_count"])
     arguments = (f"ptr {code.word('Tensor')}", f"ptr {dead}", f"ptr {count}", f"ptr {slow}")
-    made = code.run("new_object", "ptr", f"ptr {code.runtime}", *arguments)
-    code.need(code.differs(made), "none")
+    obj = code.run("new_object", "ptr", f"ptr {code.runtime}", *arguments)
+    code.need(code.differs(obj), "none")
     flags = {name: code.load("ptr", handle, layout.HANDLE[name]) for name in ("requires_grad", "weak", "indexed")}
     none = code.word("None")
     slots = {"_value": none, "_grad": none, "_indexed": flags["indexed"], "_requires_grad": flags["requires_grad"],
              "_weak": flags["weak"]}  # fmt: skip
-    _fill(code, made, layout.HANDLE_SLOTS, slots)
-    code.store("ptr", NULL, made, code.word("handle_weak_references", "i64"))
-    _track(code, made)
-    code.give("ptr", made)
+    _fill(code, obj, layout.HANDLE_SLOTS, slots)
+    code.store("ptr", NULL, obj, code.word("handle_weak_references", "i64"))
+    _track(code, obj)
+    code.give("ptr", obj)
     code.mark("none")
     code.give("ptr", NULL)
     code.finish()
@@ -177,10 +177,10 @@ def _empty(code: Routine, address: str, weak_references: str, slots: Mapping[str
     with code.when(code.differs(code.load("ptr", address, code.word(weak_references, "i64"))), likely=False):
         code.api("PyObject_ClearWeakRefs", "void", f"ptr {address}")
     for offset in slots.values():
-        held = code.load("ptr", address, offset)
+        obj = code.load("ptr", address, offset)
         code.store("ptr", NULL, address, offset)
-        with code.when(code.differs(held), likely=True):
-            code.drop(held)
+        with code.when(code.differs(obj), likely=True):
+            code.drop(obj)
 
 
 def _free_value(module: LlvmModule) -> None:
@@ -193,16 +193,16 @@ def _free_value(module: LlvmModule) -> None:
     for word in VALUE.values():
         code.store("i64", 0, value, word)
     with code.when(code.differs(block), likely=True):
-        kept = code.add(code.word("kept_bytes", "i64"), size)
+        cached = code.add(code.word("kept_bytes", "i64"), size)
         release, done = code.label("release"), code.label("released")
-        code.need(code.compare("ule", "i64", kept, layout.MOST_KEPT_BYTES), release)
+        code.need(code.compare("ule", "i64", cached, layout.MOST_KEPT_BYTES), release)
         size_class = code.value(
             "i64", f"sub i64 57, {code.value('i64', f'call i64 @llvm.ctlz.i64(i64 {size}, i1 true)')}"
         )
         head = code.at(code.at(code.runtime, RUNTIME["free0"]), size_class, layout.WORD)
         code.store("ptr", code.load("ptr", head), block)
         code.store("ptr", block, head)
-        code.store("i64", kept, code.runtime, RUNTIME["kept_bytes"])
+        code.store("i64", cached, code.runtime, RUNTIME["kept_bytes"])
         code.jump(done)
         code.start_block(release)
         code.api("free", "void", f"ptr {block}")

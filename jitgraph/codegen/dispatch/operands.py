@@ -23,10 +23,10 @@ class Operands(OpParts):
         value = code.load("ptr", handle, layout.HANDLE_SLOTS["_value"])
         code.need(code.differs(value), "fail")
         self._of_type(value, code.word("EagerValue"))  # else one of a trace, or in flight
-        asked = code.is_same(code.load("ptr", handle, layout.HANDLE_SLOTS["_requires_grad"]), code.word("True"))
+        requires_grad = code.is_same(code.load("ptr", handle, layout.HANDLE_SLOTS["_requires_grad"]), code.word("True"))
         recorded = code.differs(code.load("ptr", value, layout.VALUE_SLOTS["record"]), code.word("None"))
-        wanted = code.compare("ne", "i8", self._flags(), 0)
-        code.need(code.compare("eq", "i1", code.either(asked, recorded), wanted), "fail")
+        expected = code.compare("ne", "i8", self._flags(), 0)
+        code.need(code.compare("eq", "i1", code.either(requires_grad, recorded), expected), "fail")
         self._memory(value)
 
     def op_value(self) -> None:
@@ -57,12 +57,12 @@ class Operands(OpParts):
         """An int as an index into an axis of ``a`` elements, ``offset`` bytes apart, is added to a number of bytes."""
         code, size = self.code, self._word("a", "i64")
         overflow = code.variable("i32")
-        given = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {self._source()}", f"ptr {overflow}")
+        index = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {self._source()}", f"ptr {overflow}")
         code.need(code.compare("eq", "i32", code.load("i32", overflow), 0), "fail")
-        from_end = code.compare("slt", "i64", given, 0)
-        place = code.select(from_end, "i64", code.add(given, size), given)
-        code.need(code.compare("ult", "i64", place, size), "fail")
-        bytes = code.value("i64", f"mul i64 {place}, {self._word('offset', 'i64')}")
+        from_end = code.compare("slt", "i64", index, 0)
+        position = code.select(from_end, "i64", code.add(index, size), index)
+        code.need(code.compare("ult", "i64", position, size), "fail")
+        bytes = code.value("i64", f"mul i64 {position}, {self._word('offset', 'i64')}")
         known = code.load("i64", self.registers, self._target(), layout.WORD)
         code.store("i64", code.add(known, bytes), self.registers, self._target(), layout.WORD)
         code.jump("next")
@@ -113,22 +113,22 @@ class Operands(OpParts):
     def op_number(self) -> None:
         """An int or float in a dtype (``layout.NUMBER_DTYPES``): floats round, integers decline what does not fit."""
         code, number = self.code, self._source()
-        place = code.at(code.at(self.registers, layout.NUMBERS), self._target(), layout.WORD)
+        slot = code.at(code.at(self.registers, layout.NUMBERS), self._target(), layout.WORD)
         is_float, is_int = code.label("float"), code.label("int")
         code.branch(code.is_same(code.load("ptr", number, cpython.TYPE), code.word("float")), is_float, is_int)
         code.start_block(is_float)
         value = code.load("double", number, cpython.FLOAT)
-        self._store_float(value, place)
+        self._store_float(value, slot)
         code.start_block(is_int)
         overflow = code.variable("i32")
-        whole = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {number}", f"ptr {overflow}")
+        integer = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {number}", f"ptr {overflow}")
         code.need(code.compare("eq", "i32", code.load("i32", overflow), 0), "fail")
-        self._store_int(whole, place)
+        self._store_int(integer, slot)
 
-    def _store_float(self, value: str, place: str) -> None:
+    def _store_float(self, value: str, slot: str) -> None:
         code = self.code
         single, done = code.label("single"), code.label("stored")
-        code.store("double", value, place)
+        code.store("double", value, slot)
         kind = self._flags()
         code.need(code.compare("ule", "i8", kind, layout.NUMBER_DTYPES["float32"]), "fail")
         code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
@@ -136,29 +136,29 @@ class Operands(OpParts):
         short = code.value("float", f"fptrunc double {value} to float")
         infinite = self._is_infinite("float", "f32", short)
         code.need(code.compare("eq", "i1", infinite, self._is_infinite("double", "f64", value)), "fail")
-        code.store("float", short, place)
+        code.store("float", short, slot)
         code.mark(done)
-        self._operand(place, self._source())
+        self._operand(slot, self._source())
 
     def _is_infinite(self, type: str, suffix: str, value: str) -> str:
         size = self.code.value(type, f"call {type} @llvm.fabs.{suffix}({type} {value})")
         return self.code.value("i1", f"fcmp oeq {type} {size}, 0x7FF0000000000000")
 
-    def _store_int(self, value: str, place: str) -> None:
+    def _store_int(self, value: str, slot: str) -> None:
         code = self.code
         kind, done = self._flags(), code.label("stored")
         floats, wide = code.label("floats"), code.label("wide")
         code.need(code.compare("uge", "i8", kind, layout.NUMBER_DTYPES["int64"]), floats)
-        code.store("i64", value, place)
+        code.store("i64", value, slot)
         code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["int64"]), done)
         short = code.value("i64", f"sext i32 {code.value('i32', f'trunc i64 {value} to i32')} to i64")
         code.need(code.compare("eq", "i64", short, value), "fail")
         code.jump(done)
         code.start_block(floats)
         rounded = code.value("double", f"sitofp i64 {value} to double")
-        code.store("double", rounded, place)
+        code.store("double", rounded, slot)
         code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
         code.mark(wide)
-        code.store("float", code.value("float", f"fptrunc double {rounded} to float"), place)  # in two steps, as NumPy
+        code.store("float", code.value("float", f"fptrunc double {rounded} to float"), slot)  # in two steps, as NumPy
         code.mark(done)
-        self._operand(place, self._source())
+        self._operand(slot, self._source())

@@ -19,8 +19,8 @@ class Reads(OpParts):
         self._loaded(self.code.load("ptr", self._source(), self._word("offset", "i64")))
 
     def op_field_or_none(self) -> None:
-        code, found = self.code, self.code.load("ptr", self._source(), self._word("offset", "i64"))
-        self._loaded(code.select(code.differs(found), "ptr", found, code.word("None")))
+        code, obj = self.code, self.code.load("ptr", self._source(), self._word("offset", "i64"))
+        self._loaded(code.select(code.differs(obj), "ptr", obj, code.word("None")))
 
     def _values(self) -> str:
         """Where an instance without a dict has its attributes; the check fails where it has one."""
@@ -69,10 +69,10 @@ class Reads(OpParts):
     def op_dictionary(self) -> None:
         """The dict of an instance that has one."""
         code = self.code
-        found = code.load("ptr", self._source(), cpython.INSTANCE_DICT)
-        low = code.value("i64", f"and i64 {code.value('i64', f'ptrtoint ptr {found} to i64')}, 1")
+        attributes = code.load("ptr", self._source(), cpython.INSTANCE_DICT)
+        low = code.value("i64", f"and i64 {code.value('i64', f'ptrtoint ptr {attributes} to i64')}, 1")
         code.need(code.compare("eq", "i64", low, 0), "fail")
-        self._loaded(found)
+        self._loaded(attributes)
 
     def op_entry(self) -> None:
         """What a dict has under the text ``a``: entry ``number`` at ``offset`` of the keys ``b``, or by a search."""
@@ -94,9 +94,9 @@ class Reads(OpParts):
         code.mark("search")
         kind = code.load("i8", keys, cpython.KEYS_FORM + 2)
         code.need(code.compare("ne", "i8", kind, cpython.KEYS_GENERAL), "fail")  # other keys may have code of their own
-        found = code.api("PyDict_GetItemWithError", "ptr", f"ptr {owner}", f"ptr {key}")
-        code.need(code.differs(found), "error")
-        self._loaded(found)
+        value = code.api("PyDict_GetItemWithError", "ptr", f"ptr {owner}", f"ptr {key}")
+        code.need(code.differs(value), "error")
+        self._loaded(value)
 
     def _form(self) -> str:
         """The form of keys that an entry op expects."""
@@ -107,8 +107,8 @@ class Reads(OpParts):
         code, owner = self.code, self._source()
         kind = code.load("i8", code.load("ptr", owner, cpython.DICT_KEYS), cpython.KEYS_FORM + 2)
         code.need(code.compare("ne", "i8", kind, cpython.KEYS_GENERAL), "fail")
-        found = code.api("PyDict_GetItemWithError", "ptr", f"ptr {owner}", f"ptr {self._word('a')}")
-        code.need(code.is_same(found), "fail")
+        value = code.api("PyDict_GetItemWithError", "ptr", f"ptr {owner}", f"ptr {self._word('a')}")
+        code.need(code.is_same(value), "fail")
         code.need(code.is_same(code.api("PyErr_Occurred", "ptr")), "error")
         code.jump("next")
 
@@ -129,16 +129,16 @@ class Reads(OpParts):
         with code.each(code.load("i64", keys, cpython.KEYS_COUNT)) as number:
             entry = code.at(entries, number, cpython.ENTRY_BYTES)
             with code.when(code.differs(code.load("ptr", entry, layout.WORD)), likely=True):  # else it was deleted
-                place = code.load("i64", seen)
-                key = code.load("ptr", expected, place, layout.WORD)
+                position = code.load("i64", seen)
+                key = code.load("ptr", expected, position, layout.WORD)
                 code.need(code.is_same(code.load("ptr", entry), key), "fail")
-                code.store("i64", code.add(place, 1), seen)
+                code.store("i64", code.add(position, 1), seen)
         code.jump("next")
         code.mark("shared")  # with other dicts, which have their values in other orders
         order, step = self._order(values)
         with code.each(count) as number:
-            place = code.value("i64", f"mul i64 {number}, {step}")
-            index = code.widened("i8", code.at(order, place), 0)
+            position = code.value("i64", f"mul i64 {number}, {step}")
+            index = code.widened("i8", code.at(order, position), 0)
             entry = code.at(entries, index, cpython.ENTRY_BYTES)
             key = code.load("ptr", expected, number, layout.WORD)
             code.need(code.is_same(code.load("ptr", entry), key), "fail")
@@ -181,6 +181,6 @@ class Reads(OpParts):
         code.need(code.compare("eq", "i64", count, code.load("i64", known, cpython.SIZE)), "fail")
         items, expected = self._items_of(owner), code.at(known, cpython.TUPLE_ITEMS)
         with code.each(count) as number:
-            found = code.load("ptr", items, number, layout.WORD)
-            code.need(code.is_same(found, code.load("ptr", expected, number, layout.WORD)), "fail")
+            item = code.load("ptr", items, number, layout.WORD)
+            code.need(code.is_same(item, code.load("ptr", expected, number, layout.WORD)), "fail")
         code.jump("next")

@@ -48,11 +48,11 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
         if isinstance(s, Load)
     }
     params = {param.name: param for param in kernel.params}
-    found = set()
-    for written, places in stores.items():
+    pairs = set()
+    for written, accesses in stores.items():
         if written not in params or params[written].access != "write":
             continue
-        if not all(map(_writes_each_once, places)) or not all(starmap(_are_apart, combinations(places, 2))):
+        if not all(map(_writes_each_once, accesses)) or not all(starmap(_are_apart, combinations(accesses, 2))):
             continue
         for read, reads in loads.items():
             if read not in params or params[read].access != "read" or read in in_operands:
@@ -61,10 +61,10 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
             if (
                 same_width
                 and params[read].size == params[written].size
-                and all(any(_comes_first(load, store) for store in places) for load in reads)
+                and all(any(_comes_first(load, store) for store in accesses) for load in reads)
             ):
-                found.add((written, read))
-    return frozenset(found)
+                pairs.add((written, read))
+    return frozenset(pairs)
 
 
 def _read_often(statement: Statement) -> tuple[Body, ...]:
@@ -120,7 +120,7 @@ def _writes_each_once(store: _AccessPlace) -> bool:
 def _are_apart(one: _AccessPlace, other: _AccessPlace) -> bool:
     """Whether two stores write to different parts of rows, of which the loops around both name one: never the same."""
     around = {a.name for a, b in zip(one.axes, other.axes, strict=False) if a == b}
-    part, other_part = (_part_of_row(place, around) for place in (one, other))
+    part, other_part = (_part_of_row(access, around) for access in (one, other))
     if part is None or other_part is None:
         return False
     (steps, low, high), (other_steps, other_low, other_high) = part, other_part
@@ -130,12 +130,12 @@ def _are_apart(one: _AccessPlace, other: _AccessPlace) -> bool:
     return not steps or gcd(*steps.values()) >= width
 
 
-def _part_of_row(place: _AccessPlace, around: set[str]) -> tuple[dict[str, int], int, int] | None:
+def _part_of_row(access: _AccessPlace, around: set[str]) -> tuple[dict[str, int], int, int] | None:
     """An index as steps of the axes ``around``, and the least and greatest of the rest; None where that is unknown."""
-    inside = {axis.name: axis.iterations for axis in place.axes if axis.name not in around}
+    inside = {axis.name: axis.iterations for axis in access.axes if axis.name not in around}
     steps: dict[str, int] = {}
     low = high = 0
-    for monomial, factor in dims.terms_of(place.index).items():
+    for monomial, factor in dims.terms_of(access.index).items():
         match monomial:
             case ():
                 low, high = low + factor, high + factor

@@ -138,13 +138,13 @@ def _trial(
         points = _points(axes, values)
         if points is None:
             continue
-        found = evaluate_index(index, lambda name, p=points, v=values: p.get(name, np.asarray(v.get(name, 0))))  # type: ignore[misc]
+        indices = evaluate_index(index, lambda name, p=points, v=values: p.get(name, np.asarray(v.get(name, 0))))  # type: ignore[misc]
         limit = dims.evaluate(size, values)
-        outside = np.broadcast_to((found < 0) | (found >= limit), next(iter(points.values()), found).shape)
+        outside = np.broadcast_to((indices < 0) | (indices >= limit), next(iter(points.values()), indices).shape)
         if outside.any():
             at = [f"{name} = {values[name]}" for name in sizes]
             at += [f"{name} = {int(np.broadcast_to(p, outside.shape)[outside].flat[0])}" for name, p in points.items()]
-            worst = int(np.broadcast_to(found, outside.shape)[outside].flat[0])
+            worst = int(np.broadcast_to(indices, outside.shape)[outside].flat[0])
             return f"index {worst} is outside of {limit} elements" + (f" where {', '.join(at)}" if at else "")
     return None
 

@@ -113,12 +113,12 @@ class _Classes:
         self.given = self._bits(name for name, buffer in self.buffers.items() if buffer.role in ("input", "constant"))
 
     def _bits(self, names: Iterable[str]) -> int:
-        found = 0
+        bits = 0
         for name in names:
             number = self.number.get(name)
             if number is not None:
-                found |= 1 << number
-        return found
+                bits |= 1 << number
+        return bits
 
     # --- who interferes with whom
 
@@ -126,27 +126,27 @@ class _Classes:
         """Walk the steps back, with the buffers whose values are wanted."""
         self._steps(steps, self.outputs, self.given)
 
-    def _steps(self, steps: Sequence[Step], wanted: int, filled: int) -> int:
-        """What is wanted before ``steps``, of which ``wanted`` is behind them; ``filled`` may hold a value before."""
+    def _steps(self, steps: Sequence[Step], live: int, filled: int) -> int:
+        """What is wanted before ``steps``, of which ``live`` is behind them; ``filled`` may hold a value before."""
         before = []
         for step in steps:
             before.append(filled)
             filled |= self._written(step)
-        for step, held in zip(reversed(steps), reversed(before), strict=True):
-            wanted = self._step(step, wanted, held)
-        return wanted
+        for step, filled_before in zip(reversed(steps), reversed(before), strict=True):
+            live = self._step(step, live, filled_before)
+        return live
 
-    def _step(self, step: Step, wanted: int, filled: int) -> int:
+    def _step(self, step: Step, live: int, filled: int) -> int:
         match step:
             case Branch(predicate, then, otherwise):
-                sides = self._steps(then, wanted, filled) | self._steps(otherwise, wanted, filled)
+                sides = self._steps(then, live, filled) | self._steps(otherwise, live, filled)
                 return sides | self._bits((predicate,))
             case While(condition, predicate, body):
                 filled |= self._written(step)
                 decides = self._bits((predicate,))
                 turn = 0
                 while True:
-                    before = self._steps(condition, wanted | turn | decides, filled)
+                    before = self._steps(condition, live | turn | decides, filled)
                     again = turn | self._steps(body, before, filled)
                     if again == turn:
                         return before
@@ -156,13 +156,13 @@ class _Classes:
         while writes:
             one = writes & -writes
             writes ^= one
-            kept = (wanted & filled & ~use.copy) | (use.writes & ~one)
+            conflicts = (live & filled & ~use.copy) | (use.writes & ~one)
             allowed = use.copy
             for written, read in use.in_place:
                 if written == one:
                     allowed |= read
-            self._meet(one, (kept | (use.reads & ~allowed)) & ~one)
-        return (wanted & ~use.whole) | use.reads
+            self._meet(one, (conflicts | (use.reads & ~allowed)) & ~one)
+        return (live & ~use.whole) | use.reads
 
     def _meet(self, one: int, others: int) -> None:
         number = one.bit_length() - 1
@@ -181,10 +181,10 @@ class _Classes:
                 inner = (*condition, *body)
             case _:
                 return self._use(step).writes
-        found = 0
+        written = 0
         for one in inner:
-            found |= self._written(one)
-        return found
+            written |= self._written(one)
+        return written
 
     def _use(self, step: Step) -> _Use:
         known = self.uses.get(id(step))
@@ -228,13 +228,13 @@ class _Classes:
 
     def _in_place(self, launch: Launch) -> Iterator[tuple[int, int]]:
         kernel = launch.kernel
-        place = {param.name: number for number, param in enumerate(kernel.params)}
+        positions = {param.name: number for number, param in enumerate(kernel.params)}
         looping = any(isinstance(statement, Loop) for statement in kernel.body)
         for written, read in aliasing_pairs(kernel):
-            names = [launch.buffers[place[param]] for param in (written, read)]
+            names = [launch.buffers[positions[param]] for param in (written, read)]
             if any(name not in self.number or launch.buffers.count(name) != 1 for name in names):
                 continue
-            if looping and kernel.params[place[read]].size == 1:
+            if looping and kernel.params[positions[read]].size == 1:
                 continue  # what stands before a loop may be read once by each of many threads
             yield self._bits(names[:1]), self._bits(names[1:])
 
@@ -271,8 +271,8 @@ class _Classes:
             root = self._find(number)
             if root not in chosen or self.buffers[name].role != "temporary":
                 chosen[root] = name
-        wanted = {name: chosen[self._find(number)] for name, number in self.number.items()}
-        return {name: new for name, new in wanted.items() if new != name}
+        new_names = {name: chosen[self._find(number)] for name, number in self.number.items()}
+        return {name: new for name, new in new_names.items() if new != name}
 
 
 def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
@@ -324,8 +324,8 @@ def _renamed_launch(launch: Launch, names: Mapping[str, str]) -> Launch | None:
 def _without_unused(schedule: Schedule) -> Schedule:
     """The schedule without the temporaries that no step uses."""
     used = set(_mentioned(schedule.steps))
-    kept = tuple(buffer for buffer in schedule.buffers if buffer.role != "temporary" or buffer.name in used)
-    return schedule if len(kept) == len(schedule.buffers) else replace(schedule, buffers=kept)
+    retained = tuple(buffer for buffer in schedule.buffers if buffer.role != "temporary" or buffer.name in used)
+    return schedule if len(retained) == len(schedule.buffers) else replace(schedule, buffers=retained)
 
 
 def _mentioned(steps: Iterable[Step]) -> Iterator[str]:

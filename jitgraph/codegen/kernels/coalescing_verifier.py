@@ -119,8 +119,8 @@ class _Prover:
                     self.same("a call of Python", a, b, values)
                 if len({*new.writes}) < len(new.writes) or not {*new.writes}.isdisjoint(new.reads):
                     raise GraphError(f"{self.name}: a call of Python is given one buffer twice")
-                for place, (a, b) in enumerate(zip(old.writes, new.writes, strict=True)):
-                    values[False, a] = values[True, b] = self.number("called", at, place)
+                for index, (a, b) in enumerate(zip(old.writes, new.writes, strict=True)):
+                    values[False, a] = values[True, b] = self.number("called", at, index)
             case _:
                 raise GraphError(f"{self.name}: {type(old).__name__} has become {type(new).__name__}")
 
@@ -141,13 +141,13 @@ class _Prover:
                 if param.name in written or pair not in kernel.aliases or pair not in aliasing_pairs(kernel):
                     raise GraphError(f"{self.name}: {kernel.name} is given {b} twice and cannot be in place")
         copied = values[False, old.buffers[0]] if _copies_all(kernel) else None
-        for place, (param, a, b) in enumerate(params):
+        for index, (param, a, b) in enumerate(params):
             if param.access == "read":
                 continue
             if copied is not None:
                 values[False, a], values[True, b] = copied, values[True, new.buffers[0]]
             else:
-                values[False, a] = values[True, b] = self.number("computed", at, place)
+                values[False, a] = values[True, b] = self.number("computed", at, index)
 
     def _settle(self, values: Values) -> None:
         """Decide that what is undefined is what the coalesced schedule contains there."""
@@ -202,17 +202,17 @@ def _copies_all(kernel: Kernel) -> bool:
 
 def _written(steps: Sequence[Step]) -> set[str]:
     """Every buffer that the steps may write."""
-    found: set[str] = set()
+    written: set[str] = set()
     for step in steps:
         match step:
             case Launch(kernel, buffers):
-                found |= {name for param, name in zip(kernel.params, buffers, strict=True) if param.access != "read"}
+                written |= {name for param, name in zip(kernel.params, buffers, strict=True) if param.access != "read"}
             case Branch(_, then, otherwise):
-                found |= _written((*then, *otherwise))
+                written |= _written((*then, *otherwise))
             case While(condition, _, body):
-                found |= _written((*condition, *body))
+                written |= _written((*condition, *body))
             case Pop(_, buffer):
-                found.add(buffer)
+                written.add(buffer)
             case HostStep():
-                found |= {*step.writes}
-    return found
+                written |= {*step.writes}
+    return written

@@ -296,8 +296,8 @@ class _Run(LaneState):
         self.enter(attend.m, 0, m)
         self.enter(attend.n, 0, n)
         begin, end = (np.broadcast_to(self.index(bound), (*self.lanes[:depth], m, n)) for bound in attend.window)
-        place = np.arange(n)
-        seen = (begin <= place) & (place < end)
+        position = np.arange(n)
+        seen = (begin <= position) & (position < end)
         for product, left, right in zip(attend.products, rows, columns, strict=False):
             self.values[product.name] = left @ np.swapaxes(right, -1, -2)
         score = np.full((*self.lanes,), -np.inf, np.float32)
@@ -317,11 +317,11 @@ class _Run(LaneState):
         if attend.softmax is not None:
             self.values.update(zip((var.name for var in attend.softmax), (top, weight.sum(-1)), strict=True))
         self.body(attend.row)
-        for one, given in zip(attend.sums, weights, strict=True):
+        for one, values in zip(attend.sums, weights, strict=True):
             factor, right = attend.columns[one.factor], columns[one.factor]
-            kept = given.astype(factor.operand.value.dtype).astype(np.float32)
+            rounded = values.astype(factor.operand.value.dtype).astype(np.float32)
             self.enter(factor.axis, 0, factor.extent)
-            self.values[one.acc.name] = kept @ right
+            self.values[one.acc.name] = rounded @ right
             self.body(one.epilogue)
             del self.lanes[-1]
         del self.lanes[depth:]

@@ -38,11 +38,11 @@ class HostCalls:
         addresses = (ctypes.c_void_p * len(types)).from_address(buffers)
         arrays = [_array(type, address, known) for type, address in zip(types, addresses, strict=True)]
         count = len(call.operands)
-        found = run_host_call(call, arrays[:count], known)
-        for place, result in zip(arrays[count:], found, strict=True):
-            if np.shape(result) != place.shape:  # which might broadcast
-                raise GraphError(f"{call.op.name} gives the shape {np.shape(result)}, and its type says {place.shape}")
-            place[...] = result
+        results = run_host_call(call, arrays[:count], known)
+        for out, result in zip(arrays[count:], results, strict=True):
+            if np.shape(result) != out.shape:  # which might broadcast
+                raise GraphError(f"{call.op.name} gives the shape {np.shape(result)}, and its type says {out.shape}")
+            out[...] = result
 
 
 def run_host_call(call: HostCall, operands: Sequence[Array], sizes: Mapping[str, int]) -> tuple[Array, ...]:
@@ -51,12 +51,12 @@ def run_host_call(call: HostCall, operands: Sequence[Array], sizes: Mapping[str,
     if evaluate is None:
         raise GraphError(f"{call.op.name} has no evaluation that Python could run")
     try:
-        found = evaluate(*operands, **substitute_attrs(call.attrs, sizes))
+        results = evaluate(*operands, **substitute_attrs(call.attrs, sizes))
     except BaseException as error:
         if call.location is not None:
             error.add_note(f"in {call.op.name}, at {call.location}")
         raise
-    return found if isinstance(found, tuple) else (found,)
+    return results if isinstance(results, tuple) else (results,)
 
 
 def _array(type: TensorType, address: int | None, sizes: Mapping[str, int]) -> Array:

@@ -18,12 +18,12 @@ Bounds: TypeAlias = "tuple[DimLike | None, DimLike | None]"
 
 def strides(shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
     """Elements between neighbours along each axis of a dense row-major array."""
-    found: list[DimLike] = []
+    steps: list[DimLike] = []
     step: DimLike = 1
     for extent in reversed(shape):
-        found.append(step)
+        steps.append(step)
         step = step * extent
-    return tuple(reversed(found))
+    return tuple(reversed(steps))
 
 
 def offset(index: Sequence[DimLike], shape: Sequence[DimLike]) -> DimLike:
@@ -86,15 +86,15 @@ class Ranges:
         """The index in a dense row-major array of ``shape`` whose offset is ``position``."""
         if 0 in shape:  # it has no element, and its strides are no divisors
             return (0,) * len(shape)
-        found: list[DimLike] = []
+        indices: list[DimLike] = []
         for extent, step in zip(shape, strides(shape), strict=True):
             if isinstance(extent, int) and extent == 1:
-                found.append(0)
+                indices.append(0)
                 continue
             quotient = self._floordiv(position, step, expand=False)
-            outermost = not any(before != 1 for before in shape[: len(found)])
-            found.append(self.simplify(quotient if outermost else self._mod(quotient, extent, expand=False)))
-        return tuple(found)
+            outermost = not any(before != 1 for before in shape[: len(indices)])
+            indices.append(self.simplify(quotient if outermost else self._mod(quotient, extent, expand=False)))
+        return tuple(indices)
 
     def _rewrite(self, dim: DimLike, *, expand: bool) -> DimLike:
         return dims.replaced(
@@ -111,15 +111,15 @@ class Ranges:
     def _floordiv(self, numerator: DimLike, denominator: DimLike, *, expand: bool) -> DimLike:
         if denominator == 1:
             return numerator
-        whole, rest = _divide_terms(numerator, denominator)
+        exact, rest = _divide_terms(numerator, denominator)
         inside = self._quotient(rest, denominator)
         if inside is not None:
-            return whole + inside
+            return exact + inside
         rest, denominator = _without_factor(rest, denominator)
         only = _only_atom(rest)
         if type(only) is FloorDiv and self.nonnegative(denominator):
-            return whole + self._floordiv(only.numerator, only.denominator * denominator, expand=expand)
-        return whole + (rest // denominator)
+            return exact + self._floordiv(only.numerator, only.denominator * denominator, expand=expand)
+        return exact + (rest // denominator)
 
     def _mod(self, numerator: DimLike, denominator: DimLike, *, expand: bool) -> DimLike:
         if denominator == 1:
@@ -235,12 +235,12 @@ def _without_factor(rest: DimLike, denominator: DimLike) -> tuple[DimLike, DimLi
 
 
 def _divide_terms(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
-    """``whole`` and ``rest`` with ``numerator == whole*denominator + rest``, by the terms that divide evenly."""
+    """``exact`` and ``rest`` with ``numerator == exact*denominator + rest``, by the terms that divide evenly."""
     if isinstance(numerator, int):
         if isinstance(denominator, int):
             return divmod(numerator, denominator)
         return 0, numerator
-    whole: DimLike = 0
+    exact: DimLike = 0
     rest: DimLike = 0
     terms: Mapping[tuple[Atom, ...], int] = numerator.terms
     divisor: tuple[Atom, ...] = ()
@@ -259,5 +259,5 @@ def _divide_terms(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, Di
             rest = rest + term
         else:
             quotient = factor // unit
-            whole = whole + (Dim({tuple(left): quotient}) if left else quotient)
-    return whole, rest
+            exact = exact + (Dim({tuple(left): quotient}) if left else quotient)
+    return exact, rest

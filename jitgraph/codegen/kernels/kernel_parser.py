@@ -82,10 +82,10 @@ class _Parser:
         self.at += 1
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self.line())
-        if found:
+        match = pattern.match(self.line())
+        if match:
             self.at += 1
-        return found
+        return match
 
     def dtype(self, short: str) -> DType:
         if short not in BY_SHORT_NAME:
@@ -134,8 +134,8 @@ class _Parser:
         )
 
     def param(self, text: str) -> Param:
-        found = _PARAM.match(text) or self.fail(f"{text!r} is not a param such as 'read x: f32[4*n]'")
-        access, name, short, size = found.groups()
+        match = _PARAM.match(text) or self.fail(f"{text!r} is not a param such as 'read x: f32[4*n]'")
+        access, name, short, size = match.groups()
         return Param(name, self.dtype(short), parse_dim(size), access)  # type: ignore[arg-type]
 
     def body(self) -> Body:
@@ -146,27 +146,27 @@ class _Parser:
             yield self.statement()
 
     def statement(self) -> Statement:
-        if found := self.match(_LOOP):
-            return self.loop(*found.groups())
-        if found := self.match(_CONTRACT):
-            return self.contract(*found.groups())
-        if found := self.match(_ATTEND):
-            return self.attend(*found.groups())
-        if found := self.match(_LOCAL):
-            return Local(found[1], self.dtype(found[2]), int(found[3]))
-        if found := self.match(_STORE):
-            update: Any = found[3]
-            return Store(found[1], parse_dim(found[2]), self.use(found[4]), self.maybe(found[5]), update)
-        if found := self.match(_CHECK):
-            return CheckStatement(self.use(found[2]), int(found[1]), self.maybe(found[3]), self.maybe(found[4]))
-        if found := self.match(_LOAD):
-            mask = self.maybe(found[5])
-            return Load(self.define(found[1], found[2]), found[3], parse_dim(found[4]), mask)
-        if found := self.match(_INDEX):
-            return IndexValue(self.define(found[1], found[2]), parse_dim(found[3]))
-        if found := self.match(_LET):
-            args = self.uses(found[5])
-            return Let(self.define(found[1], found[2]), found[3], args, _param_value(found[3], found[4]))
+        if match := self.match(_LOOP):
+            return self.loop(*match.groups())
+        if match := self.match(_CONTRACT):
+            return self.contract(*match.groups())
+        if match := self.match(_ATTEND):
+            return self.attend(*match.groups())
+        if match := self.match(_LOCAL):
+            return Local(match[1], self.dtype(match[2]), int(match[3]))
+        if match := self.match(_STORE):
+            update: Any = match[3]
+            return Store(match[1], parse_dim(match[2]), self.use(match[4]), self.maybe(match[5]), update)
+        if match := self.match(_CHECK):
+            return CheckStatement(self.use(match[2]), int(match[1]), self.maybe(match[3]), self.maybe(match[4]))
+        if match := self.match(_LOAD):
+            mask = self.maybe(match[5])
+            return Load(self.define(match[1], match[2]), match[3], parse_dim(match[4]), mask)
+        if match := self.match(_INDEX):
+            return IndexValue(self.define(match[1], match[2]), parse_dim(match[3]))
+        if match := self.match(_LET):
+            args = self.uses(match[5])
+            return Let(self.define(match[1], match[2]), match[3], args, _param_value(match[3], match[4]))
         return self.fail("this is no statement of a kernel")
 
     def next_values(self) -> tuple[Var, ...]:
@@ -193,26 +193,26 @@ class _Parser:
         body = self.body()
         after = self.next_values() if pairs else ()
         combine = None
-        if found := self.match(_COMBINE):
-            left, right = self.defines(found[1]), self.defines(found[2])
+        if match := self.match(_COMBINE):
+            left, right = self.defines(match[1]), self.defines(match[2])
             lets = self.body()
             if not all(isinstance(let, Let) for let in lets):
                 self.fail("only scalar ops stand in a combine")
             combine = Combine(left, right, lets, self.next_values())  # type: ignore[arg-type]
         defined = self.defines(results or "")
         slots = None
-        if found := self.match(_SLOTS):
-            slots = Slots(found[1], self.body())
+        if match := self.match(_SLOTS):
+            slots = Slots(match[1], self.body())
         self.expect("}")
         if not len(defined) == len(pairs) == len(after):
             self.fail("carries, next values and results differ in number")
-        made = tuple(Carry(*parts) for parts in zip(inside, inits, after, defined, strict=True))
+        parsed = tuple(Carry(*parts) for parts in zip(inside, inits, after, defined, strict=True))
         return Loop(
             axis,
             parse_dim(extent),
             kind,  # type: ignore[arg-type]
             body,
-            made,
+            parsed,
             combine,
             int(lanes or 1),
             int(chain or 0),
@@ -259,8 +259,8 @@ class _Parser:
     def attend(self, m: str, m_to: str, n: str, n_to: str, begin: str, end: str, softmax: str | None) -> Attend:
         pair = self.defines(softmax or "")
         factors: dict[str, list[Factor]] = {"rows": [], "columns": []}
-        while found := self.match(_FACTOR):
-            factors[found[1]].append(Factor(found[2], int(found[3]), self.operand()))
+        while match := self.match(_FACTOR):
+            factors[match[1]].append(Factor(match[2], int(match[3]), self.operand()))
         products = self.defines((self.match(_SCORE) or self.fail("expected 'score(...) {'"))[1])
         score = self.operand()
         (weight,) = self.defines((self.match(_WEIGHTS) or self.fail("expected 'weights(...) {'"))[1])
@@ -270,10 +270,10 @@ class _Parser:
         row = self.body()
         self.expect("}")
         sums: list[WeightedSum] = []
-        for given in weights:
-            found = self.match(_SUM) or self.fail("expected 'sum', the number of the columns and what it gives")
-            (acc,) = self.defines(found[2])
-            sums.append(WeightedSum(given, int(found[1]), acc, self.body()))
+        for var in weights:
+            match = self.match(_SUM) or self.fail("expected 'sum', the number of the columns and what it gives")
+            (acc,) = self.defines(match[2])
+            sums.append(WeightedSum(var, int(match[1]), acc, self.body()))
             self.expect("}")
         self.expect("}")
         return Attend(

@@ -66,8 +66,8 @@ def print_schedule(schedule: Schedule) -> str:
     lines = [f"schedule @{schedule.name}({', '.join(schedule.sizes)}) {{"]
     offsets = schedule.plan.offsets if schedule.plan else {}
     for buffer in schedule.buffers:
-        place = f" at {offsets[buffer.name]}" if buffer.name in offsets else ""
-        lines.append(_INDENT + _buffer(buffer) + place)
+        suffix = f" at {offsets[buffer.name]}" if buffer.name in offsets else ""
+        lines.append(_INDENT + _buffer(buffer) + suffix)
     lines += [f"{_INDENT}require {constraint}" for constraint in schedule.constraints]
     lines += [f"{_INDENT}extent {extent}" for extent in schedule.extents]
     lines += [f"{_INDENT}number {n.name} = {n.kind}({n.dim})" for n in schedule.numbers]
@@ -83,7 +83,7 @@ def print_schedule(schedule: Schedule) -> str:
         lines.append(f"{_INDENT}host {number}: {call.op.name}{where}")
     if plan := schedule.plan:
         lines.append(f"{_INDENT}arena {plan.arena_bytes} bytes, {plan.unplanned} without the plan")
-        lines += [f"{_INDENT}donate {given} for {output}" for output, given in sorted(plan.donations.items())]
+        lines += [f"{_INDENT}donate {donor} for {output}" for output, donor in sorted(plan.donations.items())]
     lines += [_INDENT + line for line in _steps(schedule.steps, kernels)]
     lines.append("}")
     return "\n\n".join(["\n".join(lines), *map(print_kernel, kernels)])
@@ -239,10 +239,10 @@ def _attend(attend: Attend) -> Iterator[Marked]:
     inner.append((f"weights({_define(attend.weight)})", attend.derived, weights))
     inner.append(("row", attend.row, ()))
     inner += [(f"sum {one.factor}({_define(one.acc)})", one.epilogue, ()) for one in attend.sums]
-    for heading, body, given in inner:
+    for heading, body, results in inner:
         yield None, f"{_INDENT}{heading} {{"
         yield from _indented(_indented(_body(body)))
-        if given:
-            yield None, f"{_INDENT}{_INDENT}next {_list(given)}"
+        if results:
+            yield None, f"{_INDENT}{_INDENT}next {_list(results)}"
         yield None, f"{_INDENT}}}"
     yield None, "}"

@@ -91,11 +91,11 @@ class _KernelVerifier(KnownNames):
 
     # statements
 
-    def body(self, body: Body, place: _Place) -> None:
+    def body(self, body: Body, scope: _Place) -> None:
         for statement in body:
-            self.statement(statement, place)
+            self.statement(statement, scope)
 
-    def statement(self, statement: Statement, place: _Place) -> None:
+    def statement(self, statement: Statement, scope: _Place) -> None:
         match statement:
             case Let():
                 self.let(statement)
@@ -119,7 +119,7 @@ class _KernelVerifier(KnownNames):
                     self.fail(statement, f"{buffer}: {why}")
                 if memory.access == "read":
                     self.fail(statement, f"{buffer} is only read")
-                if not place.stores:
+                if not scope.stores:
                     self.fail(statement, "an operand of a contraction stores nothing")
             case CheckStatement(ok, check, value, bound):
                 self.use(statement, ok, dtypes.bool_)
@@ -134,13 +134,13 @@ class _KernelVerifier(KnownNames):
                 if size < 1:
                     self.fail(statement, "a local buffer has at least one element")
                 self.seen.add(buffer)
-                self.memory[buffer] = DeclaredMemory(dtype, size, "readwrite", place.home)
+                self.memory[buffer] = DeclaredMemory(dtype, size, "readwrite", scope.home)
             case Loop():
-                self.loop(statement, place)
+                self.loop(statement, scope)
             case Contract():
-                self.contract(statement, place)
+                self.contract(statement, scope)
             case Attend():
-                self.attend(statement, place)
+                self.attend(statement, scope)
 
     def let(self, let: Let) -> None:
         for arg in let.args:
@@ -157,10 +157,10 @@ class _KernelVerifier(KnownNames):
         if dims.names(extent) & self.lanes:
             self.fail(statement, f"the extent {extent} differs between lanes")
 
-    def loop(self, loop: Loop, place: _Place) -> None:
+    def loop(self, loop: Loop, scope: _Place) -> None:
         self.extent(loop, loop.extent)
         self.window(loop)
-        self.loop_form(loop, place)
+        self.loop_form(loop, scope)
         for carry in loop.carries:
             self.use(loop, carry.init)
             if len({carry.var.dtype, carry.init.dtype, carry.next.dtype, carry.result.dtype}) > 1:
@@ -175,7 +175,7 @@ class _KernelVerifier(KnownNames):
                     self.define(loop, carry.var, *self.lanes)
                 else:
                     self.new(loop, carry.var.name, "_v")  # the slots are not to be seen in the body
-            inside = replace(place, parallel=loop.kind == "parallel", vector=place.vector and loop.kind != "vector")
+            inside = replace(scope, parallel=loop.kind == "parallel", vector=scope.vector and loop.kind != "vector")
             if loop.kind in _HOMES:
                 inside = replace(inside, home=_HOMES[loop.kind])
             self.inside(loop, inside)
@@ -193,15 +193,15 @@ class _KernelVerifier(KnownNames):
             self.lanes |= {loop.slots.axis}
             for carry in loop.carries:
                 self.define(loop, carry.result, *self.lanes)
-            self.body(loop.slots.body, replace(place, parallel=False, vector=False, home="lane"))
+            self.body(loop.slots.body, replace(scope, parallel=False, vector=False, home="lane"))
 
-    def inside(self, loop: Loop, place: _Place) -> None:
+    def inside(self, loop: Loop, scope: _Place) -> None:
         """The body of a loop; lanes may not exchange values within it."""
         around = self.home, self.concurrent
-        self.home, self.concurrent = place.home, self.concurrent or loop.kind == "parallel"
+        self.home, self.concurrent = scope.home, self.concurrent or loop.kind == "parallel"
         if loop.kind == "vector":
             self.exchanged = {}
-        self.body(loop.body, place)
+        self.body(loop.body, scope)
         if loop.kind == "vector":
             self.no_exchange()
         self.home, self.concurrent = around
@@ -226,10 +226,10 @@ class _KernelVerifier(KnownNames):
         if loop.span is not None and loop.span < 1:
             self.fail(loop, "a span is at least 1")
 
-    def loop_form(self, loop: Loop, place: _Place) -> None:
-        if loop.kind == "parallel" and not place.parallel:
+    def loop_form(self, loop: Loop, scope: _Place) -> None:
+        if loop.kind == "parallel" and not scope.parallel:
             self.fail(loop, "parallel loops stand only outermost")
-        if loop.kind == "vector" and not place.vector:
+        if loop.kind == "vector" and not scope.vector:
             self.fail(loop, "only serial and reduce loops stand inside of lanes")
         if loop.carries and loop.kind not in ("serial", "reduce"):
             self.fail(loop, f"a {loop.kind} loop carries nothing")
@@ -241,9 +241,9 @@ class _KernelVerifier(KnownNames):
             self.fail(loop, f"lanes should be a power of two, not {loop.lanes}")
         if loop.chain < 0 or loop.chain & (loop.chain - 1):
             self.fail(loop, f"a chain should be a power of two, or 0 where the order is free, not {loop.chain}")
-        if loop.slots is not None and not (loop.chain and place.vector):
+        if loop.slots is not None and not (loop.chain and scope.vector):
             self.fail(loop, "slots are kept where the order is not free, and outside of lanes")
-        if loop.lanes != 1 and not place.vector:
+        if loop.lanes != 1 and not scope.vector:
             self.fail(loop, "a reduce loop inside of lanes has no lanes of its own")
 
     def combine(self, loop: Loop, combine: Combine) -> None:
@@ -261,8 +261,8 @@ class _KernelVerifier(KnownNames):
             for var in combine.results:
                 self.use(loop, var)
 
-    def contract(self, contract: Contract, place: _Place) -> None:
-        if not place.vector:
+    def contract(self, contract: Contract, scope: _Place) -> None:
+        if not scope.vector:
             self.fail(contract, "a contraction does not stand inside of lanes")
         if contract.block_k < 1:
             self.fail(contract, "block_k is at least 1")
@@ -296,8 +296,8 @@ class _KernelVerifier(KnownNames):
         if contract.acc.dtype not in (dtype, dtypes.float32 if is_half(dtype) else dtype) or dtypes.is_bool(dtype):
             self.fail(contract, f"{dtype.name} is not accumulated in {contract.acc.dtype.name}")
 
-    def attend(self, attend: Attend, place: _Place) -> None:
-        if not place.vector:
+    def attend(self, attend: Attend, scope: _Place) -> None:
+        if not scope.vector:
             self.fail(attend, "sums by weights do not stand inside of lanes")
         if len(attend.products) > min(len(attend.rows), len(attend.columns)):
             self.fail(attend, "a product has rows and columns")

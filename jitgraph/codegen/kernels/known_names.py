@@ -59,16 +59,16 @@ class KnownNames:
 
     def fail(self, statement: Statement | None, why: str) -> NoReturn:
         lines = kernel_lines(self.kernel)
-        guilty = next((i for i, (found, _) in enumerate(lines) if found is statement), 0)
+        guilty = next((i for i, (origin, _) in enumerate(lines) if origin is statement), 0)
         shown = range(max(0, guilty - _AROUND), min(len(lines), guilty + _AROUND + 1))
         text = "\n".join(f"{'  > ' if i == guilty else '    '}{lines[i][1]}" for i in shown)
         raise GraphError(f"kernel {self.kernel.name}: {why}\n{text}")
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        kept = (dict(self.vars), dict(self.axes), dict(self.memory), self.lanes)
+        saved = (dict(self.vars), dict(self.axes), dict(self.memory), self.lanes)
         yield
-        self.vars, self.axes, self.memory, self.lanes = kept
+        self.vars, self.axes, self.memory, self.lanes = saved
 
     def new(self, statement: Statement, name: str, prefix: str) -> None:
         if not (name.startswith(prefix) and name[len(prefix) :].isdigit()):
@@ -127,18 +127,18 @@ class KnownNames:
 
     def relevant(self, index: DimLike) -> dict[str, DimLike] | None:
         """The axes around, for the bounds of ``index``; None where it depends on data."""
-        found = dims.names(index) & self.axes.keys()
-        pending = list(found)
+        axes = dims.names(index) & self.axes.keys()
+        pending = list(axes)
         while pending:
-            more = dims.names(self.axes[pending.pop()]) & self.axes.keys() - found
-            found |= more
+            more = dims.names(self.axes[pending.pop()]) & self.axes.keys() - axes
+            axes |= more
             pending += more
-        mentioned = dims.names(index).union(*(dims.names(self.axes[name]) for name in found))
+        mentioned = dims.names(index).union(*(dims.names(self.axes[name]) for name in axes))
         if mentioned & self.vars.keys():
             return None
         # Axes that the index does not mention still say which sizes are positive here.
         return {
             name: extent
             for name, extent in self.axes.items()
-            if name in found or not (dims.names(extent) & self.vars.keys())
+            if name in axes or not (dims.names(extent) & self.vars.keys())
         }

@@ -101,20 +101,20 @@ class LaneState:
         if not memory.writable:
             raise self.fault(store, f"{store.buffer} is only read")
         shape = tuple(self.lanes)
-        wanted = np.broadcast_to(index, shape)[np.broadcast_to(on, shape)]
+        targets = np.broadcast_to(index, shape)[np.broadcast_to(on, shape)]
         value = self.get(store.value.name)
         if value.dtype != memory.array.dtype:
             raise self.fault(store, f"{store.buffer} holds {memory.array.dtype.name}, not {value.dtype.name}")
         new = np.broadcast_to(value, shape)[np.broadcast_to(on, shape)]
         if store.update is not None:
-            _UPDATES[store.update].at(memory.array, wanted, new)
+            _UPDATES[store.update].at(memory.array, targets, new)
             return
-        if wanted.size > 1 and _repeats(wanted, memory.array.size):
+        if targets.size > 1 and _repeats(targets, memory.array.size):
             raise self.fault(store, f"two iterations of a parallel loop store to one element of {store.buffer}")
-        memory.array[wanted] = new
+        memory.array[targets] = new
 
     def fault(self, statement: Statement, what: str) -> GraphError:
-        line = next((text.strip() for found, text in kernel_lines(self.kernel) if found is statement), "")
+        line = next((text.strip() for origin, text in kernel_lines(self.kernel) if origin is statement), "")
         axes = {name: value for name, value in self.values.items() if name.startswith("_i") and value.size == 1}
         at = ", ".join(f"{name}={int(value.reshape(()))}" for name, value in axes.items())
         return GraphError(f"kernel {self.kernel.name}: {what}\n    {line}" + (f"\n    at {at}" if at else ""))

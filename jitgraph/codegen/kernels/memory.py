@@ -160,9 +160,9 @@ def plan_memory(
     flat.walk(schedule.steps)
     spans = _lifetimes(flat)
     # what was made for a result that nobody reads
-    kept = tuple(buffer for buffer in schedule.buffers if buffer.role != "temporary" or buffer.name in spans)
-    schedule = replace(schedule, buffers=kept)
-    buffers = {buffer.name: buffer for buffer in kept}
+    retained = tuple(buffer for buffer in schedule.buffers if buffer.role != "temporary" or buffer.name in spans)
+    schedule = replace(schedule, buffers=retained)
+    buffers = {buffer.name: buffer for buffer in retained}
     pairs: dict[int, tuple[tuple[str, str], ...]] = {}
     allowed = partial(_allowed, reads_again=reads_again)
     donations = _donations(schedule, flat, spans, buffers, donate, pairs, allowed)
@@ -193,10 +193,10 @@ def _donations(
     last_loop = max((end for _, end in flat.loops), default=-1)  # loops may be interrupted: nothing is written by then
     donations: dict[str, str] = {}
     for wish in donate:
-        given = wish if isinstance(wish, int) else wish[1]
-        wanted = outputs if isinstance(wish, int) else [wish[0]]
-        source = by_role["input", given]
-        for position in wanted:
+        donor = wish if isinstance(wish, int) else wish[1]
+        takers = outputs if isinstance(wish, int) else [wish[0]]
+        source = by_role["input", donor]
+        for position in takers:
             target = by_role["output", position]
             if target in donations or source in donations.values() or target not in spans:
                 continue
@@ -272,8 +272,8 @@ def _place(
             if buffer.name in spans:
                 lives.setdefault(block, []).append(spans[buffer.name])
     static = [block for block in sizes if isinstance(sizes[block], int)]
-    places: dict[str, DimLike] = {}
-    end = _place_static(static, sizes, lives, places)
+    starts: dict[str, DimLike] = {}
+    end = _place_static(static, sizes, lives, starts)
     total: DimLike = end
     slots: list[tuple[DimLike, DimLike, list[str]]] = []
     for block, size in sizes.items():
@@ -282,14 +282,14 @@ def _place(
         for slot_size, at, holders in slots:
             if slot_size == size and not any(_meet(lives.get(block, []), lives.get(other, [])) for other in holders):
                 holders.append(block)
-                places[block] = at
+                starts[block] = at
                 break
         else:
-            places[block] = total
+            starts[block] = total
             slots.append((size, total, [block]))
             total = total + size
     offsets = {
-        buffer.name: places[root.get(buffer.name, buffer.name)]
+        buffer.name: starts[root.get(buffer.name, buffer.name)]
         for buffer in schedule.buffers
         if buffer.role == "temporary"
     }
@@ -300,7 +300,7 @@ def _place_static(
     blocks: Sequence[str],
     sizes: Mapping[str, DimLike],
     lives: Mapping[str, list[tuple[int, int]]],
-    places: dict[str, DimLike],
+    offsets: dict[str, DimLike],
 ) -> int:
     """Best fit, the largest first: each block into the smallest gap between those that live at the same time.
 
@@ -324,12 +324,12 @@ def _place_static(
             if start - at >= size and (best is None or start - at < best[0]):
                 best = (start - at, at)
             at = max(at, stop)
-        place = best[1] if best is not None else at
+        offset = best[1] if best is not None else at
         for begin, until in own:
-            first[count], last[count], low[count], high[count] = begin, until, place, place + size
+            first[count], last[count], low[count], high[count] = begin, until, offset, offset + size
             count += 1
-        places[block] = place
-        end = max(end, place + size)
+        offsets[block] = offset
+        end = max(end, offset + size)
     return end
 
 

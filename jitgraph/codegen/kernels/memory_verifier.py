@@ -41,8 +41,8 @@ def verify_plan(schedule: Schedule) -> None:
     for name in checker.sizes:
         checker.require_placed(name)
     outputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role == "output")
-    given = frozenset(buffer.name for buffer in schedule.buffers if buffer.role in ("input", "constant"))
-    checker.steps(schedule.steps, outputs, given)
+    inputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role in ("input", "constant"))
+    checker.steps(schedule.steps, outputs, inputs)
     checker.require_checks_first(schedule.steps, plan.donations)
 
 
@@ -85,31 +85,31 @@ class _Checker:
         sizes = self.sizes[left], self.sizes[right]
         return not (sizes[0] == 0 or sizes[1] == 0 or _at_least(b, a + sizes[0]) or _at_least(a, b + sizes[1]))
 
-    def steps(self, steps: Sequence[Step], live: Live, made: Live) -> Live:
+    def steps(self, steps: Sequence[Step], live: Live, filled: Live) -> Live:
         """The buffers whose values are wanted before ``steps``, where ``live`` are those wanted after.
 
-        ``made`` are the buffers that may hold a value before: a work buffer that a kernel first writes and then reads
+        ``filled`` are the buffers that may hold a value before: a work buffer that a kernel first writes and then reads
         holds none that is wanted.
         """
-        before = [made]
+        before = [filled]
         for step in steps:
             before.append(before[-1] | _written((step,)))
-        for step, held in zip(reversed(steps), reversed(before[:-1]), strict=True):
-            live = self.step(step, live, held)
+        for step, filled_before in zip(reversed(steps), reversed(before[:-1]), strict=True):
+            live = self.step(step, live, filled_before)
         return live
 
-    def step(self, step: Step, live: Live, made: Live) -> Live:
+    def step(self, step: Step, live: Live, filled: Live) -> Live:
         match step:
             case Launch():
-                return self.launch(step, live, made)
+                return self.launch(step, live, filled)
             case Branch(predicate, then, otherwise):
-                return self.steps(then, live, made) | self.steps(otherwise, live, made) | {predicate}
+                return self.steps(then, live, filled) | self.steps(otherwise, live, filled) | {predicate}
             case While(condition, predicate, body):
-                held = made | _written((step,))
+                filled_after = filled | _written((step,))
                 turn: Live = frozenset()
                 while True:
-                    before = self.steps(condition, live | turn | {predicate}, held)
-                    again = self.steps(body, before, held)
+                    before = self.steps(condition, live | turn | {predicate}, filled_after)
+                    again = self.steps(body, before, filled_after)
                     if again <= turn:
                         return before
                     turn |= again
@@ -119,13 +119,13 @@ class _Checker:
                 return live | frozenset(buffers)
             case HostStep(_, reads, writes):
                 for buffer in writes:
-                    self.written("a call", buffer, ((live & made) | frozenset(step.buffers)) - {buffer}, frozenset())
+                    self.written("a call", buffer, ((live & filled) | frozenset(step.buffers)) - {buffer}, frozenset())
                 return (live - frozenset(writes)) | frozenset(reads)
             case Pop(_, buffer):
-                self.written("a pop", buffer, (live & made) - {buffer}, frozenset())
+                self.written("a pop", buffer, (live & filled) - {buffer}, frozenset())
                 return live - {buffer}
 
-    def launch(self, launch: Launch, live: Live, made: Live) -> Live:
+    def launch(self, launch: Launch, live: Live, filled: Live) -> Live:
         params = dict(zip((param.name for param in launch.kernel.params), launch.buffers, strict=True))
         reads = frozenset(params[param.name] for param in launch.kernel.params if param.access != "write")
         writes = frozenset(params[param.name] for param in launch.kernel.params if param.access != "read")
@@ -133,13 +133,13 @@ class _Checker:
         for buffer in writes:
             if launch.buffers.count(buffer) > 1 and (buffer, buffer) not in allowed:
                 raise GraphError(f"{self.name}: {launch.kernel.name} is given {buffer} twice and cannot be in place")
-            self.written(launch.kernel.name, buffer, (live & made) - {buffer}, frozenset())
+            self.written(launch.kernel.name, buffer, (live & filled) - {buffer}, frozenset())
             self.written(launch.kernel.name, buffer, (reads | writes) - {buffer}, allowed)
         return (live - (writes - reads)) | reads
 
-    def written(self, what: str, buffer: str, kept: Live, allowed: frozenset[tuple[str, str]]) -> None:
-        """Writing ``buffer`` changes none of ``kept``, but where the kernel reads one and can be in place."""
-        for other in sorted(kept):
+    def written(self, what: str, buffer: str, live: Live, allowed: frozenset[tuple[str, str]]) -> None:
+        """Writing ``buffer`` changes none of ``live``, but where the kernel reads one and can be in place."""
+        for other in sorted(live):
             if self.overlap(buffer, other) and (buffer, other) not in allowed:
                 raise GraphError(f"{self.name}: {what} writes {buffer} over {other}, whose value is still wanted")
 
@@ -162,29 +162,29 @@ def _checks(launch: Launch) -> bool:
 
 def _unrolled(steps: Sequence[Step]) -> list[Launch | PrintStep | HostStep]:
     """What can fail, in order, that of loops twice: what a turn writes is there when the next one checks."""
-    found: list[Launch | PrintStep | HostStep] = []
+    unrolled: list[Launch | PrintStep | HostStep] = []
     for step in steps:
         match step:
             case Launch() | PrintStep() | HostStep():
-                found.append(step)
+                unrolled.append(step)
             case Branch(_, then, otherwise):
-                found += _unrolled(then) + _unrolled(otherwise)
+                unrolled += _unrolled(then) + _unrolled(otherwise)
             case While(condition, _, body):
-                found += 2 * (_unrolled(condition) + _unrolled(body))
-    return found
+                unrolled += 2 * (_unrolled(condition) + _unrolled(body))
+    return unrolled
 
 
 def _written(steps: Sequence[Step]) -> Live:
     """Every buffer that the steps may write."""
-    found: set[str] = set()
+    written: set[str] = set()
     for step in steps:
         match step:
             case Launch(kernel, buffers):
-                found |= {b for param, b in zip(kernel.params, buffers, strict=True) if param.access != "read"}
+                written |= {b for param, b in zip(kernel.params, buffers, strict=True) if param.access != "read"}
             case Branch(_, then, otherwise):
-                found |= _written(then) | _written(otherwise)
+                written |= _written(then) | _written(otherwise)
             case While(condition, _, body):
-                found |= _written(condition) | _written(body)
+                written |= _written(condition) | _written(body)
             case Pop(_, buffer):
-                found.add(buffer)
-    return frozenset(found)
+                written.add(buffer)
+    return frozenset(written)

@@ -42,48 +42,50 @@ def update_fault(update: Update | None, dtype: DType, access: str) -> str | None
 def mixed_update(body: Body) -> Store | None:
     """A store that updates a buffer which ``body`` also loads from, or stores to in another way."""
     inside = list(statements_of(body))
-    ways = {(s.buffer, s.update) for s in inside if isinstance(s, Store)}
-    ways |= {(s.buffer, None) for s in inside if isinstance(s, Load)}
-    several = {buffer for buffer, _ in ways if sum(buffer == other for other, _ in ways) > 1}
+    accesses = {(s.buffer, s.update) for s in inside if isinstance(s, Store)}
+    accesses |= {(s.buffer, None) for s in inside if isinstance(s, Load)}
+    several = {buffer for buffer, _ in accesses if sum(buffer == other for other, _ in accesses) > 1}
     return next((s for s in inside if isinstance(s, Store) and s.update and s.buffer in several), None)
 
 
 def op_fault(let: Let) -> str | None:
     """What is wrong with a scalar op, its arguments' dtypes, its param or its result's dtype; None: nothing."""
     op, param = let.op, let.param
-    given = [arg.dtype for arg in let.args]
+    arg_dtypes = [arg.dtype for arg in let.args]
     if op == "call":
         if param not in FUNCTIONS:
             return f"there is no math function {param}"
-        if len(given) != _function_arity(str(param)):
-            return f"{param} takes {_function_arity(str(param))} arguments, not {len(given)}"
-        fits = all(dtypes.is_float(dtype) and dtype == let.var.dtype for dtype in given)
+        if len(arg_dtypes) != _function_arity(str(param)):
+            return f"{param} takes {_function_arity(str(param))} arguments, not {len(arg_dtypes)}"
+        fits = all(dtypes.is_float(dtype) and dtype == let.var.dtype for dtype in arg_dtypes)
         return None if fits else f"{param} takes and gives one float dtype"
     if op not in _ARITY:
         return f"{op} is no scalar op"
-    if len(given) != _ARITY[op]:
-        return f"{op} takes {_ARITY[op]} arguments, not {len(given)}"
+    if len(arg_dtypes) != _ARITY[op]:
+        return f"{op} takes {_ARITY[op]} arguments, not {len(arg_dtypes)}"
     if (param is not None) != (op in ("const", "cmp")):
         return f"{op} has {'no' if param is not None else 'a'} param"
-    return _dtype_fault(op, given, let.var.dtype, param)
+    return _dtype_fault(op, arg_dtypes, let.var.dtype, param)
 
 
-def _dtype_fault(op: str, given: list[DType], result: DType, param: Any) -> str | None:
+def _dtype_fault(op: str, arg_dtypes: list[DType], result: DType, param: Any) -> str | None:
     if op == "const":
         return None if _holds(result, param) else f"{param!r} is no {result.name}"
     if op == "cast":
         return None
     if op == "bitcast":
-        return None if given[0].itemsize == result.itemsize else "a bitcast keeps the width"
+        return None if arg_dtypes[0].itemsize == result.itemsize else "a bitcast keeps the width"
     if op == "cmp":
         if param not in _RELATIONS:
             return f"there is no relation {param}"
-        return None if given[0] == given[1] and dtypes.is_bool(result) else "cmp takes one dtype and gives bool"
+        return (
+            None if arg_dtypes[0] == arg_dtypes[1] and dtypes.is_bool(result) else "cmp takes one dtype and gives bool"
+        )
     if op == "select":
-        fits = dtypes.is_bool(given[0]) and given[1] == given[2] == result
+        fits = dtypes.is_bool(arg_dtypes[0]) and arg_dtypes[1] == arg_dtypes[2] == result
         return None if fits else "select takes a bool and two values of its result's dtype"
-    if any(dtype != result for dtype in given):
-        return f"{op} takes and gives one dtype, not {', '.join(d.name for d in given)} for {result.name}"
+    if any(dtype != result for dtype in arg_dtypes):
+        return f"{op} takes and gives one dtype, not {', '.join(d.name for d in arg_dtypes)} for {result.name}"
     if op in _NUMBER and dtypes.is_bool(result):
         return f"{op} takes numbers"
     if op in _FLOAT and not dtypes.is_float(result):

@@ -86,16 +86,16 @@ class _ScheduleRun:
         return tuple(dims.evaluate(dim, self.sizes) for dim in buffer.type.shape)
 
     def take_inputs(self, inputs: Sequence[Array], sizes: dict[str, int] | None) -> None:
-        wanted = sorted((b for b in self.schedule.buffers if b.role == "input"), key=lambda buffer: buffer.position)
-        if len(wanted) != len(inputs):
-            raise ArgumentError(f"{self.schedule.name} takes {len(wanted)} inputs, not {len(inputs)}")
+        expected = sorted((b for b in self.schedule.buffers if b.role == "input"), key=lambda buffer: buffer.position)
+        if len(expected) != len(inputs):
+            raise ArgumentError(f"{self.schedule.name} takes {len(expected)} inputs, not {len(inputs)}")
         arrays = [_as_stored(np.array(array, order="C")) for array in inputs]
         self.sizes = dict(sizes or {})
-        for buffer, array in zip(wanted, arrays, strict=True):
+        for buffer, array in zip(expected, arrays, strict=True):
             for dim, extent in zip(buffer.type.shape, array.shape, strict=False):
                 if not isinstance(dim, int) and (name := dim.as_name):
                     self.sizes.setdefault(name, extent)
-        for buffer, array in zip(wanted, arrays, strict=True):
+        for buffer, array in zip(expected, arrays, strict=True):
             if array.dtype != buffer.type.dtype or array.shape != self.shape(buffer):
                 raise ArgumentError(
                     f"input {buffer.name} should be {buffer.type}, not {array.dtype}{list(array.shape)}"
@@ -119,8 +119,8 @@ class _ScheduleRun:
             elif buffer.role == "temporary":
                 self.memory[buffer.name] = self.temporary(buffer, plan)
             elif buffer.role == "output":
-                given = plan.donations.get(buffer.name) if plan and donate else None
-                self.memory[buffer.name] = self.memory[given] if given else self.fresh(buffer)
+                donor = plan.donations.get(buffer.name) if plan and donate else None
+                self.memory[buffer.name] = self.memory[donor] if donor else self.fresh(buffer)
 
     def fresh(self, buffer: ScheduleBuffer) -> Array:
         array = np.empty(int(np.prod(self.shape(buffer))), buffer.type.dtype)
@@ -159,11 +159,11 @@ class _ScheduleRun:
 
     def release(self, done: set[str], live: set[str]) -> None:
         """Poison the bytes of the temporaries ``done`` that no temporary in ``live`` shares."""
-        kept = [self.spans[name] for name in live if name in self.spans]
+        live_spans = [self.spans[name] for name in live if name in self.spans]
         for name in done & self.spans.keys():
             free = np.zeros(self.arena.size, np.bool_)
             free[slice(*self.spans[name])] = True
-            for span in kept:
+            for span in live_spans:
                 free[slice(*span)] = False
             self.arena[free] = POISON
 
@@ -199,9 +199,9 @@ class _ScheduleRun:
             case HostStep(site, reads, writes):
                 host = self.schedule.calls[site]
                 shapes = [[self.size(extent) for extent in type.shape] for type in host.operands]
-                given = [self.buffer(name).reshape(shape) for name, shape in zip(reads, shapes, strict=True)]
-                found = run_host_call(host, given, self.sizes)
-                for name, array in zip(writes, found, strict=True):
+                operands = [self.buffer(name).reshape(shape) for name, shape in zip(reads, shapes, strict=True)]
+                results = run_host_call(host, operands, self.sizes)
+                for name, array in zip(writes, results, strict=True):
                     self.buffer(name)[...] = array.reshape(-1)
 
     def buffer(self, name: str) -> Array:
@@ -215,19 +215,19 @@ def _poison(array: Array) -> None:
 
 
 def _mentioned(steps: Iterable[Step]) -> set[str]:
-    found: set[str] = set()
+    mentioned: set[str] = set()
     for step in steps:
         match step:
             case Launch(_, names):
-                found.update(names)
+                mentioned.update(names)
             case Branch(predicate, then, otherwise):
-                found |= {predicate} | _mentioned(then) | _mentioned(otherwise)
+                mentioned |= {predicate} | _mentioned(then) | _mentioned(otherwise)
             case While(condition, predicate, body):
-                found |= {predicate} | _mentioned(condition) | _mentioned(body)
+                mentioned |= {predicate} | _mentioned(condition) | _mentioned(body)
             case Push(_, name) | Pop(_, name):
-                found.add(name)
+                mentioned.add(name)
             case PrintStep(_, names):
-                found.update(names)
+                mentioned.update(names)
             case HostStep(_, reads, writes):
-                found.update((*reads, *writes))
-    return found
+                mentioned.update((*reads, *writes))
+    return mentioned

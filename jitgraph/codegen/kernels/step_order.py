@@ -82,14 +82,14 @@ def _takers(buffers: Sequence[ScheduleBuffer], donate: Sequence[int | tuple[int,
     """For each output that may take over memory the inputs that it may be that of."""
     inputs = {buffer.position: buffer for buffer in buffers if buffer.role == "input"}
     outputs = {buffer.position: buffer for buffer in buffers if buffer.role == "output"}
-    found: dict[str, set[str]] = {}
+    donors: dict[str, set[str]] = {}
     for wish in donate:
-        given = inputs[wish if isinstance(wish, int) else wish[1]]
+        donor = inputs[wish if isinstance(wish, int) else wish[1]]
         takers = outputs.values() if isinstance(wish, int) else (outputs[wish[0]],)
         for taker in takers:
-            if taker.type == given.type:
-                found.setdefault(taker.name, set()).add(given.name)
-    return found
+            if taker.type == donor.type:
+                donors.setdefault(taker.name, set()).add(donor.name)
+    return donors
 
 
 def _ordered(
@@ -143,41 +143,41 @@ def _own_sizes(uses: Sequence[_Uses], sizes: Mapping[str, int]) -> dict[str, int
 
 
 def _uses(steps: Sequence[Step]) -> _Uses:
-    found = _Uses()
+    uses = _Uses()
     for step in steps:
         match step:
             case Launch(kernel, buffers):
                 for param, buffer in zip(kernel.params, buffers, strict=True):
                     if "read" in param.access:
-                        found.reads.add(buffer)
+                        uses.reads.add(buffer)
                     if "write" in param.access:
-                        found.writes.add(buffer)
-                found.is_effect |= any(isinstance(s, CheckStatement) for s in statements_of(kernel.body))
+                        uses.writes.add(buffer)
+                uses.is_effect |= any(isinstance(s, CheckStatement) for s in statements_of(kernel.body))
                 continue
             case Branch(predicate, then, otherwise):
                 parts = [_uses(then), _uses(otherwise)]
-                found.reads.add(predicate)
+                uses.reads.add(predicate)
             case While(condition, predicate, body):
                 parts = [_uses(condition), _uses(body)]
-                found.reads.add(predicate)
+                uses.reads.add(predicate)
             case Push(_, buffer):
                 parts = []
-                found.reads.add(buffer)
+                uses.reads.add(buffer)
             case Pop(_, buffer):
                 parts = []
-                found.writes.add(buffer)
+                uses.writes.add(buffer)
             case PrintStep(_, buffers):
                 parts = []
-                found.reads.update(buffers)
+                uses.reads.update(buffers)
             case HostStep(_, reads, writes):
                 parts = []
-                found.reads.update(reads)
-                found.writes.update(writes)
+                uses.reads.update(reads)
+                uses.writes.update(writes)
         for part in parts:
-            found.reads |= part.reads
-            found.writes |= part.writes
-        found.is_effect = True
-    return found
+            uses.reads |= part.reads
+            uses.writes |= part.writes
+        uses.is_effect = True
+    return uses
 
 
 def _dependencies(uses: Sequence[_Uses], takers: Mapping[str, set[str]]) -> list[set[int]]:
@@ -190,8 +190,8 @@ def _dependencies(uses: Sequence[_Uses], takers: Mapping[str, set[str]]) -> list
         before = {writer[name] for name in one.all if name in writer}
         for name in one.writes:
             before |= readers.get(name, set())
-            for given in takers.get(name, ()):
-                before |= readers.get(given, set())
+            for donor in takers.get(name, ()):
+                before |= readers.get(donor, set())
             if effect is not None and name in takers:
                 before.add(effect)
         if one.is_effect and effect is not None:
@@ -265,17 +265,17 @@ def _listed(uses: Sequence[_Uses], behind: Sequence[set[int]], sizes: Mapping[st
 
 def _peak(uses: Sequence[_Uses], order: Sequence[int], sizes: Mapping[str, int]) -> int:
     last: dict[str, int] = {}
-    for place, i in enumerate(order):
-        last.update(dict.fromkeys(uses[i].all & sizes.keys(), place))
+    for position, i in enumerate(order):
+        last.update(dict.fromkeys(uses[i].all & sizes.keys(), position))
     ends: dict[int, int] = {}
-    for name, place in last.items():
-        ends[place] = ends.get(place, 0) + sizes[name]
+    for name, position in last.items():
+        ends[position] = ends.get(position, 0) + sizes[name]
     alive = peak = 0
     begun: set[str] = set()
-    for place, i in enumerate(order):
+    for position, i in enumerate(order):
         new = (uses[i].all & sizes.keys()) - begun
         begun |= new
         alive += sum(sizes[name] for name in new)
         peak = max(peak, alive)
-        alive -= ends.get(place, 0)
+        alive -= ends.get(position, 0)
     return peak

@@ -26,16 +26,16 @@ def inner_steps(step: Branch | While) -> tuple[Step, ...]:
 
 def extents_of(schedule: Schedule) -> list[DimLike]:
     """The extents of arrays and loops that follow from the sizes alone, each once."""
-    found: dict[DimLike, None] = {}
+    extents: dict[DimLike, None] = {}
     for buffer in schedule.buffers:
-        found.update(dict.fromkeys(buffer.type.shape))
+        extents.update(dict.fromkeys(buffer.type.shape))
     kernels = {id(step.kernel): step.kernel for step in all_steps(schedule.steps) if isinstance(step, Launch)}
     for kernel in kernels.values():
         for statement in statements_of(kernel.body):
             if isinstance(statement, Loop | Contract | Attend):
-                found.update(dict.fromkeys(dims_of(statement)))
+                extents.update(dict.fromkeys(dims_of(statement)))
     for step in all_steps(schedule.steps):
         if isinstance(step, While) and step.count is not None:
-            found[step.count] = None
+            extents[step.count] = None
     sizes = set(schedule.sizes)
-    return [dim for dim in found if not isinstance(dim, int) and dims.names(dim) <= sizes]
+    return [dim for dim in extents if not isinstance(dim, int) and dims.names(dim) <= sizes]

@@ -58,8 +58,8 @@ def emit_print(
     function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
     function.start_block(ask)
     operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
-    for place, address in enumerate(addresses()):
-        at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
+    for index, address in enumerate(addresses()):
+        at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {index}")
         function.do(f"store ptr {address}, {at}, align 8")
     for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
         at = function.emit("ptr", f"getelementptr i8, {call}, i64 {offset}")
@@ -75,9 +75,9 @@ def emit_host_call(
     call: LlvmValue,
     dims: LlvmValue,
     step: HostStep,
-    places: Sequence[str],
+    ptrs: Sequence[str],
 ) -> None:
-    """Have the host evaluate an op, whose operands and results lie at ``places``; a host that cannot ends the call."""
+    """Have the host evaluate an op, whose operands and results lie at ``ptrs``; a host that cannot ends the call."""
     slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {offsets.HOST_CALLBACK}")
     callback = function.emit("ptr", f"load ptr, {slot}, align 8")
     ask, refuse = function.label("call"), function.label("no_callback")
@@ -85,8 +85,8 @@ def emit_host_call(
     function.start_block(refuse)
     function.ret(LlvmValue(str(CALLBACK_FAILED), "i32"))
     function.start_block(ask)
-    buffers = function.alloca("ptr", max(1, len(places)), align=8)
-    for number, address in enumerate(places):
+    buffers = function.alloca("ptr", max(1, len(ptrs)), align=8)
+    for number, address in enumerate(ptrs):
         at = function.emit("ptr", f"getelementptr ptr, {buffers}, i64 {number}")
         function.do(f"store ptr {address}, {at}, align 8")
     check(function, f"call i32 {callback.name}({host}, {call}, i64 {step.site}, {buffers}, {dims})")

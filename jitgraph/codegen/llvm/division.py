@@ -21,8 +21,8 @@ def floor_divide(s: LlvmArithmetic, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmS
     quotient = _quotient(s, x, divisor)
     remainder = s.sub(x, s.mul(quotient, divisor))
     if signed:
-        apart = s.cmp("lt", s.xor(remainder, divisor), zero)
-        adjust = s.and_(s.cmp("ne", remainder, zero), apart)
+        signs_differ = s.cmp("lt", s.xor(remainder, divisor), zero)
+        adjust = s.and_(s.cmp("ne", remainder, zero), signs_differ)
         quotient = s.select(adjust, s.sub(quotient, one), quotient)
         remainder = s.select(adjust, s.add(remainder, divisor), remainder)
     return s.select(by_zero, zero, quotient), remainder
@@ -54,8 +54,8 @@ def float_remainder(s: LlvmArithmetic, x: LlvmScalar, y: LlvmScalar) -> LlvmScal
     exact = s.make(s.function.call_of(wide_x.type, name, wide_x, wide_y), float64, x.lanes)
     mod = s.cast(exact, x.dtype)
     zero = s.const(0.0, x.dtype)
-    apart = s.xor(s.cmp("lt", y, zero), s.cmp("lt", mod, zero))
-    shifted = s.select(apart, s.make(f"fadd {mod}, {y.name}", x.dtype, x.lanes, x.type), mod)
+    signs_differ = s.xor(s.cmp("lt", y, zero), s.cmp("lt", mod, zero))
+    shifted = s.select(signs_differ, s.make(f"fadd {mod}, {y.name}", x.dtype, x.lanes, x.type), mod)
     signed_zero = s.intrinsic("copysign", s.splat(zero, x.lanes), y)
     return s.narrow(s.select(s.cmp("eq", mod, zero), signed_zero, shifted), dtype)
 
@@ -95,8 +95,8 @@ def _fmod(module: LlvmModule, lanes: int) -> str:
     rest = s.fma(s.neg(q), scaled_b, scaled_a)
     bits = s.make(f"bitcast {q} to {lanes_of('i64', lanes)}", int64, lanes)
     below = s.make(f"bitcast {s.sub(bits, s.raw(1, bits))} to {type}", float64, lanes)
-    whole = s.cmp("lt", q, s.const(2.0**53))
-    below = s.select(s.and_(whole, s.not_(over)), s.sub(q, s.const(1.0)), below)
+    is_exact = s.cmp("lt", q, s.const(2.0**53))
+    below = s.select(s.and_(is_exact, s.not_(over)), s.sub(q, s.const(1.0)), below)
     rest = s.select(s.cmp("lt", rest, zero), s.fma(s.neg(below), scaled_b, scaled_a), rest)
     rest = s.select(s.cmp("ge", a, b), s.mul(rest, up), a)
     phi.add(rest.name, loop)

@@ -64,12 +64,12 @@ class EntryWriter:
         conditions = (*self.schedule.constraints, *natural)
         if not conditions:
             return
-        held = [self.exact.holds(c.left, c.relation, c.right) for c in conditions]
-        number = str(len(held))
-        for place, holds in reversed(list(enumerate(held))):
-            number = function.emit("i32", f"select i1 {holds}, i32 {number}, i32 {place}").name
+        checks = [self.exact.holds(c.left, c.relation, c.right) for c in conditions]
+        number = str(len(checks))
+        for index, holds in reversed(list(enumerate(checks))):
+            number = function.emit("i32", f"select i1 {holds}, i32 {number}, i32 {index}").name
         refuse, stay = function.label("refuse"), function.label("stay")
-        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(held)}").name, refuse, stay, likely=False)
+        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(checks)}").name, refuse, stay, likely=False)
         function.start_block(refuse)
         at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
@@ -89,18 +89,18 @@ class EntryWriter:
 
     def place_given(self) -> int:
         """The addresses of inputs and outputs; gives their number."""
-        given = [
+        buffers = [
             buffer
             for role in ("input", "output")
             for buffer in sorted((b for b in self.schedule.buffers if b.role == role), key=lambda b: b.position)
         ]
-        for place, buffer in enumerate(given):
-            self.places[buffer.name] = self.given_address(place)
-        return len(given)
+        for index, buffer in enumerate(buffers):
+            self.places[buffer.name] = self.given_address(index)
+        return len(buffers)
 
-    def given_address(self, place: int) -> str:
+    def given_address(self, index: int) -> str:
         """What stands at a place of the addresses that the caller gives."""
-        address = self.function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {place}")
+        address = self.function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {index}")
         return self.function.emit("ptr", f"load ptr, {address}, align 8").name
 
     def place_temporary(self, buffer: ScheduleBuffer, arena: LlvmValue) -> None:

@@ -92,10 +92,10 @@ class ExactSizes:
     def _atom(self, atom: Atom, width: int) -> str:
         if isinstance(atom, str):
             return self._extended(self._sizes.values[atom], _WORD, width)
-        found, own = self._divided(atom)
+        quotient, own = self._divided(atom)
         if own > width:
-            return self._emit(f"i{width}", f"trunc i{own} {found} to i{width}")
-        return self._extended(found, own, width)
+            return self._emit(f"i{width}", f"trunc i{own} {quotient} to i{width}")
+        return self._extended(quotient, own, width)
 
     def _divided(self, atom: FloorDiv) -> tuple[str, int]:
         """A quotient or remainder, and its width; dividing by zero is an overflow."""

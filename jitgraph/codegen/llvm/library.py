@@ -71,15 +71,15 @@ def folder() -> str:
 def functions() -> Any:
     """The functions by name, without the prefix that llvmlite gives them; targets are initialised."""
     library = ctypes.CDLL(os.path.join(folder(), "binding", "libllvmlite.so"))
-    found: Any = _Functions()
+    api: Any = _Functions()
     for name, (result, *arguments) in _FUNCTIONS.items():
         function = getattr(library, f"LLVMPY_{name}")
         function.restype, function.argtypes = result, arguments
-        setattr(found, name, function)
+        setattr(api, name, function)
     for part in "TargetInfos", "Targets", "TargetMCs", "AsmPrinters":
-        getattr(found, f"InitializeAll{part}")()
-    found.InitializeNativeAsmParser()  # for inline assembly
-    return found
+        getattr(api, f"InitializeAll{part}")()
+    api.InitializeNativeAsmParser()  # for inline assembly
+    return api
 
 
 class _Functions:
@@ -102,9 +102,9 @@ class LlvmText:
 @contextmanager
 def text() -> Iterator[LlvmText]:
     """A place for a text that LLVM makes, for the block alone."""
-    made = LlvmText()
+    llvm_text = LlvmText()
     try:
-        yield made
+        yield llvm_text
     finally:
-        if made:
-            functions().DisposeString(made.pointer)
+        if llvm_text:
+            functions().DisposeString(llvm_text.pointer)

@@ -136,10 +136,10 @@ def written_out(
     count = subtract(env, end, begin)
     if constant_of(count) is not None:
         return steps()
-    whole, part, after = map(function.label, ("whole", "part", "after"))
-    function.branch(env.ops.cmp("eq", count, integer(most)).name, whole, part)
+    full, part, after = map(function.label, ("whole", "part", "after"))
+    function.branch(env.ops.cmp("eq", count, integer(most)).name, full, part)
     outside = function.known
-    function.start_block(whole, outside)
+    function.start_block(full, outside)
     all_steps, first = steps(), function.block
     function.jump(after)
     function.start_block(part, outside)

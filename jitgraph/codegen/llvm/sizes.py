@@ -12,8 +12,8 @@ class Sizes:
     def __init__(self, function: LlvmFunction, names: tuple[str, ...], dims: LlvmValue) -> None:
         self.function = function
         self.values: dict[str, str] = {}
-        for place, name in enumerate(names):
-            address = function.emit("ptr", f"getelementptr i64, {dims}, i64 {place}")
+        for index, name in enumerate(names):
+            address = function.emit("ptr", f"getelementptr i64, {dims}, i64 {index}")
             self.values[name] = function.emit("i64", f"load i64, {address}, align 8").name
         self._known: dict[DimLike, str] = {}
         self._overflows: list[str] = []
@@ -38,10 +38,10 @@ class Sizes:
 
     def overflow(self) -> str:
         """Whether any value asked for so far left 64 bits, or divided by zero, as an i1."""
-        found = "false"
+        flag = "false"
         for bit in self._overflows:
-            found = bit if found == "false" else self.function.emit("i1", f"or i1 {found}, {bit}").name
-        return found
+            flag = bit if flag == "false" else self.function.emit("i1", f"or i1 {flag}, {bit}").name
+        return flag
 
     def _constant(self, number: int) -> str:
         """A literal, which LLVM would cut to 64 bits without a word."""
@@ -76,9 +76,9 @@ class Sizes:
         quotient = function.emit("i64", f"sdiv i64 {x}, {safe}").name
         remainder = function.emit("i64", f"srem i64 {x}, {safe}").name
         mixed = function.emit("i64", f"xor i64 {remainder}, {safe}").name
-        apart = function.emit("i1", f"icmp slt i64 {mixed}, 0").name
+        signs_differ = function.emit("i1", f"icmp slt i64 {mixed}, 0").name
         uneven = function.emit("i1", f"icmp ne i64 {remainder}, 0").name
-        adjust = function.emit("i1", f"and i1 {apart}, {uneven}").name
+        adjust = function.emit("i1", f"and i1 {signs_differ}, {uneven}").name
         if isinstance(atom, Mod):
             up = function.emit("i64", f"add i64 {remainder}, {safe}").name
             return function.emit("i64", f"select i1 {adjust}, i64 {up}, i64 {remainder}").name

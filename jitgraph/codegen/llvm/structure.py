@@ -31,13 +31,13 @@ def defined(body: Body) -> Iterator[Var]:
 
 def stored_buffers(body: Body) -> set[str]:
     """The buffers that ``body`` stores to; local ones that it declares count too."""
-    found: set[str] = set()
+    stored: set[str] = set()
     for statement in body:
         if isinstance(statement, Store | Local):
-            found.add(statement.buffer)
+            stored.add(statement.buffer)
         for inner in bodies_of(statement):
-            found |= stored_buffers(inner)
-    return found
+            stored |= stored_buffers(inner)
+    return stored
 
 
 def length(body: Body) -> int:

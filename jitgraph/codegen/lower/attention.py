@@ -67,14 +67,14 @@ class _Attention:
                 self._store(recorder, out, (*at, m, c), ops.div(acc, total))
 
             def row(m: DimLike, softmax: tuple[Var, ...]) -> None:
-                if all(wanted is not spread for wanted, _ in self.group.outputs):
+                if all(output is not spread for output, _ in self.group.outputs):
                     return
                 top, total = softmax
                 ops = ScalarOps(recorder, float32)
-                found = ops.add(top, ops.call("log", total))
+                logsumexp = ops.add(top, ops.call("log", total))
                 if masked:
-                    found = ops.select(ops.cmp("eq", total, ops.const(0)), ops.const(np.inf), found)
-                self._store(recorder, spread, (*at, m), found)
+                    logsumexp = ops.select(ops.cmp("eq", total, ops.const(0)), ops.const(np.inf), logsumexp)
+                self._store(recorder, spread, (*at, m), logsumexp)
 
             recorder.attend(
                 (self.rows, self.keys),
@@ -142,21 +142,21 @@ class _Attention:
         assert isinstance(columns, int)
         return columns, lambda row, column: values.at(value, (*at, row, column))
 
-    def _score(self, values: Evaluator, at: Index, place: Index, product: Var) -> Var:
+    def _score(self, values: Evaluator, at: Index, position: Index, product: Var) -> Var:
         """The scaled product, and what the mask makes of it; a causal one is the window's business."""
         ops = ScalarOps(values.recorder, float32)
         score = ops.mul(product, ops.const(self.scale))
         if self.mask is None:
             return score
-        mask = values.at(self.mask, (*at, *place))
+        mask = values.at(self.mask, (*at, *position))
         if is_bool(mask.dtype):
             return ops.select(mask, score, ops.const(-np.inf))
         return ops.add(score, ScalarOps(values.recorder, mask.dtype).cast(mask, float32))
 
-    def _exponent(self, values: Evaluator, at: Index, place: Index, product: Var, spread: Value) -> Var:
+    def _exponent(self, values: Evaluator, at: Index, position: Index, product: Var, spread: Value) -> Var:
         """What the weight is the exponential of."""
-        score = self._score(values, at, place, product)
-        return ScalarOps(values.recorder, float32).sub(score, values.at(spread, (*at, place[0])))
+        score = self._score(values, at, position, product)
+        return ScalarOps(values.recorder, float32).sub(score, values.at(spread, (*at, position[0])))
 
     def _of_score(self, values: Evaluator, index: Index, of_weight: Var, weight: Var, across: Value) -> Var:
         """The cotangent of the product: that of the softmax, scaled."""
@@ -182,7 +182,7 @@ class _Attention:
 
     def _store(self, recorder: KernelRecorder, value: Value, index: Index, x: Var) -> None:
         """Store a number wherever the value is wanted, rounded to its dtype."""
-        for wanted, storage in self.group.outputs:
-            if wanted is value:
+        for output, storage in self.group.outputs:
+            if output is value:
                 rounded = ScalarOps(recorder, float32).cast(x, value.dtype)
                 recorder.store(storage, offset(index, value.shape), rounded)

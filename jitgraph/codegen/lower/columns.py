@@ -58,13 +58,13 @@ def reduce_parts(
     ``together`` rows are added at a time.
     """
     recorder = values.recorder
-    *outer, width = (form.domain[kept] for kept in form.kept)
+    *outer, width = (form.domain[dim] for dim in form.kept)
     assert isinstance(width, int)
     chunks = span // CHAIN
     extent = form.domain[axis]
     around: list[LoopKind] = ["parallel"] * (1 + len(outer))
     with recorder.loops(around, [parts, *outer]) as (part, *row):
-        held = {
+        accumulators = {
             node: [recorder.local(storage.type.dtype, chunks * width) for storage in storages]
             for node, storages in work.items()
         }
@@ -74,7 +74,7 @@ def reduce_parts(
         ) -> None:
             """Add the rows from ``first`` on: all that go together, or the ``rest`` of the operand, which are fewer."""
             start: list[Var] = []
-            for node, locals_ in held.items():
+            for node, locals_ in accumulators.items():
                 for local, init in zip(locals_, identity(recorder, node), strict=True):
                     start.append(init if fresh else recorder.load_local(local, chunk * width + column))
 
@@ -83,7 +83,7 @@ def reduce_parts(
                 at = tuple(index[each] for each in range(len(form.domain)))
                 following: list[Var] = []
                 remaining = list(carried)
-                for node, locals_ in held.items():
+                for node, locals_ in accumulators.items():
                     old, remaining = tuple(remaining[: len(locals_)]), remaining[len(locals_) :]
                     following += combine(
                         node, ScalarOps(recorder, old[0].dtype), old, element_at(values, node, at, None)
@@ -95,7 +95,7 @@ def reduce_parts(
                 ends = list(recorder.serial(extent, tuple(start), step, begin=first, span=together - 1))
             else:
                 ends = list(recorder.serial(together, tuple(start), lambda row, carried: step(first + row, carried)))
-            for locals_ in held.values():
+            for locals_ in accumulators.values():
                 for local in locals_:
                     recorder.store_local(local, chunk * width + column, ends.pop(0))
 
@@ -103,24 +103,24 @@ def reduce_parts(
             """Once in the part in which the operand ends before the part does, and in no other."""
             return recorder.loop("serial", part + 1, begin=extent // span)
 
-        whole = extent // together  # times that all rows go together
+        full = extent // together  # times that all rows go together
         if extent % span != 0:
-            with last_part(), recorder.loop("vector", chunks * width) as place:
-                for node, locals_ in held.items():
+            with last_part(), recorder.loop("vector", chunks * width) as element:
+                for node, locals_ in accumulators.items():
                     for local, init in zip(locals_, identity(recorder, node), strict=True):
-                        recorder.store_local(local, place, init)
+                        recorder.store_local(local, element, init)
         with recorder.loop("serial", chunks) as chunk:
             begin = (part * chunks + chunk) * (CHAIN // together)
-            with recorder.loop("serial", whole, begin=begin, span=1) as group, recorder.loop("vector", width) as column:
+            with recorder.loop("serial", full, begin=begin, span=1) as group, recorder.loop("vector", width) as column:
                 add_rows(group * together, chunk, column, fresh=True)
-            others = recorder.loop("serial", whole, begin=begin + 1, span=CHAIN // together - 1)
+            others = recorder.loop("serial", full, begin=begin + 1, span=CHAIN // together - 1)
             with others as group, recorder.loop("vector", width) as column:
                 add_rows(group * together, chunk, column)
         if extent % together != 0:
             with last_part(), recorder.loop("vector", width) as column:
-                add_rows(whole * together, extent % span // CHAIN, column, rest=True)
+                add_rows(full * together, extent % span // CHAIN, column, rest=True)
         with recorder.loop("vector", width) as column:
-            for node, locals_ in held.items():
+            for node, locals_ in accumulators.items():
                 merged = recorder.reduce(
                     chunks,
                     identity(recorder, node),

@@ -113,21 +113,21 @@ def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
         return at[-1] if around else 0
 
     def place_of(at: Sequence[DimLike], n: DimLike) -> tuple[DimLike, Index]:
-        image, *place = (*(() if together else at[:1]), *split(n, columns))
-        return image, tuple(place)
+        image, *position = (*(() if together else at[:1]), *split(n, columns))
+        return image, tuple(position)
 
     def weight(at: Sequence[DimLike], m: DimLike, k: DimLike) -> Var:
         return _operand(values, w, (group_of(at) * of_group + m, *split(k, window)))
 
     def pixel(at: Sequence[DimLike], k: DimLike, n: DimLike) -> Var:
-        image, place = place_of(at, n)
+        image, position = place_of(at, n)
         channel, *taps = split(k, window)
-        places, inside = _source(recorder, node, place, taps)
-        return _operand(values, x, (image, group_of(at) * window[0] + channel, *places), inside)
+        source, inside = _source(recorder, node, position, taps)
+        return _operand(values, x, (image, group_of(at) * window[0] + channel, *source), inside)
 
     def epilogue(at: Sequence[DimLike], m: DimLike, n: DimLike, acc: Var) -> None:
-        image, place = place_of(at, n)
-        _epilogue(values, node, group, (image, group_of(at) * of_group + m, *place), acc)
+        image, position = place_of(at, n)
+        _epilogue(values, node, group, (image, group_of(at) * of_group + m, *position), acc)
 
     extents = (of_group, dims.product(columns), dims.product(window))
     product = Product(around, extents, weight, pixel, epilogue, accumulator(x.dtype))
@@ -142,21 +142,21 @@ def _images_together(node: Node, sizes: ImagesTogether | None) -> bool:
     attrs: dict[str, Any] = dict(node.attrs)
     if sizes is None or images == 1 or any(spread != 1 for spread in attrs["lhs_dilation"]):
         return False
-    places, of_group = dims.product(place_shape), channels // attrs["groups"]
+    pixels, of_group = dims.product(place_shape), channels // attrs["groups"]
     steps = dims.product(node.inputs[1].shape[1:])
-    if not isinstance(places, int) or not isinstance(of_group, int) or node.output.dtype.itemsize < sizes.least_bytes:
+    if not isinstance(pixels, int) or not isinstance(of_group, int) or node.output.dtype.itemsize < sizes.least_bytes:
         return False
     many = not isinstance(steps, int) or steps >= sizes.least_steps
-    return places <= sizes.most_places and of_group >= sizes.least_channels and many
+    return pixels <= sizes.most_places and of_group >= sizes.least_channels and many
 
 
-def _source(recorder: KernelRecorder, node: Node, place: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:
+def _source(recorder: KernelRecorder, node: Node, pixel: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:
     """Where in the input a tap of the window lies for a place in the output, and the mask where that is an element."""
     attrs: dict[str, Any] = dict(node.attrs)
     inside: Var | None = None
     source: list[DimLike] = []
     sides = zip(
-        place,
+        pixel,
         taps,
         node.inputs[0].shape[2:],
         attrs["strides"],

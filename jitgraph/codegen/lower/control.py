@@ -31,12 +31,12 @@ class Regions(Protocol):
     def whole(self, storage: Storage) -> Storage: ...
 
 
-def _predicate(selector: Regions, held: Held) -> Storage:
-    assert isinstance(held, Storage)
-    return selector.whole(held)
+def _predicate(selector: Regions, value: Held) -> Storage:
+    assert isinstance(value, Storage)
+    return selector.whole(value)
 
 
-def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], dests: Sequence[Held]) -> list[Held]:
     """Both regions write their outputs to the same places, and fill the same stacks."""
     builder = selector.builder
     predicate = _predicate(selector, operands[0])
@@ -44,28 +44,28 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: 
     ends = []
     for region in node.regions:
         with builder.block() as steps:
-            ends.append(selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(places)))
+            ends.append(selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(dests)))
         branches.append(steps)
     then, otherwise = branches
-    if apart := stacks_apart(*ends):
-        require_made_inside(apart, operands, node.location)
-        otherwise = with_stacks(otherwise, apart)
-        builder.stacks = [stack for stack in builder.stacks if stack not in apart]
+    if renames := stacks_apart(*ends):
+        require_made_inside(renames, operands, node.location)
+        otherwise = with_stacks(otherwise, renames)
+        builder.stacks = [stack for stack in builder.stacks if stack not in renames]
     builder.steps.append(Branch(predicate.name, tuple(then), tuple(otherwise)))
     return ends[0]
 
 
-def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], dests: Sequence[Held]) -> list[Held]:
     """The carries begin as copies of the operands in the places of the results, and each turn replaces them.
 
     Returns where the results are: a result whose place is one slice of a buffer is still to be copied there.
     """
     if loop.condition is None:
-        return _lower_scan(selector, loop, operands, places)
+        return _lower_scan(selector, loop, operands, dests)
     condition, body = loop.condition, loop.body
     builder = selector.builder
     first, _, invariants = loop.parts(operands)
-    carries = _begin(selector, first, places)
+    carries = _begin(selector, first, dests)
     flag = builder.temporary(_FLAG)
     env = [*carries, *invariants]
     with builder.block() as asking:
@@ -78,27 +78,27 @@ def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], p
     return carries
 
 
-def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], dests: Sequence[Held]) -> list[Held]:
     """A while loop over a counter; slices of the operands are read, and those of the results written, in place."""
     body, length = loop.body, loop.length
     first, xs, invariants = loop.parts(operands)
     builder = selector.builder
     counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
-    homes, ys = loop.results(places)
+    homes, ys = loop.results(dests)
     carries = _begin(selector, first, homes)
-    wholes = [_home(selector, place) for place in ys]
+    wholes = [_home(selector, dest) for dest in ys]
     _count(builder, counter, start=True)
     with builder.block() as asking:
         _compare(builder, counter, length, flag)
     with builder.block() as turning:
         slot = StackSlice(counter, length, loop.reverse)
         slices = [
-            _slice(selector, place, value.tensor, slot)
-            for place, value in zip(xs, loop.parts(body.inputs)[1], strict=True)
+            _slice(selector, dest, value.tensor, slot)
+            for dest, value in zip(xs, loop.parts(body.inputs)[1], strict=True)
         ]
         stacked: list[Held | None] = [
-            _slice(selector, place, value.tensor, slot)
-            for place, value in zip(wholes, loop.results(body.outputs)[1], strict=True)
+            _slice(selector, dest, value.tensor, slot)
+            for dest, value in zip(wholes, loop.results(body.outputs)[1], strict=True)
         ]
         env = [*carries, *slices, *invariants]
         after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries + stacked)
@@ -109,30 +109,30 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
     return [*carries, *wholes]
 
 
-def _slice(selector: Regions, place: Held, type: TensorType, slot: StackSlice) -> Storage:
-    assert isinstance(place, Storage)
-    return Storage(selector.whole(place).name, type, slot)
+def _slice(selector: Regions, storage: Held, type: TensorType, slot: StackSlice) -> Storage:
+    assert isinstance(storage, Storage)
+    return Storage(selector.whole(storage).name, type, slot)
 
 
-def _begin(selector: Regions, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+def _begin(selector: Regions, operands: Sequence[Held], dests: Sequence[Held]) -> list[Held]:
     """Copy the first values of the carries to where they live; stacks stay what they are."""
     carries: list[Held] = []
     copies = []
-    for operand, place in zip(operands, places, strict=True):
-        if isinstance(operand, str) or isinstance(place, str):
+    for operand, dest in zip(operands, dests, strict=True):
+        if isinstance(operand, str) or isinstance(dest, str):
             carries.append(operand)
             continue
-        home = _home(selector, place)
+        home = _home(selector, dest)
         copies.append((operand, home))
         carries.append(home)
     selector.copy(copies)
     return carries
 
 
-def _home(selector: Regions, place: Held) -> Storage:
-    """``place``, or a temporary where it is one slice of a buffer, to which the caller copies what ends up here."""
-    assert isinstance(place, Storage)
-    return place if place.slot is None else selector.builder.temporary(place.type)
+def _home(selector: Regions, dest: Held) -> Storage:
+    """``dest``, or a temporary where it is one slice of a buffer, to which the caller copies what ends up here."""
+    assert isinstance(dest, Storage)
+    return dest if dest.slot is None else selector.builder.temporary(dest.type)
 
 
 def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) -> None:

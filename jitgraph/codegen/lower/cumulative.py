@@ -72,15 +72,15 @@ class _Running:
     def _combined(self, left: Var | None, right: Var) -> Var:
         if left is None:
             return right
-        found = self.reduction.combine(self.ops, left, right)
-        assert isinstance(found, Var)
-        return found
+        combined = self.reduction.combine(self.ops, left, right)
+        assert isinstance(combined, Var)
+        return combined
 
-    def _along(self, row: Index, place: DimLike) -> Index:
-        return (*row[: self.axis], place, *row[self.axis :])
+    def _along(self, row: Index, position: DimLike) -> Index:
+        return (*row[: self.axis], position, *row[self.axis :])
 
-    def _element(self, row: Index, place: DimLike) -> Var:
-        return self.ops.cast(self.values.at(self.x, self._along(row, place)), self.wide)
+    def _element(self, row: Index, position: DimLike) -> Var:
+        return self.ops.cast(self.values.at(self.x, self._along(row, position)), self.wide)
 
     def _serial(self, extent: DimLike, chunk: DimLike | None, step: Step) -> Var:
         """A serial loop over a chunk of an axis, or over all of it, with one carry."""
@@ -92,11 +92,11 @@ class _Running:
     def _store(self, row: Index, chunk: DimLike | None, before: Var | None) -> Var:
         """Store the elements of a chunk, or of the whole row, behind ``before``; gives what they make together."""
 
-        def step(place: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
-            following = self._combined(carried[0], self._element(row, place))
+        def step(position: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+            following = self._combined(carried[0], self._element(row, position))
             result = self.ops.cast(self._combined(before, following), self.x.dtype)
             for _, storage in self.group.outputs:
-                self.recorder.store(storage, offset(self._along(row, place), self.x.shape), result)
+                self.recorder.store(storage, offset(self._along(row, position), self.x.shape), result)
             return (following,)
 
         return self._serial(self.extent, chunk, step)
@@ -134,10 +134,10 @@ class _Running:
         def total(level: int, row: Index, chunk: DimLike | None) -> Var:
             """What a chunk of a level makes, or all of the level."""
 
-            def step(place: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+            def step(position: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
                 if not level:
-                    return (self._combined(carried[0], self._element(row, place)),)
-                at = offset(self._along(row, place), shapes[level])
+                    return (self._combined(carried[0], self._element(row, position)),)
+                at = offset(self._along(row, position), shapes[level])
                 recorder.store(before[level - 1], at, carried[0])
                 return (self._combined(carried[0], recorder.load(totals[level - 1], at, again=True)),)
 

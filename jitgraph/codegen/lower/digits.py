@@ -62,8 +62,8 @@ class Digits:
         ops = ScalarOps(recorder, int64)
         key = self._key(recorder.load(self.keys, self.row + at, again=True))
         for turn in range(self._passes):
-            place = turn * self._digits + self._digit(key, ops.const(turn * self.bits))
-            recorder.store_local(counts, place, ops.add(recorder.load_local(counts, place), ops.const(1)))
+            bucket = turn * self._digits + self._digit(key, ops.const(turn * self.bits))
+            recorder.store_local(counts, bucket, ops.add(recorder.load_local(counts, bucket), ops.const(1)))
         return ()
 
     def _pass(self, counts: Local, turn: DimLike, half: Var) -> Var:
@@ -74,9 +74,9 @@ class Digits:
 
         def begin(digit: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
             before, most = carried
-            place = turn * self._digits + digit
-            count = recorder.load_local(counts, place)
-            recorder.store_local(counts, place, before)
+            bucket = turn * self._digits + digit
+            count = recorder.load_local(counts, bucket)
+            recorder.store_local(counts, bucket, before)
             return ops.add(before, count), ops.max(most, count)
 
         _, most = recorder.serial(self._digits, (ops.const(0), ops.const(0)), begin)
@@ -89,9 +89,9 @@ class Digits:
         def move(at: DimLike, _: tuple[Var, ...]) -> tuple[Var, ...]:
             element = recorder.load(self.keys, source + at, again=True)
             origin = recorder.load(self.places, source + at, again=True) if self.places is not None else None
-            place = turn * self._digits + self._digit(self._key(element), shift)
-            to = recorder.load_local(counts, place)
-            recorder.store_local(counts, place, ops.add(to, ops.const(1)))
+            bucket = turn * self._digits + self._digit(self._key(element), shift)
+            to = recorder.load_local(counts, bucket)
+            recorder.store_local(counts, bucket, ops.add(to, ops.const(1)))
             position = target + recorder.as_index(to, self.extent)
             recorder.store(self.keys, position, element)
             if self.places is not None and origin is not None:

@@ -27,16 +27,16 @@ INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
 }
 
 
-def roots_of(graph: Graph, nests: Nests) -> list[Node]:
+def roots_of(graph: Graph, strategies: Nests) -> list[Node]:
     """The nodes of a group that have a loop nest of their own, which the nest of the group then is."""
-    return [node for node in graph.nodes if node.op.lowering in nests.roots]
+    return [node for node in graph.nodes if node.op.lowering in strategies.roots]
 
 
-def lower_group(builder: ScheduleBuilder, group: Group, nests: Nests) -> None:
+def lower_group(builder: ScheduleBuilder, group: Group, strategies: Nests) -> None:
     """Append the kernels of a group: by its root op where it has one, else as rows or pointwise."""
     if any("bounds_checked" in node.op.traits for node in group.graph.nodes):
         group = imports.module(_GATHERING).check_indices(builder, group)
-    roots = roots_of(group.graph, nests)
+    roots = roots_of(group.graph, strategies)
     if not roots and any(node.op.lowering == "dynamic_update_slice" for node in group.graph.nodes):
         updating = imports.module(_UPDATING)
         update = updating.slice_update_of(group)
@@ -45,8 +45,8 @@ def lower_group(builder: ScheduleBuilder, group: Group, nests: Nests) -> None:
             return
     if roots:
         (root,) = roots
-        nests.roots[root.op.lowering](builder, group, root)  # type: ignore[index]
+        strategies.roots[root.op.lowering](builder, group, root)  # type: ignore[index]
     elif any(node.op.kind == "reduce" for node in group.graph.nodes):
-        nests.rows(builder, group)
+        strategies.rows(builder, group)
     else:
-        nests.pointwise(builder, group)
+        strategies.pointwise(builder, group)

@@ -34,10 +34,10 @@ class KeptRow:
         self.local = recorder.local(value.dtype, extent)
         self._stored: list[object] = []  # the loops that store all of it
 
-    def at(self, place: Index, compute: Callable[[], Var]) -> Var:
-        """The value at ``place``: loaded where a loop before has stored it, else computed, and stored on the way."""
-        position = place[self.axis]
-        if (*place[: self.axis], *place[self.axis + 1 :]) != self.row:
+    def at(self, index: Index, compute: Callable[[], Var]) -> Var:
+        """The value at ``index``: loaded where a loop before has stored it, else computed, and stored on the way."""
+        position = index[self.axis]
+        if (*index[: self.axis], *index[self.axis + 1 :]) != self.row:
             return compute()
         if any(map(self.recorder.is_done, self._stored)):
             return self.recorder.load_local(self.local, position)
@@ -50,7 +50,7 @@ class KeptRow:
 
 
 def worth_keeping(
-    keeping: Keeping, graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool
+    heuristic: Keeping, graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool
 ) -> list[Value]:
     """The values of a group of reductions along ``axis`` of ``shape`` that its loops should keep for each other.
 
@@ -62,38 +62,38 @@ def worth_keeping(
     loops: dict[Value, set[int]] = {value: {len(graph.nodes)} for value in outputs}  # by position; the last one stores
     chosen: list[Node] = []
     for position, node in reversed([*enumerate(graph.nodes)]):
-        wanted = {position} if node.op.kind == "reduce" else set()
-        if not wanted:
+        users = {position} if node.op.kind == "reduce" else set()
+        if not users:
             if node.output.shape != shape:
                 continue
-            wanted = loops.get(node.output, set())
-            if len(wanted) > 1 and node.op.kind == "elementwise":
+            users = loops.get(node.output, set())
+            if len(users) > 1 and node.op.kind == "elementwise":
                 chosen.append(node)
-                wanted = {min(wanted)}  # the first loop computes it
+                users = {min(users)}  # the first loop computes it
         for value in node.inputs:
             if value.shape == shape:
-                loops.setdefault(value, set()).update(wanted)
-    left = keeping.most_bytes
-    kept: dict[Value, float] = {}
+                loops.setdefault(value, set()).update(users)
+    left = heuristic.most_bytes
+    materialised: dict[Value, float] = {}
     for node in reversed(chosen):
-        size = extent * (keeping.lane_bytes if lanes else node.output.dtype.itemsize)
-        if size <= left and _work(keeping, graph, node, shape, kept) >= keeping.least_work:
-            kept[node.output] = 0.0
+        size = extent * (heuristic.lane_bytes if lanes else node.output.dtype.itemsize)
+        if size <= left and _work(heuristic, graph, node, shape, materialised) >= heuristic.least_work:
+            materialised[node.output] = 0.0
             left -= size
-    return list(kept)
+    return list(materialised)
 
 
-def _work(keeping: Keeping, graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
+def _work(heuristic: Keeping, graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
     """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
     recorder = KernelRecorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
     ops = [statement.op for statement in statements_of(recorder.written) if isinstance(statement, Let)]
-    total = sum(keeping.work.get(op, 1.0) for op in ops)
+    total = sum(heuristic.work.get(op, 1.0) for op in ops)
     seen = dict(known)
     for value in dict.fromkeys(node.inputs):
         producer = graph.producers.get(value)
         if value in seen or producer is None or producer.op.kind != "elementwise" or value.shape != shape:
             total += 1.0
         else:
-            total += _work(keeping, graph, producer, shape, seen)
+            total += _work(heuristic, graph, producer, shape, seen)
     return total

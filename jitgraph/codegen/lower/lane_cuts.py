@@ -41,16 +41,16 @@ class _Cutting:
         constants = {**constants, **_constants(body)}
         if any(isinstance(statement, Local) for statement in body):
             outermost = False  # no parallel loop sees a buffer of the kernel's own
-        made: list[Statement] = []
+        statements: list[Statement] = []
         for statement in body:
             if isinstance(statement, Loop) and statement.kind == "vector":
-                made += self._pieces(statement, constants, outermost=outermost)
+                statements += self._pieces(statement, constants, outermost=outermost)
             elif isinstance(statement, Loop) and statement.kind == "parallel":
                 inner = self.body(statement.body, constants, outermost=False)
-                made.append(statement if inner is statement.body else replace(statement, body=inner))
+                statements.append(statement if inner is statement.body else replace(statement, body=inner))
             else:
-                made.append(statement)
-        return body if all(new is old for new, old in itertools.zip_longest(made, body)) else tuple(made)
+                statements.append(statement)
+        return body if all(new is old for new, old in itertools.zip_longest(statements, body)) else tuple(statements)
 
     def _pieces(self, loop: Loop, constants: Mapping[str, int], *, outermost: bool) -> list[Statement]:
         extent, inside = loop.extent, list(statements_of(loop.body))
@@ -62,15 +62,15 @@ class _Cutting:
         ends = sorted({0, extent, *(cut for _, cut in conditions.values() if 0 < cut < extent)})
         if (len(ends) - 1) * len(inside) > self._cuts.most_statements or self._are_short(ends):
             ends = [0, extent]
-        made: list[Statement] = []
+        pieces: list[Statement] = []
         for begin, end in itertools.pairwise(ends):
             known = {
                 name: (begin >= cut) == (relation == "ge")
                 for name, (relation, cut) in conditions.items()
                 if begin >= cut or end <= cut
             }
-            made += self._piece(loop, begin, end, known, outermost=outermost)
-        return made or [loop]
+            pieces += self._piece(loop, begin, end, known, outermost=outermost)
+        return pieces or [loop]
 
     def _are_short(self, ends: list[int]) -> bool:
         return any(end - begin < self._cuts.least for begin, end in itertools.pairwise(ends))
@@ -100,9 +100,9 @@ class _Cutting:
         """The greatest run of lanes in which nothing is divided; None where there is none, or nothing is divided."""
         indices = {dim for statement in statements_of(loop.body) for dim in dims_of(statement)}
         divided = [dim for dim in indices if any(True for _ in _divisions(dim, loop.axis))]
-        found = {atom.denominator for dim in divided for atom in _divisions(dim, loop.axis)}
-        whole = {n for n in found if isinstance(n, int) and self._cuts.least <= n < count and count % n == 0}
-        for digit in sorted(whole, reverse=True):
+        divisors = {atom.denominator for dim in divided for atom in _divisions(dim, loop.axis)}
+        digits = {n for n in divisors if isinstance(n, int) and self._cuts.least <= n < count and count % n == 0}
+        for digit in sorted(digits, reverse=True):
             lane, turns = self._new_axis(), self._new_axis()
             self._ranges.declare(lane, digit)
             self._ranges.declare(turns, count // digit)
@@ -124,7 +124,7 @@ def _constants(body: Body) -> dict[str, int]:
 def _conditions(loop: Loop, constants: Mapping[str, int]) -> dict[str, tuple[str, int]]:
     """The conditions ``axis >= cut`` and ``axis < cut`` in the body of a loop, by the name of the variable."""
     offsets: dict[str, int] = {}
-    found: dict[str, tuple[str, int]] = {}
+    conditions: dict[str, tuple[str, int]] = {}
     for statement in loop.body:
         if isinstance(statement, IndexValue) and coefficient(statement.index, loop.axis) == 1:
             offset = statement.index - Dim.name(loop.axis)
@@ -133,8 +133,8 @@ def _conditions(loop: Loop, constants: Mapping[str, int]) -> dict[str, tuple[str
         elif isinstance(statement, Let) and statement.op == "cmp" and statement.param in _RELATIONS:
             x, bound = (arg.name for arg in statement.args)
             if x in offsets and bound in constants:
-                found[statement.var.name] = str(statement.param), constants[bound] - offsets[x]
-    return found
+                conditions[statement.var.name] = str(statement.param), constants[bound] - offsets[x]
+    return conditions
 
 
 def _divisions(dim: DimLike, axis: str) -> Iterator[FloorDiv]:

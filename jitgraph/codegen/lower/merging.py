@@ -36,10 +36,10 @@ class Runs:
     descending: bool
     bits: Literal[1, 2]
 
-    def merged(self, turn: DimLike, place: DimLike, key: Var, look_up: LookUp) -> Var:
-        """Where ``key``, at ``place``, comes to lie when runs of 2**(bits * turn) elements are merged."""
+    def merged(self, turn: DimLike, index: DimLike, key: Var, look_up: LookUp) -> Var:
+        """Where ``key``, at ``index``, comes to lie when runs of 2**(bits * turn) elements are merged."""
         ops = ScalarOps(self.recorder, int64)
-        at, shift = self.recorder.index_value(place), self.recorder.index_value(self.bits * turn)
+        at, shift = self.recorder.index_value(index), self.recorder.index_value(self.bits * turn)
         width = ops.shl(ops.const(1), shift)
         inside = ops.and_(at, ops.sub(width, ops.const(1)))  # the place in its own run
         number = ops.shr(at, shift)
@@ -59,9 +59,9 @@ class Runs:
         logic = ScalarOps(self.recorder, bool_)
 
         def comes_before(at: DimLike, mask: Var) -> Var:
-            found = look_up(at, mask)
+            other = look_up(at, mask)
             # A key of a later run also comes after its equals.
-            return logic.select(later, logic.not_(self._less(key, found)), self._less(found, key))
+            return logic.select(later, logic.not_(self._less(key, other)), self._less(other, key))
 
         return bisected(self.recorder, steps, bounds, self.extent, comes_before)
 

@@ -44,7 +44,7 @@ def moved_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
     recorder = values.recorder
     assert node.op.index_map is not None
     reads: Any = node.op.index_map(index, *(value.type for value in node.inputs), **node.attrs)
-    found: list[tuple[Var | None, Var]] = []
+    candidates: list[tuple[Var | None, Var]] = []
     left = mask  # where no earlier read was taken
     for read in reads:
         operand = node.inputs[read.operand]
@@ -57,12 +57,12 @@ def moved_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
         # A 0-d operand is there at every index, so reading it needs no mask and can leave the loop.
         here = both(recorder, left, condition) if operand.shape else None
         source = tuple(recorder.ranges.simplify(dim) for dim in read.index)
-        found.append((condition, values.at(operand, source, here)))
+        candidates.append((condition, values.at(operand, source, here)))
         if condition is None:
             break
         left = both(recorder, left, ScalarOps(recorder, bool_).not_(condition))
-    _, result = found.pop()
-    for condition, value in reversed(found):
+    _, result = candidates.pop()
+    for condition, value in reversed(candidates):
         assert condition is not None
         result = ScalarOps(recorder, value.dtype).select(condition, value, result)
     return result

@@ -85,10 +85,10 @@ def _tiled(loop: Loop, tiles: TransposedTiles, new_axis: Callable[[], str]) -> L
     of_block, inside = new_axis(), new_axis()
     changed: dict[str, DimLike] = {last.axis: block * Dim.name(of_block) + Dim.name(inside)}
     statements = tuple(map_dims(statement, lambda dim: dims.substitute(dim, changed)) for statement in last.body)
-    nest = Loop(inside, block, "vector", statements)
+    tiled = Loop(inside, block, "vector", statements)
     for level in [across, *(level for level in reversed(outer) if level is not across)]:
-        nest = Loop(level.axis, level.extent, "parallel", (nest,))
-    return Loop(of_block, last.extent // block, "parallel", (nest,))
+        tiled = Loop(level.axis, level.extent, "parallel", (tiled,))
+    return Loop(of_block, last.extent // block, "parallel", (tiled,))
 
 
 def _axis_across(last: Loop, outer: list[Loop], least: int) -> Loop | None:

@@ -47,9 +47,9 @@ def cut_of(form: Rows) -> Cut | None:
     if sizes is None or not form.axes or form.in_stages:
         return None
     rows = dims.product(form.domain[axis] for axis in form.kept)
-    whole = _whole_runs(form, sizes, rows)
-    if whole is not None:
-        return whole
+    by_runs = _whole_runs(form, sizes, rows)
+    if by_runs is not None:
+        return by_runs
     if not form.by_column and not (isinstance(rows, int) and rows <= sizes.few_rows):
         return None
     cuts = [_cut(form, sizes, axis, rows) for axis in form.axes if _few_before(form, sizes, axis)]

@@ -146,13 +146,13 @@ class KernelRecorder(StatementRecorder):
 
     def _combine(self, init: tuple[Var, ...], combine: Combiner) -> Combine:
         """The combine of a reduce loop, written apart: it sees its two operands alone."""
-        apart = KernelRecorder()
-        apart._count = self._count
-        left = tuple(apart.var(var.dtype) for var in init)
-        right = tuple(apart.var(var.dtype) for var in init)
-        results = combine(ScalarOps(apart, left[0].dtype), left, right)
-        self._count = apart._count
-        body = tuple(s for s in apart._blocks[0].statements if isinstance(s, Let))
+        separate = KernelRecorder()
+        separate._count = self._count
+        left = tuple(separate.var(var.dtype) for var in init)
+        right = tuple(separate.var(var.dtype) for var in init)
+        results = combine(ScalarOps(separate, left[0].dtype), left, right)
+        self._count = separate._count
+        body = tuple(s for s in separate._blocks[0].statements if isinstance(s, Let))
         return Combine(left, right, body, results)
 
     def contract(
@@ -223,14 +223,14 @@ class KernelRecorder(StatementRecorder):
             value = body()
             return self._close(), value
 
-        def factors(side: int, given: Sequence[tuple[int, At]]) -> tuple[Factor, ...]:
-            found = []
-            for extent, value in given:
+        def factors(side: int, columns: Sequence[tuple[int, At]]) -> tuple[Factor, ...]:
+            result = []
+            for extent, value in columns:
                 axis = self._new_axis()
                 self.ranges.declare(axis, extent)
                 body, var = write((names[side], axis), partial(value, (m, n)[side], Dim.name(axis)))
-                found.append(Factor(axis, extent, Operand(body, var)))
-            return tuple(found)
+                result.append(Factor(axis, extent, Operand(body, var)))
+            return tuple(result)
 
         made_rows, made_columns = factors(0, rows), factors(1, columns)
         products = tuple(self.var(float32) for _ in made_rows)
@@ -242,13 +242,13 @@ class KernelRecorder(StatementRecorder):
             self._blocks[-1].statements.clear()
             return scoring, scored, tuple(weights(m, n, products, weight))
 
-        derived, (scoring, scored, given) = write((*names, *(var.name for var in (*products, weight))), weigh)
+        derived, (scoring, scored, weight_vars) = write((*names, *(var.name for var in (*products, weight))), weigh)
         softmax = None if row is None else (self.var(float32), self.var(float32))
         known = softmax or ()
         of_row = [names[0], *(var.name for var in known)]
         row_body = () if row is None else write(of_row, partial(row, m, known))[0]
         made_sums = []
-        for (factor, epilogue), var in zip(sums, given, strict=True):
+        for (factor, epilogue), var in zip(sums, weight_vars, strict=True):
             axis, acc = made_columns[factor].axis, self.var(float32)
             body, _ = write((*of_row, axis, acc.name), partial(epilogue, m, Dim.name(axis), acc, known))
             made_sums.append(WeightedSum(var, factor, acc, body))

@@ -100,10 +100,10 @@ def combine(node: Node, ops: ScalarOps, left: tuple[Var, ...], right: tuple[Var,
     return tuple(result)
 
 
-def fold(values: Evaluator, node: Node, kept: Index, mask: Var | None) -> tuple[Var, ...]:
+def fold(values: Evaluator, node: Node, index: Index, mask: Var | None) -> tuple[Var, ...]:
     """The accumulators of a reduction over all of its axes, at an index of its result."""
     axes = reduced_axes(node)
-    remaining = iter(kept)
+    remaining = iter(index)
     fixed = {axis: next(remaining) for axis in range(len(node.inputs[0].shape)) if axis not in axes}
     runs = [(axis,) for axis in axes] if rounds(node) else runs_of(axes)
     return fold_runs(values, node, fixed, runs, mask)

@@ -30,9 +30,9 @@ class _Lowered(NamedTuple):
 class RepeatedGroups:
     """The groups of one schedule."""
 
-    def __init__(self, builder: ScheduleBuilder, nests: Nests) -> None:
+    def __init__(self, builder: ScheduleBuilder, strategies: Nests) -> None:
         self._builder = builder
-        self._nests = nests
+        self._nests = strategies
         self._lowered: dict[tuple[Any, ...], _Lowered] = {}
 
     def lower(self, group: Group) -> None:
@@ -49,11 +49,11 @@ class RepeatedGroups:
             tuple([which[value] for value, _ in group.outputs]),
             self._copied(group),
         )
-        found = self._lowered.get(key)
-        if found is not None:
-            self._launch_again(found, buffers)
-        elif (made := self._first(group, buffers)) is not None:
-            self._lowered[key] = made
+        cached = self._lowered.get(key)
+        if cached is not None:
+            self._launch_again(cached, buffers)
+        elif (lowered := self._first(group, buffers)) is not None:
+            self._lowered[key] = lowered
 
     def _copied(self, group: Group) -> tuple[bool, ...]:
         """For a partial write, which inputs are the caller's, which it goes by (``lower/updating.py``)."""
@@ -68,25 +68,25 @@ class RepeatedGroups:
         steps, before, sites = len(builder.steps), len(builder.buffers), len(builder.sites.all)
         lower_group(builder, group, self._nests)
         fresh = list(islice(reversed(builder.buffers.values()), len(builder.buffers) - before))[::-1]
-        made = builder.steps[steps:]
-        launches = tuple([step for step in made if isinstance(step, Launch)])
-        if len(launches) < len(made) or len(builder.sites.all) > sites:
+        appended = builder.steps[steps:]
+        launches = tuple([step for step in appended if isinstance(step, Launch)])
+        if len(launches) < len(appended) or len(builder.sites.all) > sites:
             return None
         temporaries = [buffer for buffer in fresh if buffer.role == "temporary"]
         names = (*buffers, *(buffer.name for buffer in temporaries))
         return _Lowered(launches, names, tuple([buffer.type for buffer in temporaries]))
 
-    def _launch_again(self, found: _Lowered, buffers: Iterable[str]) -> None:
+    def _launch_again(self, lowered: _Lowered, buffers: Iterable[str]) -> None:
         builder = self._builder
-        fresh = [builder.temporary(type).name for type in found.temporaries]
-        place = dict(zip(found.buffers, (*buffers, *fresh), strict=True))
-        for launch in found.launches:  # constants stay where they are
-            names = tuple([place.get(name, name) for name in launch.buffers])
+        fresh = [builder.temporary(type).name for type in lowered.temporaries]
+        renames = dict(zip(lowered.buffers, (*buffers, *fresh), strict=True))
+        for launch in lowered.launches:  # constants stay where they are
+            names = tuple([renames.get(name, name) for name in launch.buffers])
             builder.steps.append(Launch(launch.kernel, names, builder.location, builder.lines))
 
 
 def _can_be_repeated(group: Group) -> bool:
     """Whether no error in it names a line of the user's, and no buffer is a slice of another."""
-    if any(storage.slot is not None for storage in (*group.inputs.values(), *(place for _, place in group.outputs))):
+    if any(storage.slot is not None for storage in (*group.inputs.values(), *(output for _, output in group.outputs))):
         return False
     return not any(has_effect(node) or "bounds_checked" in node.op.traits for node in group.graph.nodes)

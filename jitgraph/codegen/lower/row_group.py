@@ -67,8 +67,8 @@ class Rows:
         return any(value in after for value, _ in self.full)
 
 
-def store_at(values: Evaluator, outputs: Sequence[tuple[Value, Storage]], place: tuple[DimLike, ...]) -> None:
+def store_at(values: Evaluator, outputs: Sequence[tuple[Value, Storage]], index: tuple[DimLike, ...]) -> None:
     """Store the outputs' elements at one place."""
-    elements = [values.at(value, place) for value, _ in outputs]
+    elements = [values.at(value, index) for value, _ in outputs]
     for element, (value, storage) in zip(elements, outputs, strict=True):
-        values.recorder.store(storage, offset(place, value.shape), element)
+        values.recorder.store(storage, offset(index, value.shape), element)

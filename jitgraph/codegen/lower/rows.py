@@ -26,12 +26,12 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     """
     node = next(node for node in group.graph.nodes if node.op.kind == "reduce")
     domain, axes = node.inputs[0].shape, reduced_axes(node)
-    kept = tuple(axis for axis in range(len(domain)) if axis not in axes)
-    rows = tuple(domain[axis] for axis in kept)
+    kept_axes = tuple(axis for axis in range(len(domain)) if axis not in axes)
+    rows = tuple(domain[axis] for axis in kept_axes)
     outputs = [(value, storage) for value, storage in group.outputs if not is_empty(value.tensor)]
     if not outputs:
         return
-    form = Rows(group, domain, axes, kept, outputs, builder.decisions)
+    form = Rows(group, domain, axes, kept_axes, outputs, builder.decisions)
     cut = cut_of(form)
     if cut is not None:
         lower_in_parts(builder, form, cut)
@@ -49,15 +49,15 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
 
 def _keep_values(values: Evaluator, form: Rows, row: tuple[DimLike, ...]) -> None:
     """Keep what several loops over the row would compute, which the reductions then do before anything else."""
-    keeping = form.decisions.keeping
-    if len(form.axes) != 1 or keeping is None:
+    heuristic = form.decisions.keeping
+    if len(form.axes) != 1 or heuristic is None:
         return
     graph, (axis,) = form.group.graph, form.axes
     stored = {value for value, _ in form.full}
-    kept = worth_keeping(keeping, graph, stored, axis, form.domain, form.by_column)
-    for value in kept:
+    materialised = worth_keeping(heuristic, graph, stored, axis, form.domain, form.by_column)
+    for value in materialised:
         values.keep(value, axis, row)
-    for node in graph.nodes if kept else ():
+    for node in graph.nodes if materialised else ():
         if node.op.kind == "reduce":
             values.at(node.output, row)
 

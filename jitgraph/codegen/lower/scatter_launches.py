@@ -93,8 +93,8 @@ class _Launches:
 
     def _update(self, number: DimLike, at: Index, mask: Var | None) -> Var:
         """The element of an update for an element of the result at ``at``."""
-        place = self.recorder.ranges.split(number, self.indices.shape)
-        return self.values.at(self.updates, (*at[: self.axis], *place, *at[self.axis + 1 :]), mask)
+        index = self.recorder.ranges.split(number, self.indices.shape)
+        return self.values.at(self.updates, (*at[: self.axis], *index, *at[self.axis + 1 :]), mask)
 
     def _store(self, at: Index, value: Var) -> None:
         for _, storage in self.group.outputs:
@@ -106,16 +106,16 @@ class _Launches:
         recorder, dtype = self.recorder, _counter(self.count)
         ops = ScalarOps(recorder, dtype)
         last = self.builder.temporary(TensorType(dtype, (self.extent,)))
-        with recorder.loops(self.kinds((self.extent,)), (self.extent,)) as (place,):
-            recorder.store(last, place, ops.const(-1))
+        with recorder.loops(self.kinds((self.extent,)), (self.extent,)) as (position,):
+            recorder.store(last, position, ops.const(-1))
         with recorder.loops(self.kinds((self.count,)), (self.count,)) as (number,):
             mine = ops.cast(recorder.index_value(number), dtype)
             recorder.store(last, self._position(number, None), mine, update="max")
         with recorder.loops(self.kinds(self.shape), self.shape) as at:
-            found = recorder.load(last, at[self.axis], again=True)
-            hit = ops.cmp("ge", found, ops.const(0))
+            last_update = recorder.load(last, at[self.axis], again=True)
+            hit = ops.cmp("ge", last_update, ops.const(0))
             logic = ScalarOps(recorder, hit.dtype)
-            known = recorder.as_index(ops.cast(ops.max(found, ops.const(0)), int64), self.count)
+            known = recorder.as_index(ops.cast(ops.max(last_update, ops.const(0)), int64), self.count)
             new = self._update(known, at, hit)
             self._store(at, logic.select(hit, new, self.values.at(self.x, at, logic.not_(hit))))
 
@@ -134,9 +134,9 @@ class _Launches:
         extents = (*self.shape[: self.axis], self.count, *self.shape[self.axis + 1 :])
         with recorder.loops(self.kinds(extents), extents) as at:
             number = at[self.axis]
-            place = (*at[: self.axis], self._position(number, None), *at[self.axis + 1 :])
+            index = (*at[: self.axis], self._position(number, None), *at[self.axis + 1 :])
             new = ScalarOps(recorder, dtype).cast(self._update(number, at, None), wide)
-            recorder.store(work, offset(place, self.shape), new, update="add")
+            recorder.store(work, offset(index, self.shape), new, update="add")
         if not alone:
             with recorder.loops(self.kinds(self.shape), self.shape) as at:
                 self._store(at, recorder.load(work, offset(at, self.shape), again=True))
@@ -212,14 +212,14 @@ class _Launches:
         ops = ScalarOps(recorder, int64)
         begins = self.builder.temporary(TensorType(int64, (self.extent + 1,)))
         steps = count.bit_length() if isinstance(count, int) else 62
-        with recorder.loops(self.kinds((self.extent + 1,)), (self.extent + 1,)) as (place,):
-            mine = ops.cast(recorder.index_value(place), dtype)
+        with recorder.loops(self.kinds((self.extent + 1,)), (self.extent + 1,)) as (index,):
+            mine = ops.cast(recorder.index_value(index), dtype)
 
             def comes_before(at: DimLike, mask: Var) -> Var:
                 return ops.cmp("lt", recorder.load(keys, at, mask, again=True), mine)
 
             first = bisected(recorder, steps, (ops.const(0), recorder.index_value(count)), count, comes_before)
-            recorder.store(begins, place, first)
+            recorder.store(begins, index, first)
         wide, reduction = accumulator(self.x.dtype), self.node.op.reduction
         assert reduction is not None
         sums = ScalarOps(recorder, wide)
@@ -229,8 +229,8 @@ class _Launches:
             first_place = recorder.as_index(begin, count)
 
             def add(step: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
-                found = recorder.load(numbers, first_place + step, again=True)
-                number = recorder.as_index(ops.cast(found, int64), count)
+                loaded = recorder.load(numbers, first_place + step, again=True)
+                number = recorder.as_index(ops.cast(loaded, int64), count)
                 return (reduction.combine(sums, carried[0], sums.cast(self._update(number, at, None), wide)),)
 
             many = recorder.as_index(ops.sub(end, begin), count + 1)

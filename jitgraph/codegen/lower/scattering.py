@@ -41,14 +41,14 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     reduction = node.op.reduction
     wide = dtype if reduction is None or count == 1 else accumulator(dtype)
     (_, result), *copies = group.outputs
-    apart = wide == dtype and is_copied_first(builder, group, node)
-    if apart:
+    copied_first = wide == dtype and is_copied_first(builder, group, node)
+    if copied_first:
         group = begin_update(builder, group, node)
     work = result if wide == dtype and result.slot is None else builder.temporary(TensorType(wide, shape))
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     independent = builder.decisions.independent
-    if apart:
+    if copied_first:
         recorder.param(work, "read")  # what no index names stays
     else:
         with recorder.loops(independent(shape), shape) as index:
@@ -56,7 +56,7 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
             recorder.store(work, offset(index, shape), ScalarOps(recorder, dtype).cast(start, wide))
     if not is_empty(updates.tensor):
         _update(recorder, values, node, work, independent, checked=node in group.checked)
-    if apart:
+    if copied_first:
         builder.launch(recorder, group.name)
         end_update(builder, group)
         return
@@ -82,11 +82,11 @@ def _update(
     with recorder.loops(independent(others), others) as at:
 
         def step(count: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
-            place = recorder.ranges.split(count, indices.shape)
-            number = values.at(indices, place)
+            index = recorder.ranges.split(count, indices.shape)
+            number = values.at(indices, index)
             position = wrapped(values, node, number, shape[axis], None, check=not checked)
             target = offset((*at[:axis], position, *at[axis:]), shape)
-            new = values.at(updates, (*at[:axis], *place, *at[axis:]))
+            new = values.at(updates, (*at[:axis], *index, *at[axis:]))
             if reduction is not None:
                 old = recorder.load(work, target, again=True)
                 old, new = (ScalarOps(recorder, sums).cast(one, sums) for one in (old, new))

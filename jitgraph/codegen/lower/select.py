@@ -35,7 +35,7 @@ _CONTROL: Final = "jitgraph.codegen.lower.control"  # imported, as prints are, b
 
 
 def select(
-    graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = False, verify: bool | None = None
+    graph: Graph, strategies: Nests, *, fastmath: bool = False, alone: bool = False, verify: bool | None = None
 ) -> Schedule:
     """The schedule of a graph without ``grad`` nodes in a target's nests; UnsupportedOp where an op has no lowering.
 
@@ -43,16 +43,16 @@ def select(
     ``alone`` there is no Python to call, and matrices are factored by the kernels of ``lower/matrices``. With
     ``verify`` (by default under JITGRAPH_VERIFY) it is proved that the schedule needs none of the copies it leaves out.
     """
-    schedule = select_with_copies(graph, nests, fastmath=fastmath, alone=alone)
+    schedule = select_with_copies(graph, strategies, fastmath=fastmath, alone=alone)
     coalesced = coalesce_copies(schedule)
     if coalesced.names and (config.VERIFY.is_on() if verify is None else verify):
         imports.module(_COALESCING_VERIFIER).verify_coalescing(schedule, coalesced.schedule, coalesced.names)
     return coalesced.schedule
 
 
-def select_with_copies(graph: Graph, nests: Nests, *, fastmath: bool = False, alone: bool = False) -> Schedule:
+def select_with_copies(graph: Graph, strategies: Nests, *, fastmath: bool = False, alone: bool = False) -> Schedule:
     """As ``select``, with all copies: of carries, of what branches give, and of the operands of partial writes."""
-    builder = ScheduleBuilder(nests.decisions, INLINE, fastmath=fastmath)
+    builder = ScheduleBuilder(strategies.decisions, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
     for position, value in enumerate(graph.inputs):
         env[value] = builder.storage(ScheduleBuffer(f"in{position}", _tensor(value, "an input"), "input", position))
@@ -60,7 +60,7 @@ def select_with_copies(graph: Graph, nests: Nests, *, fastmath: bool = False, al
         builder.storage(ScheduleBuffer(f"out{position}", _tensor(value, "an output"), "output", position))
         for position, value in enumerate(graph.outputs)
     ]
-    Selector(builder, nests, alone=alone).region(graph, env, results)
+    Selector(builder, strategies, alone=alone).region(graph, env, results)
     return Schedule(
         graph.name,
         tuple(builder.buffers.values()),
@@ -79,17 +79,17 @@ def select_with_copies(graph: Graph, nests: Nests, *, fastmath: bool = False, al
 def _lines_of(node: Node) -> tuple[Location, ...]:
     """The lines of the user that a node came from, in order; those of a fused one are those of the ops in it."""
     fused = node.regions if "one_kernel" in node.op.traits else ()
-    places = {node.location, *(inner.location for region in fused for inner in region.walk())}
-    return tuple(sorted((place for place in places if place is not None), key=lambda place: (place.file, place.line)))
+    sites = {node.location, *(inner.location for region in fused for inner in region.walk())}
+    return tuple(sorted((site for site in sites if site is not None), key=lambda site: (site.file, site.line)))
 
 
 def sizes_of(graph: Graph) -> tuple[str, ...]:
     """The names of symbolic sizes, in the order in which the inputs' shapes mention them."""
-    found: dict[str, None] = {}
+    sizes: dict[str, None] = {}
     for value in graph.inputs:
         for extent in value.shape if isinstance(value.type, TensorType) else ():
-            found.update(dict.fromkeys(sorted(dims.names(extent))))
-    return tuple(found)
+            sizes.update(dict.fromkeys(sorted(dims.names(extent))))
+    return tuple(sizes)
 
 
 def _long_extents(graph: Graph) -> tuple[DimLike, ...]:
@@ -98,8 +98,8 @@ def _long_extents(graph: Graph) -> tuple[DimLike, ...]:
     One that is written out is no error: what is never stored may have any.
     """
     types = [value.type for node in graph.walk() for value in node.outputs]
-    found = dict.fromkeys(extent for type in types if isinstance(type, TensorType) for extent in type.shape)
-    return tuple([extent for extent in found if not isinstance(extent, int) and not stays_in_64_bits(extent)])
+    extents = dict.fromkeys(extent for type in types if isinstance(type, TensorType) for extent in type.shape)
+    return tuple([extent for extent in extents if not isinstance(extent, int) and not stays_in_64_bits(extent)])
 
 
 def _tensor(value: Value, what: str) -> TensorType:
@@ -111,142 +111,142 @@ def _tensor(value: Value, what: str) -> TensorType:
 class Selector:
     """Lowers the nodes of a region in order, and the regions inside them."""
 
-    def __init__(self, builder: ScheduleBuilder, nests: Nests, *, alone: bool = False) -> None:
+    def __init__(self, builder: ScheduleBuilder, strategies: Nests, *, alone: bool = False) -> None:
         self.alone = alone
         self.builder = builder
-        self.nests = nests
-        self.groups = RepeatedGroups(builder, nests)
+        self.nests = strategies
+        self.groups = RepeatedGroups(builder, strategies)
 
     def region(self, graph: Graph, env: Mapping[Value, Held], results: Sequence[Held | None]) -> list[Held]:
         """Append the steps of a region whose inputs are where ``env`` says; its outputs go to ``results``.
 
         Where a result is None the output may be anywhere. Returns where the outputs are.
         """
-        held = dict(env)
-        wanted: dict[Value, list[Storage]] = {}
+        bindings = dict(env)
+        requested: dict[Value, list[Storage]] = {}
         for value, result in zip(graph.outputs, results, strict=True):
             if isinstance(result, Storage):
-                wanted.setdefault(value, []).append(result)
+                requested.setdefault(value, []).append(result)
         for node in reversed(graph.nodes):  # a view of a value lies where the value does
             if "alias" in node.op.traits:
-                for place in wanted.get(node.output, ()):
+                for dest in requested.get(node.output, ()):
                     source = node.inputs[0]
-                    wanted.setdefault(source, []).append(replace(place, type=source.tensor))
+                    requested.setdefault(source, []).append(replace(dest, type=source.tensor))
         written: set[str] = set()
         for node in graph.nodes:
             with working_on(node.regions[0].name if "one_kernel" in node.op.traits else node.op.name, node.location):
                 self.builder.location, self.builder.lines = node.location, _lines_of(node)
-                self._node(graph, node, held, wanted, written)
-        places: list[Held] = []
+                self._node(graph, node, bindings, requested, written)
+        outputs: list[Held] = []
         copies: list[tuple[Value, Storage]] = []
         for value, result in zip(graph.outputs, results, strict=True):
             if isinstance(result, Storage) and result.name not in written:
                 copies.append((value, result))
-            places.append(result if isinstance(result, Storage) else held[value])
-        self.copy([(self._storage(held, value), result) for value, result in copies])
-        return places
+            outputs.append(result if isinstance(result, Storage) else bindings[value])
+        self.copy([(self._storage(bindings, value), result) for value, result in copies])
+        return outputs
 
     def _node(
         self,
         graph: Graph,
         node: Node,
-        held: dict[Value, Held],
-        wanted: Mapping[Value, list[Storage]],
+        bindings: dict[Value, Held],
+        requested: Mapping[Value, list[Storage]],
         written: set[str],
     ) -> None:
         if node.op.kind == "gradient":
             raise CompileError("a gradient is still there", location=node.location, hint="run the autodiff pass first")
         if "alias" in node.op.traits:
-            held[node.output] = replace(self._storage(held, node.inputs[0]), type=node.output.tensor)
+            bindings[node.output] = replace(self._storage(bindings, node.inputs[0]), type=node.output.tensor)
             return
         match node.op.lowering:
             case "token":
-                held[node.output] = ""
+                bindings[node.output] = ""
                 return
             case "stack_new":
-                held[node.output] = self.builder.stack()
+                bindings[node.output] = self.builder.stack()
                 return
             case "stack_push":
-                stack = held[node.inputs[0]]
+                stack = bindings[node.inputs[0]]
                 assert isinstance(stack, str)
-                self.builder.steps.append(Push(stack, self.whole(self._storage(held, node.inputs[1])).name))
-                held[node.output] = stack
+                self.builder.steps.append(Push(stack, self.whole(self._storage(bindings, node.inputs[1])).name))
+                bindings[node.output] = stack
                 return
             case "print":
-                shown = [self.whole(self._storage(held, value)) for value in node.inputs[1:]]
+                shown = [self.whole(self._storage(bindings, value)) for value in node.inputs[1:]]
                 attrs: Any = node.attrs
                 types = [storage.type for storage in shown]
                 site = imports.module("jitgraph.ops.effects").print_site(types, location=node.location, **attrs)
                 self.builder.steps.append(PrintStep(len(self.builder.prints), tuple(storage.name for storage in shown)))
                 self.builder.prints.append(site)
-                held[node.output] = ""
+                bindings[node.output] = ""
                 return
         used = [value for value in node.outputs if value in graph.uses or value in graph.outputs]
-        places: list[Held] = []
+        dests: list[Held] = []
         for value in node.outputs:
             if not isinstance(value.type, TensorType):
-                places.append("")
-            elif value in wanted:
-                places.append(wanted[value][0])
-                written.add(wanted[value][0].name)
+                dests.append("")
+            elif value in requested:
+                dests.append(requested[value][0])
+                written.add(requested[value][0].name)
             else:
-                places.append(self.builder.temporary(_tensor(value, f"an output of {node.op.name}")))
-        operands = [held[value] for value in node.inputs]
+                dests.append(self.builder.temporary(_tensor(value, f"an output of {node.op.name}")))
+        operands = [bindings[value] for value in node.inputs]
         match structure_of(node):
             case None if node.op.lowering == "host" and node.op.alone is not None and self.alone:
-                self._matrices(node, operands, places)
+                self._matrices(node, operands, dests)
             case None if node.op.lowering == "host":
-                self._host(node, operands, places)
+                self._host(node, operands, dests)
             case None if node.op.lowering == "stack_pop":
-                self._pop(operands, places)
+                self._pop(operands, dests)
             case Conditional():
-                places = imports.module(_CONTROL).lower_cond(self, node, operands, places)
+                dests = imports.module(_CONTROL).lower_cond(self, node, operands, dests)
             case CarriedLoop() as loop:
-                found = imports.module(_CONTROL).lower_loop(self, loop, operands, places)
-                pairs = zip(found, places, strict=True)
+                results = imports.module(_CONTROL).lower_loop(self, loop, operands, dests)
+                pairs = zip(results, dests, strict=True)
                 self.copy([(a, b) for a, b in pairs if isinstance(a, Storage) and isinstance(b, Storage) and a != b])
-                places = found
+                dests = results
             case _ if node.regions and "one_kernel" not in node.op.traits:
                 body = node.regions[0]
-                places = self.region(body, dict(zip(body.inputs, operands, strict=True)), places)
+                dests = self.region(body, dict(zip(body.inputs, operands, strict=True)), dests)
             case _:
-                self._group(node, held, dict(zip(node.outputs, places, strict=True)), used, wanted, written)
-        held.update(zip(node.outputs, places, strict=True))
+                self._group(node, bindings, dict(zip(node.outputs, dests, strict=True)), used, requested, written)
+        bindings.update(zip(node.outputs, dests, strict=True))
 
-    def _pop(self, operands: Sequence[Held], places: list[Held]) -> None:
-        stack, popped = operands[0], places[1]
+    def _pop(self, operands: Sequence[Held], dests: list[Held]) -> None:
+        stack, popped = operands[0], dests[1]
         assert isinstance(stack, str) and isinstance(popped, Storage)
         if popped.slot is None:
             self.builder.steps.append(Pop(stack, popped.name))
         else:
-            whole = self.builder.temporary(popped.type)
-            self.builder.steps.append(Pop(stack, whole.name))
-            self.copy([(whole, popped)])
-        places[0] = stack
+            full = self.builder.temporary(popped.type)
+            self.builder.steps.append(Pop(stack, full.name))
+            self.copy([(full, popped)])
+        dests[0] = stack
 
-    def _matrices(self, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> None:
+    def _matrices(self, node: Node, operands: Sequence[Held], dests: Sequence[Held]) -> None:
         """A kernel of matrices, which takes and gives whole buffers."""
-        reads, results = self._whole_buffers(operands, places)
+        reads, results = self._whole_buffers(operands, dests)
         imports.module(_MATRICES).lower_matrices(self.builder, node, reads, results)
-        self._put(results, places)
+        self._put(results, dests)
 
-    def _whole_buffers(self, operands: Sequence[Held], places: Sequence[Held]) -> tuple[list[Storage], list[Storage]]:
+    def _whole_buffers(self, operands: Sequence[Held], dests: Sequence[Held]) -> tuple[list[Storage], list[Storage]]:
         reads, results = [], []
         for operand in operands:
             assert isinstance(operand, Storage)
             reads.append(self.whole(operand))
-        for place in places:
-            assert isinstance(place, Storage)
-            results.append(place if place.slot is None else self.builder.temporary(place.type))
+        for dest in dests:
+            assert isinstance(dest, Storage)
+            results.append(dest if dest.slot is None else self.builder.temporary(dest.type))
         return reads, results
 
-    def _put(self, results: Sequence[Storage], places: Sequence[Held]) -> None:
-        pairs = zip(results, places, strict=True)
-        self.copy([(made, place) for made, place in pairs if isinstance(place, Storage) and made != place])
+    def _put(self, results: Sequence[Storage], dests: Sequence[Held]) -> None:
+        pairs = zip(results, dests, strict=True)
+        self.copy([(result, dest) for result, dest in pairs if isinstance(dest, Storage) and result != dest])
 
-    def _host(self, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> None:
+    def _host(self, node: Node, operands: Sequence[Held], dests: Sequence[Held]) -> None:
         """A call of Python, which takes and gives whole buffers."""
-        reads, results = self._whole_buffers(operands, places)
+        reads, results = self._whole_buffers(operands, dests)
         call = HostCall(
             node.op,
             node.attrs,
@@ -259,15 +259,15 @@ class Selector:
         )
         self.builder.steps.append(step)
         self.builder.calls.append(call)
-        self._put(results, places)
+        self._put(results, dests)
 
     def _group(
         self,
         node: Node,
-        held: Mapping[Value, Held],
-        places: Mapping[Value, Held],
+        bindings: Mapping[Value, Held],
+        dests: Mapping[Value, Held],
         used: Sequence[Value],
-        wanted: Mapping[Value, list[Storage]],
+        requested: Mapping[Value, list[Storage]],
         written: set[str],
     ) -> None:
         """One node, or a fused one, as kernels; an output that is wanted in several places is stored in each."""
@@ -275,30 +275,30 @@ class Selector:
         inner = graph.outputs if node.regions else node.outputs
         inputs = graph.inputs if node.regions else tuple(dict.fromkeys(node.inputs))
         outer = node.inputs if node.regions else inputs
-        apart = any(n.regions or n.op.lowering == "host" for n in graph.nodes)  # what no kernel holds
-        if len(roots_of(graph, self.nests)) > 1 or apart:
+        unfused = any(n.regions or n.op.lowering == "host" for n in graph.nodes)  # what no kernel holds
+        if len(roots_of(graph, self.nests)) > 1 or unfused:
             self.region(
-                graph, dict(zip(inputs, (held[v] for v in outer), strict=True)), [places[v] for v in node.outputs]
+                graph, dict(zip(inputs, (bindings[v] for v in outer), strict=True)), [dests[v] for v in node.outputs]
             )
             return
         outputs = []
         for value, inside in zip(node.outputs, inner, strict=True):
-            place = places[value]
-            if value in used and isinstance(place, Storage):
-                outputs.append((inside, place))
-                for other in wanted.get(value, [])[1:]:
+            dest = dests[value]
+            if value in used and isinstance(dest, Storage):
+                outputs.append((inside, dest))
+                for other in requested.get(value, [])[1:]:
                     outputs.append((inside, other))
                     written.add(other.name)
-        storages = {inside: self._storage(held, value) for inside, value in zip(inputs, outer, strict=True)}
+        storages = {inside: self._storage(bindings, value) for inside, value in zip(inputs, outer, strict=True)}
         if not outputs and not has_effect(node):
             return
         self.groups.lower(Group(graph, storages, tuple(outputs)))
 
-    def _storage(self, held: Mapping[Value, Held], value: Value) -> Storage:
-        place = held[value]
-        if not isinstance(place, Storage):
+    def _storage(self, bindings: Mapping[Value, Held], value: Value) -> Storage:
+        storage = bindings[value]
+        if not isinstance(storage, Storage):
             raise UnsupportedOp(f"a {value.type} is used as a tensor")
-        return place
+        return storage
 
     def whole(self, storage: Storage) -> Storage:
         """The storage, or a copy of it where it is one slice of a buffer."""

@@ -39,9 +39,9 @@ def tile_shared(body: Body, tiles: SharedTiles, new_axis: Callable[[], str], new
     numbers = count()
     result: list[Statement] = []
     for statement in body:
-        found = _transposed(statement, tiles) if isinstance(statement, Loop) else None
+        match = _transposed(statement, tiles) if isinstance(statement, Loop) else None
         writer = _TiledNest(tiles.side, new_axis, new_var, numbers)
-        result.append(statement if found is None else writer.nest(found))
+        result.append(statement if match is None else writer.nest(match))
     return tuple(result)
 
 
@@ -93,11 +93,11 @@ class _TiledNest:
     ) -> None:
         self.side, self.new_axis, self.new_var, self.numbers = side, new_axis, new_var, numbers
 
-    def nest(self, found: _Transposed) -> Loop:
+    def nest(self, match: _Transposed) -> Loop:
         """The nest over tiles."""
-        side, across, last = self.side, found.across, found.last
+        side, across, last = self.side, match.across, match.last
         tile_across, tile_last = self.new_axis(), self.new_axis()
-        locals_ = [Local(f"l{next(self.numbers)}", read.var.dtype, side * (side + 1)) for read in found.reads]
+        locals_ = [Local(f"l{next(self.numbers)}", read.var.dtype, side * (side + 1)) for read in match.reads]
 
         def places(along: DimLike, other: DimLike) -> dict[str, DimLike]:
             return {
@@ -107,8 +107,8 @@ class _TiledNest:
 
         first, second = self.new_axis(), self.new_axis()
         here, there = Dim.name(first), Dim.name(second)
-        loading = self._loading(found, locals_, places(here % side, here // side), here)
-        storing = self._storing(found, locals_, places(there // side, there % side), there)
+        loading = self._loading(match, locals_, places(here % side, here // side), here)
+        storing = self._storing(match, locals_, places(there // side, there % side), there)
         body: Body = (
             *locals_,
             Loop(first, side * side, "vector", loading),
@@ -116,47 +116,47 @@ class _TiledNest:
         )
         for axis, level in ((tile_last, last), (tile_across, across)):
             body = (Loop(axis, (level.extent + (side - 1)) // side, "parallel", body),)
-        for level in reversed(found.levels):
+        for level in reversed(match.levels):
             if level is not across and level is not last:
                 body = (Loop(level.axis, level.extent, "parallel", body),)
         (nest,) = body
         assert isinstance(nest, Loop)
         return nest
 
-    def _loading(self, found: _Transposed, locals_: list[Local], places: dict[str, DimLike], position: DimLike) -> Body:
-        statements, mask = self._inside(found, places)
-        place = (self.side + 1) * (position // self.side) + position % self.side
-        for read, local in zip(found.reads, locals_, strict=True):
+    def _loading(self, match: _Transposed, locals_: list[Local], coords: dict[str, DimLike], position: DimLike) -> Body:
+        statements, mask = self._inside(match, coords)
+        offset = (self.side + 1) * (position // self.side) + position % self.side
+        for read, local in zip(match.reads, locals_, strict=True):
             var = self.new_var(read.var.dtype)
-            statements.append(Load(var, read.buffer, dims.substitute(read.index, places), mask))
-            statements.append(Store(local.buffer, place, var))
+            statements.append(Load(var, read.buffer, dims.substitute(read.index, coords), mask))
+            statements.append(Store(local.buffer, offset, var))
         return tuple(statements)
 
-    def _storing(self, found: _Transposed, locals_: list[Local], places: dict[str, DimLike], position: DimLike) -> Body:
-        statements, mask = self._inside(found, places)
-        place = (self.side + 1) * (position % self.side) + position // self.side
-        kept = dict(zip(found.reads, locals_, strict=True))
-        for statement in found.body:
-            local = kept.get(statement) if isinstance(statement, Load) else None
+    def _storing(self, match: _Transposed, locals_: list[Local], coords: dict[str, DimLike], position: DimLike) -> Body:
+        statements, mask = self._inside(match, coords)
+        offset = (self.side + 1) * (position % self.side) + position // self.side
+        tile_of = dict(zip(match.reads, locals_, strict=True))
+        for statement in match.body:
+            local = tile_of.get(statement) if isinstance(statement, Load) else None
             if local is not None:
                 assert isinstance(statement, Load)
-                statements.append(Load(statement.var, local.buffer, place))
+                statements.append(Load(statement.var, local.buffer, offset))
                 continue
-            moved = map_dims(statement, lambda dim: dims.substitute(dim, places))
+            moved = map_dims(statement, lambda dim: dims.substitute(dim, coords))
             if isinstance(moved, Load | Store) and mask is not None:
                 moved = replace(moved, mask=self._both(statements, mask, moved.mask))
             statements.append(moved)
         return tuple(statements)
 
-    def _inside(self, found: _Transposed, places: dict[str, DimLike]) -> tuple[list[Statement], Var | None]:
+    def _inside(self, match: _Transposed, coords: dict[str, DimLike]) -> tuple[list[Statement], Var | None]:
         """The mask of what lies inside of both axes, and its statements; None where tiles fit."""
         statements: list[Statement] = []
         mask: Var | None = None
-        for level in (found.across, found.last):
+        for level in (match.across, match.last):
             assert isinstance(level.extent, int)
             if level.extent % self.side:
                 at, bound, below = (self.new_var(dtype) for dtype in (dtypes.int64, dtypes.int64, dtypes.bool_))
-                statements.append(IndexValue(at, places[level.axis]))
+                statements.append(IndexValue(at, coords[level.axis]))
                 statements.append(Let(bound, "const", (), level.extent))
                 statements.append(Let(below, "cmp", (at, bound), "lt"))
                 mask = self._both(statements, below, mask)

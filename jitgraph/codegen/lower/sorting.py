@@ -46,24 +46,24 @@ def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     keys = builder.temporary(TensorType(x.dtype, work))
-    places = None
+    origins = None
     if any(value is not node.outputs[0] for value, _ in group.outputs):
-        places = builder.temporary(TensorType(int64, work))
+        origins = builder.temporary(TensorType(int64, work))
     kinds: list[LoopKind] = ["parallel"] * len(others)
     with recorder.loops(kinds, others) as at:
         row = offset(at, others) * 2 * extent
         with recorder.loop("vector", extent) as along:
             recorder.store(keys, row + along, values.at(x, (*at[:axis], along, *at[axis:])))
-            if places is not None:
-                recorder.store(places, row + along, recorder.index_value(along))
-        half = _sorted(recorder, sizes, keys, places, row, extent, descending=bool(node.attrs["descending"]))
+            if origins is not None:
+                recorder.store(origins, row + along, recorder.index_value(along))
+        half = _sorted(recorder, sizes, keys, origins, row, extent, descending=bool(node.attrs["descending"]))
         final = row + half * extent
         with recorder.loop("vector", extent) as along:
             for value, storage in group.outputs:
-                source = keys if value is node.outputs[0] else places
+                source = keys if value is node.outputs[0] else origins
                 assert source is not None
-                found = recorder.load(source, final + along, again=True)
-                recorder.store(storage, offset((*at[:axis], along, *at[axis:]), x.shape), found)
+                element = recorder.load(source, final + along, again=True)
+                recorder.store(storage, offset((*at[:axis], along, *at[axis:]), x.shape), element)
     builder.launch(recorder, group.name)
 
 
@@ -71,15 +71,15 @@ def _sorted(
     recorder: KernelRecorder,
     sizes: SortSizes,
     keys: Storage,
-    places: Storage | None,
+    origins: Storage | None,
     row: DimLike,
     extent: DimLike,
     *,
     descending: bool,
 ) -> DimLike:
     """Sort a row; gives the half of the work buffer, 0 or 1, in which it is then."""
-    merge = _Merge(recorder, keys, places, row, extent, descending)
-    digits = Digits(recorder, keys, places, row, extent, descending, sizes.digit_bits)
+    merge = _Merge(recorder, keys, origins, row, extent, descending)
+    digits = Digits(recorder, keys, origins, row, extent, descending, sizes.digit_bits)
     if isinstance(extent, int):
         if extent > sizes.longest_merged:
             return digits.sort(1)

@@ -44,8 +44,8 @@ def specialised(
     is left out.
     """
     copy = _Copy(dict(indices), dict(known), ranges, new_axis, new_var)
-    made = copy.body(body)
-    return _used((*copy.truths, *made), set())
+    copied = copy.body(body)
+    return _used((*copy.truths, *copied), set())
 
 
 class _Copy:
@@ -72,8 +72,8 @@ class _Copy:
         outer, self._made = self._made, []
         for statement in body:
             self._copy(statement)
-        made, self._made = tuple(self._made), outer
-        return made
+        statements, self._made = tuple(self._made), outer
+        return statements
 
     def _dim(self, dim: DimLike) -> DimLike:
         return self._ranges.simplify(dims.substitute(dim, self._indices))
@@ -134,8 +134,8 @@ class _Copy:
             if decided.name in self._known:
                 self._known[name] = self._known[decided.name]
             else:
-                made = self._vars[name] = self._var(decided)
-                self._indices[name] = Dim.name(made.name)
+                new = self._vars[name] = self._var(decided)
+                self._indices[name] = Dim.name(new.name)
         else:
             args = tuple(map(self._var, let.args))
             self._made.append(replace(let, var=self._defined(let.var), args=args))
@@ -168,8 +168,8 @@ class _Copy:
             Carry(var, init, next, self._defined(carry.result))
             for carry, var, init, next in zip(loop.carries, inside, inits, following, strict=True)
         )
-        made = replace(loop, axis=axis, extent=extent, begin=begin, body=body, carries=carries, combine=combine)
-        self._made.append(made)
+        new = replace(loop, axis=axis, extent=extent, begin=begin, body=body, carries=carries, combine=combine)
+        self._made.append(new)
 
     def _combine(self, combine: Combine) -> Combine:
         left, right = (tuple(map(self._defined, some)) for some in (combine.left, combine.right))
@@ -180,31 +180,31 @@ class _Copy:
         return Combine(left, right, tuple(body), tuple(map(self._var, combine.results)))
 
 
-def _used(body: Body, wanted: set[str]) -> Body:
-    """``body`` without scalars and loads that nothing uses; ``wanted`` are used after it, and grows by what it uses."""
-    kept: list[Statement] = []
+def _used(body: Body, live: set[str]) -> Body:
+    """``body`` without scalars and loads that nothing uses; ``live`` are used after it, and grows by what it uses."""
+    retained: list[Statement] = []
     for statement in reversed(body):
-        if isinstance(statement, _PURE) and statement.var.name not in wanted:
+        if isinstance(statement, _PURE) and statement.var.name not in live:
             continue
         if isinstance(statement, Loop):
-            wanted |= {carry.next.name for carry in statement.carries}
-            statement = replace(statement, body=_used(statement.body, wanted))
-        kept.append(statement)
-        wanted |= _uses(statement)
-    return tuple(reversed(kept))
+            live |= {carry.next.name for carry in statement.carries}
+            statement = replace(statement, body=_used(statement.body, live))
+        retained.append(statement)
+        live |= _uses(statement)
+    return tuple(reversed(retained))
 
 
 def _uses(statement: Statement) -> set[str]:
-    found = {name for dim in dims_of(statement) for name in dims.names(dim)}
+    used = {name for dim in dims_of(statement) for name in dims.names(dim)}
     match statement:
         case Let(args=args):
-            found |= {arg.name for arg in args}
+            used |= {arg.name for arg in args}
         case Load(mask=Var(name)):
-            found.add(name)
+            used.add(name)
         case Store(value=value, mask=mask):
-            found |= {var.name for var in (value, mask) if var is not None}
+            used |= {var.name for var in (value, mask) if var is not None}
         case CheckStatement(ok, _, value, bound):
-            found |= {var.name for var in (ok, value, bound) if var is not None}
+            used |= {var.name for var in (ok, value, bound) if var is not None}
         case Loop(carries=carries):
-            found |= {carry.init.name for carry in carries}
-    return found
+            used |= {carry.init.name for carry in carries}
+    return used

@@ -23,9 +23,9 @@ def stacks_apart(then: Sequence[Held], otherwise: Sequence[Held]) -> dict[str, s
     return {b: a for a, b in pairs if isinstance(a, str) and isinstance(b, str) and a != b}
 
 
-def require_made_inside(names: Mapping[str, str], given: Sequence[Held], location: Location | None) -> None:
+def require_made_inside(names: Mapping[str, str], operands: Sequence[Held], location: Location | None) -> None:
     """UnsupportedOp where a stack to be renamed, or its new name, is one that both branches are given."""
-    if any(name in given for pair in names.items() for name in pair):
+    if any(name in operands for pair in names.items() for name in pair):
         raise UnsupportedOp(
             "one branch goes on with a stack that it is given, the other with another one",
             location=location,

@@ -46,15 +46,15 @@ def lower_by_tiles(builder: ScheduleBuilder, group: Group, node: Node, sizes: So
     with_places = any(value is not node.outputs[0] for value, _ in group.outputs)
     sort = TiledSort(builder, recorder, x.dtype, rows, x.shape[axis], sizes.elements, with_places)
 
-    def at(row: Index, place: DimLike) -> Index:
-        return (*row[:axis], place, *row[axis:])
+    def at(row: Index, position: DimLike) -> Index:
+        return (*row[:axis], position, *row[axis:])
 
-    def write(row: Index, place: DimLike, key: Var, origin: Var | None, mask: Var | None) -> None:
+    def write(row: Index, position: DimLike, key: Var, origin: Var | None, mask: Var | None) -> None:
         for value, storage in group.outputs:
-            found = key if value is node.outputs[0] else origin
-            assert found is not None
-            new = ScalarOps(recorder, found.dtype).cast(found, value.tensor.dtype)
-            recorder.store(storage, offset(at(row, place), x.shape), new, mask)
+            element = key if value is node.outputs[0] else origin
+            assert element is not None
+            new = ScalarOps(recorder, element.dtype).cast(element, value.tensor.dtype)
+            recorder.store(storage, offset(at(row, position), x.shape), new, mask)
 
     sort.run(
         lambda row, place, mask: values.at(x, at(row, place), mask), write, descending=bool(node.attrs["descending"])
@@ -101,31 +101,31 @@ class TiledSort:
             last = turn == self.merges - 1 and isinstance(self.extent, int)
             self._merge(turn, write if last else self._keep((turn + 1) % 2), descending=descending)
         if self.merges and not isinstance(self.extent, int):
-            with self.recorder.loops(self.kinds((*self.rows, self.extent)), (*self.rows, self.extent)) as (*row, place):
-                write(tuple(row), place, *self._kept(0, tuple(row), place), None)
+            with self.recorder.loops(self.kinds((*self.rows, self.extent)), (*self.rows, self.extent)) as (*row, index):
+                write(tuple(row), index, *self._kept(0, tuple(row), index), None)
 
     def _sort_tiles(self, read: Read, write: Write, *, descending: bool) -> None:
         recorder, tile, extent = self.recorder, self.tile, self.extent
         ops = ScalarOps(recorder, int64)
-        whole = isinstance(extent, int) and extent % tile == 0
+        is_exact = isinstance(extent, int) and extent % tile == 0
         tiles = (extent + (tile - 1)) // tile
         kinds: list[LoopKind] = ["parallel"] * (len(self.rows) + 1)
         with recorder.loops(kinds, (*self.rows, tiles)) as (*row, number):
             begin = number * tile
             keys = [recorder.local(self.dtype, tile) for _ in range(1 + min(self.passes, 1))]
-            places = [recorder.local(int32, tile) for _ in keys] if self.with_places else None
-            size = ops.const(tile) if whole else ops.min(recorder.index_value(extent - begin), ops.const(tile))
+            origins = [recorder.local(int32, tile) for _ in keys] if self.with_places else None
+            size = ops.const(tile) if is_exact else ops.min(recorder.index_value(extent - begin), ops.const(tile))
             runs = Runs(recorder, self.dtype, tile, size, descending, FOURS)
 
             @contextmanager
             def elements() -> Iterator[tuple[DimLike, Var | None]]:
                 with recorder.loop("vector", tile) as along:
-                    yield along, None if whole else below(recorder, begin + along, extent)
+                    yield along, None if is_exact else below(recorder, begin + along, extent)
 
             with elements() as (along, mask):
                 recorder.store_local(keys[0], along, read(tuple(row), begin + along, mask), mask)
-                if places is not None:
-                    recorder.store_local(places[0], along, ops.cast(recorder.index_value(along), int32), mask)
+                if origins is not None:
+                    recorder.store_local(origins[0], along, ops.cast(recorder.index_value(along), int32), mask)
             for turn in range(self.passes):
                 source, target = turn % 2, (turn + 1) % 2
                 with elements() as (along, mask):
@@ -133,14 +133,14 @@ class TiledSort:
                     merged = runs.merged(turn, along, key, partial(recorder.load_local, keys[source]))
                     position = recorder.as_index(merged, tile)
                     recorder.store_local(keys[target], position, key, mask)
-                    if places is not None:
-                        origin = recorder.load_local(places[source], along, mask)
-                        recorder.store_local(places[target], position, origin, mask)
+                    if origins is not None:
+                        origin = recorder.load_local(origins[source], along, mask)
+                        recorder.store_local(origins[target], position, origin, mask)
             half = self.passes % 2
             with elements() as (along, mask):
                 where = None
-                if places is not None:
-                    inside = ops.cast(recorder.load_local(places[half], along, mask), int64)
+                if origins is not None:
+                    inside = ops.cast(recorder.load_local(origins[half], along, mask), int64)
                     where = ops.cast(ops.add(inside, recorder.index_value(begin)), self.place_dtype)
                 write(tuple(row), begin + along, recorder.load_local(keys[half], along, mask), where, mask)
 
@@ -152,30 +152,30 @@ class TiledSort:
             longest = self.tile << (FOURS * (turn - turn % 2))
             some = 1 - 1 // (extent // (longest + 1) + 1)
         extents = (some, *self.rows, extent)
-        with recorder.loops(self.kinds(extents), extents) as (_, *row, place):
-            key, origin = self._kept(turn % 2, tuple(row), place)
+        with recorder.loops(self.kinds(extents), extents) as (_, *row, position):
+            key, origin = self._kept(turn % 2, tuple(row), position)
             runs = Runs(recorder, self.dtype, extent, recorder.index_value(extent), descending, FOURS)
 
             def look_up(at: DimLike, mask: Var) -> Var:
                 return recorder.load(self.keys, self._place(turn % 2, tuple(row), at), mask, again=True)
 
-            merged = runs.merged(turn + self.passes, place, key, look_up)
+            merged = runs.merged(turn + self.passes, position, key, look_up)
             write(tuple(row), recorder.as_index(merged, extent), key, origin, None)
 
-    def _place(self, half: int, row: Index, place: DimLike) -> DimLike:
-        return offset((*row, half, place), self.keys.type.shape)
+    def _place(self, half: int, row: Index, position: DimLike) -> DimLike:
+        return offset((*row, half, position), self.keys.type.shape)
 
-    def _kept(self, half: int, row: Index, place: DimLike) -> tuple[Var, Var | None]:
+    def _kept(self, half: int, row: Index, position: DimLike) -> tuple[Var, Var | None]:
         """The element at a place of a half, and where it came from."""
-        recorder, at = self.recorder, self._place(half, row, place)
+        recorder, at = self.recorder, self._place(half, row, position)
         origin = recorder.load(self.places, at, again=True) if self.places is not None else None
         return recorder.load(self.keys, at, again=True), origin
 
     def _keep(self, half: int) -> Write:
         """Store to a half of the work buffer."""
 
-        def write(row: Index, place: DimLike, key: Var, origin: Var | None, mask: Var | None) -> None:
-            at = self._place(half, row, place)
+        def write(row: Index, position: DimLike, key: Var, origin: Var | None, mask: Var | None) -> None:
+            at = self._place(half, row, position)
             self.recorder.store(self.keys, at, key, mask)
             if self.places is not None and origin is not None:
                 self.recorder.store(self.places, at, origin, mask)

@@ -54,15 +54,15 @@ def begin_update(builder: ScheduleBuilder, group: Group, node: Node) -> Group:
 
 def _behind(group: Group, values: Iterable[Value]) -> set[Value]:
     """What the group reads and computes for ``values``."""
-    found: set[Value] = set()
+    dependencies: set[Value] = set()
     pending = [*values]
     while pending:
         value = pending.pop()
-        if value not in found:
-            found.add(value)
+        if value not in dependencies:
+            dependencies.add(value)
             if value not in group.inputs:
                 pending += group.graph.producers[value].inputs
-    return found
+    return dependencies
 
 
 def _computed_first(builder: ScheduleBuilder, group: Group, node: Node, before: Collection[Value]) -> Group:
@@ -84,8 +84,8 @@ def copy_whole(builder: ScheduleBuilder, source: Storage, result: Storage) -> No
     if is_empty(result.type):
         return
     value = Value(result.type)
-    held = replace(source, type=result.type)
-    lower_pointwise(builder, Group(Graph((value,), (), (value,)), {value: held}, ((value, result),)))
+    reshaped = replace(source, type=result.type)
+    lower_pointwise(builder, Group(Graph((value,), (), (value,)), {value: reshaped}, ((value, result),)))
 
 
 def end_update(builder: ScheduleBuilder, group: Group) -> None:
@@ -115,10 +115,10 @@ def lower_slice_update(builder: ScheduleBuilder, group: Group, node: Node) -> No
         recorder.param(result, "read")  # all but the slice stays
         with recorder.loops(builder.decisions.independent(update.shape), update.shape) as index:
             new = values.at(update, index)
-            place = tuple(
+            target = tuple(
                 dim if extent == size else dim + clamped(recorder, values.at(start, ()), extent, size)
                 for dim, start, extent, size in zip(index, starts, x.shape, update.shape, strict=True)
             )
-            recorder.store(result, offset(place, x.shape), new)
+            recorder.store(result, offset(target, x.shape), new)
         builder.launch(recorder, group.name)
     end_update(builder, group)

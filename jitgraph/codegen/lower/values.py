@@ -53,11 +53,11 @@ class SizeNumbers:
 
     def read(self, recorder: KernelRecorder, dim: Dim, kind: NumberKind) -> Var:
         """``dim`` as an int64 (the bits of an unsigned one, too), or as a float64, in a kernel."""
-        found = next((number for number in self.all if (number.dim, number.kind) == (dim, kind)), None)
-        if found is None:
-            found = SizeNumber(f"{SIZE_NUMBER}{len(self.all)}", dim, kind)
-            self.all.append(found)
-        number = recorder.index_value(Dim.name(found.name))
+        size_number = next((number for number in self.all if (number.dim, number.kind) == (dim, kind)), None)
+        if size_number is None:
+            size_number = SizeNumber(f"{SIZE_NUMBER}{len(self.all)}", dim, kind)
+            self.all.append(size_number)
+        number = recorder.index_value(Dim.name(size_number.name))
         return ScalarOps(recorder, number.dtype).bitcast(number, dtypes.float64) if kind == "float" else number
 
 
@@ -99,35 +99,35 @@ class Evaluator:
         """
         if 0 in value.shape:
             return ScalarOps(self.recorder, value.dtype).const(0)
-        place = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
-        key = (id(value), place, mask)
+        element = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
+        key = (id(value), element, mask)
         known = self.recorder.recall(key)
         if known is not None:
             return known[0]
         if value in self.storages:
-            result = self.recorder.load(self.storages[value], offset(place, value.shape), mask)
+            result = self.recorder.load(self.storages[value], offset(element, value.shape), mask)
         elif value in self.kept and mask is None:
-            result = self.kept[value].at(place, lambda: self._computed(value, place, None))
+            result = self.kept[value].at(element, lambda: self._computed(value, element, None))
         else:
-            result = self._computed(value, place, mask)
+            result = self._computed(value, element, mask)
         self.recorder.remember(key, (result,))
         return result
 
-    def _computed(self, value: Value, place: Index, mask: Var | None) -> Var:
+    def _computed(self, value: Value, index: Index, mask: Var | None) -> Var:
         node = self.graph.producers[value]
-        return self._inline(node)(self, node, node.outputs.index(value), place, mask)
+        return self._inline(node)(self, node, node.outputs.index(value), index, mask)
 
     def keep(self, value: Value, axis: int, row: Index) -> None:
         """Keep ``value`` along ``axis`` of the row at ``row``, in the innermost block, for all loops that read it."""
-        place = list(row)
-        place.insert(axis, 0)
-        fixed = tuple(0 if extent == 1 else dim for dim, extent in zip(place, value.shape, strict=True))
+        index = list(row)
+        index.insert(axis, 0)
+        fixed = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
         self.kept[value] = KeptRow(self.recorder, value, axis, (*fixed[:axis], *fixed[axis + 1 :]))
 
     def define(self, value: Value, index: Sequence[DimLike], var: Var) -> None:
         """Let ``value[index]`` be a scalar that is already there."""
-        place = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
-        self.recorder.remember((id(value), place, None), (var,))
+        element = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
+        self.recorder.remember((id(value), element, None), (var,))
 
     def _inline(self, node: Node) -> Inline:
         inline = self.table.get(node.op.lowering or node.op.kind)

@@ -94,6 +94,6 @@ def _signature(count: int) -> Any:
     nothing = (ctypes.c_uint64 * max(1, count))()
     words = {"count": count, "positional": count, "names": ctypes.addressof(nothing)}
     words["defaults"] = words["names"]
-    made = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words.get(name, 0) for name in layout.SIGNATURE))
-    _kept.append((nothing, made))
-    return made
+    signature = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words.get(name, 0) for name in layout.SIGNATURE))
+    _kept.append((nothing, signature))
+    return signature

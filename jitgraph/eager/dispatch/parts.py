@@ -45,20 +45,20 @@ class PartTable(NativeTable):
         count = 1 if callable(part) else 2
         program = Program(count)
         offset = program.register()
-        found, moves = (part(array), []) if callable(part) else _indexed(program, array, part)
-        type, shares = native_type(found.dtype, found.shape), found.flags.c_contiguous
-        if not found.size or not np.may_share_memory(found, array) or not (shares or found.nbytes <= _MOST_COPIED):
+        view, moves = (part(array), []) if callable(part) else _indexed(program, array, part)
+        type, shares = native_type(view.dtype, view.shape), view.flags.c_contiguous
+        if not view.size or not np.may_share_memory(view, array) or not (shares or view.nbytes <= _MOST_COPIED):
             raise Unsupported("it is empty, no view, or large and with gaps")
-        whole = native_type(array.dtype, array.shape)
-        program.op("tensor", flags=int(required), a=program.refer(whole), b=sizes_of(program, whole),
+        array_type = native_type(array.dtype, array.shape)
+        program.op("tensor", flags=int(required), a=program.refer(array_type), b=sizes_of(program, array_type),
                    offset=array.ndim, expected=program.refer(array.dtype))  # fmt: skip
-        program.op("whole", a=program.refer(whole))
-        program.op("constant", 0, offset, a=loader.address_of(found) - loader.address_of(array))
+        program.op("whole", a=program.refer(array_type))
+        program.op("constant", 0, offset, a=loader.address_of(view) - loader.address_of(array))
         for register, extent, step in moves:
             program.op("place", register, offset, a=extent, offset=step)
         check_context(program, ambient)
-        outcome = TableOutcome([value_record(program, type, -1 if shares else found.nbytes, type.__class__)])
-        outcome.view = _view_record(program, found, offset, shares=shares)
+        outcome = TableOutcome([value_record(program, type, -1 if shares else view.nbytes, type.__class__)])
+        outcome.view = _view_record(program, view, offset, shares=shares)
         outcome.finish = finish
         if finish is not None:
             outcome.held = range(count)
@@ -70,29 +70,29 @@ class PartTable(NativeTable):
         super().__init__(program, None, None, outcome, 1)
 
 
-def _view_record(program: Program, found: Array, offset: int, *, shares: bool) -> bytes:
+def _view_record(program: Program, view: Array, offset: int, *, shares: bool) -> bytes:
     """What the part is, as code reads it."""
-    axes = _merged(found)
+    axes = _merged(view)
     if len(axes) > layout.MOST_AXES:
         raise Unsupported("it has too many axes")
-    item = found.dtype.itemsize.bit_length() - 1
+    item = view.dtype.itemsize.bit_length() - 1
     sizes, steps = ((ctypes.c_int64 * len(axes))(*numbers) for numbers in zip(*axes, strict=True))
     program.keep += [sizes, steps]
     rank = -1 if shares else len(axes)
     return struct.pack("<5q", offset, rank, item, ctypes.addressof(sizes), ctypes.addressof(steps))
 
 
-def _merged(found: Array) -> list[tuple[int, int]]:
+def _merged(view: Array) -> list[tuple[int, int]]:
     """The sizes and steps of an array in bytes, neighbours as one axis where that can be; at least one."""
     axes: list[tuple[int, int]] = []
-    for size, step in zip(found.shape, found.strides, strict=True):
+    for size, step in zip(view.shape, view.strides, strict=True):
         if size == 1:
             continue
         if axes and axes[-1][1] == size * step:
             axes[-1] = axes[-1][0] * size, step
         else:
             axes.append((size, step))
-    return axes or [(1, found.dtype.itemsize)]
+    return axes or [(1, view.dtype.itemsize)]
 
 
 def _indexed(program: Program, array: Array, index: Index) -> tuple[Array, list[tuple[int, int, int]]]:
@@ -125,9 +125,9 @@ def _items(program: Program, items: Sequence[Item], *, is_tuple: bool) -> list[i
 
 def _axes(items: Sequence[Item], rank: int) -> list[int]:
     """The axes for which the ints and slices stand."""
-    kept = [item for item in items if item is not None]
-    before = kept.index(Ellipsis) if Ellipsis in kept else len(kept)
-    after = len(kept) - before - 1
+    non_newaxis = [item for item in items if item is not None]
+    before = non_newaxis.index(Ellipsis) if Ellipsis in non_newaxis else len(non_newaxis)
+    after = len(non_newaxis) - before - 1
     return [*range(before), *range(rank - max(0, after), rank)]
 
 

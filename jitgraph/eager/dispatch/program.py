@@ -30,10 +30,10 @@ class Program:
         self._versions: set[int] = set()
         self._types: set[tuple[int, int]] = set()
 
-    def refer(self, held: Any) -> int:
+    def refer(self, obj: Any) -> int:
         """The address of an object, which lives as long as the table."""
-        self.keep.append(held)
-        return id(held)
+        self.keep.append(obj)
+        return id(obj)
 
     def register(self) -> int:
         """A register that nothing uses yet."""
@@ -54,14 +54,14 @@ class Program:
 
     def load(self, name: str, source: int, *, expected: Any = None, **fields: int) -> int:
         """Write an op that loads into a register of its own; ``expected`` is a tuple with the object to be found."""
-        wanted = self.refer(expected[0]) if expected is not None else 0
-        return self.op(name, source, self.register(), expected=wanted, **fields)
+        expected_id = self.refer(expected[0]) if expected is not None else 0
+        return self.op(name, source, self.register(), expected=expected_id, **fields)
 
-    def constant(self, held: Any) -> int:
+    def constant(self, obj: Any) -> int:
         """The register with an object."""
-        known = self._constants.get(id(held))
+        known = self._constants.get(id(obj))
         if known is None:
-            known = self._constants[id(held)] = self.op("constant", 0, self.register(), a=self.refer(held))
+            known = self._constants[id(obj)] = self.op("constant", 0, self.register(), a=self.refer(obj))
         return known
 
     def require_type(self, register: int, kind: type) -> None:

@@ -37,8 +37,8 @@ class NativeRuntime:
             "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": handles,
             "Parameter": handles, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
         }  # fmt: skip
-        for name, held in self._objects.items():
-            self._put(name, id(held))
+        for name, obj in self._objects.items():
+            self._put(name, id(obj))
         self._put("attributes", sys.version_info[1])
         self._put("handle_weak_references", _unsigned(handles.__weakrefoffset__))
         self._put("value_weak_references", _unsigned(EagerValue.__weakrefoffset__))

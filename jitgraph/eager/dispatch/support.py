@@ -21,8 +21,8 @@ from jitgraph.runtime.raw_words import slot_offset
 @cache
 def lacking() -> str:
     """What native calls need and this interpreter or system lacks, in words; empty where it lacks nothing."""
-    if found := cpython_api.unknown():
-        return found
+    if reason := cpython_api.unknown():
+        return reason
     if cpython_api.interpreter_number():
         return "this is a subinterpreter"
     return loader.lacking_system() or _unlike()
@@ -87,7 +87,7 @@ def _unlike() -> str:
         "collector": (bool(word(id(items) + cpython.COLLECTOR_NEXT)), True),
         "count of shared keys": (word(shared + cpython.KEYS_COUNT), 1),
     }
-    wrong = [name for name, (found, known) in shown.items() if found != known]
+    wrong = [name for name, (actual, known) in shown.items() if actual != known]
     return f"CPython's objects look otherwise here: {', '.join(wrong)}" if wrong else ""
 
 

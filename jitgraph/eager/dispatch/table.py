@@ -117,12 +117,12 @@ class NativeTable:
     def _put(self, name: str, value: int) -> None:
         self._words[layout.TABLE[name] // layout.WORD] = value
 
-    def _keep(self, *held: Any) -> None:
-        self._kept.extend(held)
+    def _keep(self, *objects: Any) -> None:
+        self._kept.extend(objects)
 
-    def _refer(self, held: Any) -> int:
-        self._keep(held)
-        return id(held)
+    def _refer(self, obj: Any) -> int:
+        self._keep(obj)
+        return id(obj)
 
     def _kept_bytes(self, data: bytes) -> int:
         buffer = ctypes.create_string_buffer(data, len(data) + 1)

@@ -101,8 +101,8 @@ def _expm1_parts(s: Scalars, x: Scalar, shift: int, form: Format) -> Pair:
     """``expm1(x) * 2**-shift`` for clamped x, as a sum of two."""
     k, r, low = _reduce(s, x, form)
     scale = power_of_two(s, s.sub(k, s.const(shift, form.integer)), form)
-    whole, rest = two_sum(s, s.sub(scale, s.const(2.0**-shift, form.dtype)), s.mul(scale, r))
-    return fast_two_sum(s, whole, s.fma(scale, _tail(s, r, low, form), rest))
+    high, rest = two_sum(s, s.sub(scale, s.const(2.0**-shift, form.dtype)), s.mul(scale, r))
+    return fast_two_sum(s, high, s.fma(scale, _tail(s, r, low, form), rest))
 
 
 def expm1(s: Scalars, x: Scalar) -> Scalar:

@@ -171,6 +171,6 @@ def _sine_and_cosine(s: Scalars, fraction: Scalar, form: Format) -> Pair:
     sine = s.add(angle, s.fma(s.mul(angle, square), polynomial(s, square, form.sin), low))
     half_square = s.mul(s.const(0.5, form.dtype), square)
     tail = s.sub(s.mul(s.mul(square, square), polynomial(s, square, form.cos)), s.mul(angle, low))
-    whole, lost = fast_two_sum(s, s.const(1.0, form.dtype), s.neg(half_square))
-    cosine = s.add(whole, s.add(lost, tail))
+    high, lost = fast_two_sum(s, s.const(1.0, form.dtype), s.neg(half_square))
+    cosine = s.add(high, s.add(lost, tail))
     return s.select(near, sine, cosine), s.select(near, cosine, sine)

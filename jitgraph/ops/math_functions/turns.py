@@ -90,9 +90,9 @@ def _rest_of_float64(s: Scalars, x: Scalar, form: Format) -> tuple[Scalar, Scala
     for skip in (16, 8, 4, 2, 1):
         large = s.cmp("ge", s.abs(angle), const(2.0 ** (52 + _WIDE * skip)))
         angle = s.select(large, s.mul(angle, const(2.0 ** (-_WIDE * skip))), angle)
-        kept = min(len(pieces), skip + 4)  # what the smaller skips and the window of five can still reach
+        count = min(len(pieces), skip + 4)  # what the smaller skips and the window of five can still reach
         pieces = [
-            s.select(large, pieces[i + skip], pieces[i]) if i + skip < len(pieces) else pieces[i] for i in range(kept)
+            s.select(large, pieces[i + skip], pieces[i]) if i + skip < len(pieces) else pieces[i] for i in range(count)
         ]
     terms = []
     for i, piece in enumerate(pieces):

@@ -80,8 +80,8 @@ class LRScheduler:
         """
         known = {key: value for key, value in state_dict.items() if not key.startswith("_")}
         if "last_epoch" not in known or (foreign := known.keys() - vars(self).keys()):
-            named = f"it has {sorted(foreign)}" if "last_epoch" in known else "it has no 'last_epoch'"
-            raise JitgraphError(f"this is no state of a {type(self).__name__}: {named}")
+            problem = f"it has {sorted(foreign)}" if "last_epoch" in known else "it has no 'last_epoch'"
+            raise JitgraphError(f"this is no state of a {type(self).__name__}: {problem}")
         vars(self).update(known)
 
     def _rates(self) -> list[float]:

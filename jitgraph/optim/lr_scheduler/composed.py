@@ -44,8 +44,8 @@ class SequentialLR(_Composed):
         self._schedulers = _of(optimizer, schedulers, "SequentialLR")
         self.optimizer = optimizer
         if len(milestones) != len(schedulers) - 1:
-            given = f"{len(milestones)} milestones for {len(schedulers)} schedules"
-            raise JitgraphError(f"SequentialLR takes one milestone fewer than schedules, not {given}")
+            actual = f"{len(milestones)} milestones for {len(schedulers)} schedules"
+            raise JitgraphError(f"SequentialLR takes one milestone fewer than schedules, not {actual}")
         for schedule in self._schedulers[1:]:
             if isinstance(schedule, _Composed):
                 raise JitgraphError(

@@ -68,9 +68,9 @@ class CyclicLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """The rates of this step; the momentum is set as well."""
         cycle = host_formula("math.floor(1.0 + epoch / total)", epoch=self.last_epoch, total=self.total_size)
-        place = 1.0 + self.last_epoch / self.total_size - cycle
+        position = 1.0 + self.last_epoch / self.total_size - cycle
         text = "place / turn if place <= turn else (place - 1.0) / (turn - 1.0)"
-        share = host_formula(text, place=place, turn=self.step_ratio)
+        share = host_formula(text, place=position, turn=self.step_ratio)
         height = share * self._height(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for group, low, high in zip(
@@ -127,8 +127,8 @@ class OneCycleLR(LRScheduler):
                 raise JitgraphError("OneCycleLR needs total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         if total_steps < 1 or not 0.0 <= pct_start <= 1.0:
-            given = f"{total_steps} steps and pct_start={pct_start}"
-            raise JitgraphError(f"OneCycleLR takes at least one step and a pct_start between 0 and 1, not {given}")
+            actual = f"{total_steps} steps and pct_start={pct_start}"
+            raise JitgraphError(f"OneCycleLR takes at least one step and a pct_start between 0 and 1, not {actual}")
         if anneal_strategy not in ("cos", "linear"):
             raise JitgraphError(f"OneCycleLR: anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         self.total_steps = total_steps
@@ -168,15 +168,15 @@ class OneCycleLR(LRScheduler):
         numbers: dict[str, Any] = {"epoch": self.last_epoch}
         phases = list(zip(pairwise(self._ends), pairwise(heights), strict=True))
         for number, ((begin, end), (first, last)) in enumerate(phases):
-            place = f"(epoch - b{number}) * w{number}"
-            way = f"(1.0 + math.cos({place})) / 2.0" if self._is_cosine else f"(1.0 - {place})"
-            part = f"l{number} + h{number} * {way}"
+            progress = f"(epoch - b{number}) * w{number}"
+            curve = f"(1.0 + math.cos({progress})) / 2.0" if self._is_cosine else f"(1.0 - {progress})"
+            part = f"l{number} + h{number} * {curve}"
             is_last = number == len(phases) - 1
             text += f"({part})" if is_last else f"({part}) if epoch <= e{number} else "
             span = end - begin
-            whole = math.pi if self._is_cosine else 1.0
+            scale = math.pi if self._is_cosine else 1.0
             numbers |= {f"b{number}": begin, f"e{number}": end, f"l{number}": last, f"h{number}": first - last}
-            numbers |= {f"w{number}": whole / span if span else 0.0}
+            numbers |= {f"w{number}": scale / span if span else 0.0}
         return host_formula(text, **numbers)
 
     def state_dict(self) -> dict[str, Any]:

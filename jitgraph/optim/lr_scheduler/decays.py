@@ -65,12 +65,12 @@ class MultiStepLR(_Decay):
     def factor(self) -> Any:
         """``gamma`` for each time that the epoch stands among the milestones."""
         counts = range(1, max(self.milestones.values(), default=0) + 1)
-        often = [[place for place, times in sorted(self.milestones.items()) if times >= count] for count in counts]
-        times = " + ".join(f"(epoch in ({', '.join(map(str, places))},))" for places in often) or "0 * epoch"
+        often = [[epoch for epoch, times in sorted(self.milestones.items()) if times >= count] for count in counts]
+        times = " + ".join(f"(epoch in ({', '.join(map(str, milestones))},))" for milestones in often) or "0 * epoch"
         return host_formula(f"gamma ** ({times})", gamma=self.gamma, epoch=self.last_epoch)
 
     def whole_factor(self) -> Any:
-        times = " + ".join(f"(epoch >= {place})" for place in sorted(self.milestones.elements())) or "0 * epoch"
+        times = " + ".join(f"(epoch >= {epoch})" for epoch in sorted(self.milestones.elements())) or "0 * epoch"
         return host_formula(f"gamma ** ({times})", gamma=self.gamma, epoch=self.last_epoch)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -119,8 +119,8 @@ class LinearLR(_Decay):
         last_epoch: int = -1,
     ) -> None:
         if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
-            given = f"start_factor={start_factor}, end_factor={end_factor}"
-            raise JitgraphError(f"LinearLR: factors lie between 0 and 1, the first above 0, not {given}")
+            actual = f"start_factor={start_factor}, end_factor={end_factor}"
+            raise JitgraphError(f"LinearLR: factors lie between 0 and 1, the first above 0, not {actual}")
         self.start_factor, self.end_factor, self.total_iters = float(start_factor), float(end_factor), total_iters
         super().__init__(optimizer, last_epoch)
 

@@ -52,9 +52,9 @@ class MultiplicativeLR(LambdaLR):
         return [rate * function(self.last_epoch) for rate, function in zip(self._rates(), self._functions, strict=True)]
 
 
-def _functions(name: str, optimizer: Any, given: Any) -> tuple[Callable[[int], float], ...]:
+def _functions(name: str, optimizer: Any, lr_lambda: Any) -> tuple[Callable[[int], float], ...]:
     groups = getattr(optimizer, "param_groups", ())
-    functions = tuple(given) if isinstance(given, list | tuple) else (given,) * len(groups)
+    functions = tuple(lr_lambda) if isinstance(lr_lambda, list | tuple) else (lr_lambda,) * len(groups)
     if len(functions) != len(groups):
         raise JitgraphError(f"{name} has {len(functions)} functions for {len(groups)} parameter groups")
     for function in functions:

@@ -36,9 +36,9 @@ class ReduceLROnPlateau(LRScheduler):
         if factor >= 1.0:
             raise JitgraphError(f"ReduceLROnPlateau: factor is {factor}; it must be below 1")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
-            given = f"{mode!r} and {threshold_mode!r}"
+            actual = f"{mode!r} and {threshold_mode!r}"
             raise JitgraphError(
-                f"ReduceLROnPlateau: mode is 'min' or 'max', threshold_mode 'rel' or 'abs', not {given}"
+                f"ReduceLROnPlateau: mode is 'min' or 'max', threshold_mode 'rel' or 'abs', not {actual}"
             )
         self.factor, self.patience, self.cooldown, self.eps = float(factor), patience, cooldown, float(eps)
         self.mode, self.threshold, self.threshold_mode = mode, float(threshold), threshold_mode

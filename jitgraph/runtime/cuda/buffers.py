@@ -103,10 +103,10 @@ def borrowed(device: Device, address: int, size: int, owner: Any) -> CudaBuffer:
 
 def of_host(device: Device, address: int, size: int) -> CudaBuffer:
     """A copy of ``size`` bytes of the host's memory, which may change as soon as this returns."""
-    made = allocate(device, size)
+    buffer = allocate(device, size)
     if size:
-        device.staging.to_device(made.address, address, size, made.stream)
-    return made
+        device.staging.to_device(buffer.address, address, size, buffer.stream)
+    return buffer
 
 
 def of_host_together(device: Device, arrays: Sequence[Array]) -> list[CudaBuffer]:
@@ -118,23 +118,23 @@ def of_host_together(device: Device, arrays: Sequence[Array]) -> list[CudaBuffer
     packed = bytearray(size)
     for offset, array in zip(offsets, arrays, strict=True):
         packed[offset : offset + array.nbytes] = array.tobytes()
-    whole = of_host(device, ctypes.addressof(ctypes.c_char.from_buffer(packed)), size)
+    base = of_host(device, ctypes.addressof(ctypes.c_char.from_buffer(packed)), size)
     return [
-        CudaBuffer(device, whole.address + offset, array.nbytes, whole.stream, None, whole)
+        CudaBuffer(device, base.address + offset, array.nbytes, base.stream, None, base)
         for offset, array in zip(offsets, arrays, strict=True)
     ]
 
 
 def copied(source: CudaBuffer, device: Device) -> CudaBuffer:
     """A copy on a device, the same or another, for work of this thread's current stream there."""
-    made = allocate(device, source.size)
-    made.doubt = source.doubt
+    copy = allocate(device, source.size)
+    copy.doubt = source.doubt
     if source.size:
         if device is source.device:
-            device.context.enter().copy_on_device(made.address, source.read_on(made.stream), source.size, made.stream)
+            device.context.enter().copy_on_device(copy.address, source.read_on(copy.stream), source.size, copy.stream)
         else:
-            _between(source, made)
-    return made
+            _between(source, copy)
+    return copy
 
 
 def _between(source: CudaBuffer, target: CudaBuffer) -> None:
@@ -156,7 +156,7 @@ def _between(source: CudaBuffer, target: CudaBuffer) -> None:
 
 def zeros(device: Device, size: int) -> CudaBuffer:
     """Fresh memory of zero bytes."""
-    made = allocate(device, size)
+    buffer = allocate(device, size)
     if size:
-        device.context.enter().fill_bytes(made.address, 0, size, made.stream)
-    return made
+        device.context.enter().fill_bytes(buffer.address, 0, size, buffer.stream)
+    return buffer

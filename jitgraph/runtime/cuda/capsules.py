@@ -27,14 +27,14 @@ def taken(capsule: Any, device: Device) -> tuple[CudaBuffer, np.dtype[Any], tupl
     SharingError for what is no dense memory of the device, DTypeError for elements that have no dtype here.
     """
     table = dlpack.take(capsule)
-    owner, found = TakenTable(table), table.tensor
-    shape, dtype = capsules.extents(found), capsules.dtype_of(found)
+    owner, tensor = TakenTable(table), table.tensor
+    shape, dtype = capsules.extents(tensor), capsules.dtype_of(tensor)
     if dtype is None:
-        kind = (found.code, found.bits, found.lanes)
+        kind = (tensor.code, tensor.bits, tensor.lanes)
         raise DTypeError(f"elements of DLPack's type {kind} have no dtype here", hint="a cast in their own library")
-    if not capsules.is_table_dense(found):
+    if not capsules.is_table_dense(tensor):
         raise SharingError("the array's elements do not lie in row-major order", hint="x.contiguous(), or a copy")
-    if tuple(found.device) != (CUDA_MEMORY, device.ordinal):
-        raise SharingError(f"the array's memory is on DLPack's device {tuple(found.device)}, not on {device.name}")
+    if tuple(tensor.device) != (CUDA_MEMORY, device.ordinal):
+        raise SharingError(f"the array's memory is on DLPack's device {tuple(tensor.device)}, not on {device.name}")
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    return buffers.borrowed(device, (found.data or 0) + found.byte_offset, size, owner), dtype, shape
+    return buffers.borrowed(device, (tensor.data or 0) + tensor.byte_offset, size, owner), dtype, shape

@@ -115,9 +115,9 @@ class DeviceContext:
             event = self._dropped.popleft()
             self._all_events.discard(event)
             driver.destroy_event(event)
-        made = driver.create_event(timing=timing, blocking=blocking)
-        self._all_events.add(made)
-        return made
+        new_event = driver.create_event(timing=timing, blocking=blocking)
+        self._all_events.add(new_event)
+        return new_event
 
     def drop_event(self, event: int) -> None:
         """Need an event of ``create_event`` no more. Callable at any time, from finalisers as well."""

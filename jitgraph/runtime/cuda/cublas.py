@@ -87,11 +87,11 @@ class HeuristicResult(ctypes.Structure):
     ]
 
 
-def error(status: int, asked: str) -> CudaError:
+def error(status: int, action: str) -> CudaError:
     """The error of a call that gave ``status``."""
     name = _STATUS.get(status, f"status {status}")
     return CudaError(
-        f"{asked}: {name} of cuBLASLt", code=status, hint="leave JITGRAPH_CUDA_ORDER out for kernels of jitgraph's own"
+        f"{action}: {name} of cuBLASLt", code=status, hint="leave JITGRAPH_CUDA_ORDER out for kernels of jitgraph's own"
     )
 
 
@@ -114,9 +114,9 @@ class CublasLibrary:
 
     def made(self, symbol: str, *arguments: Any) -> int:
         """What a function writes to the address that is its first argument."""
-        found = ctypes.c_void_p()
-        self.call(symbol, ctypes.addressof(found), *arguments)
-        return found.value or 0
+        out = ctypes.c_void_p()
+        self.call(symbol, ctypes.addressof(out), *arguments)
+        return out.value or 0
 
 
 class CublasProducts:
@@ -156,7 +156,7 @@ class CublasProducts:
             self._set("cublasLtMatmulDesc", described, attribute, ctypes.c_int32(matrix[3]))
         left, right = (self._layout(product.dtype, product.batch, each) for each in (product.left, product.right))
         result = self._layout(product.result_dtype, product.batch, product.result)
-        found = self._algorithm(described, left, right, result)
+        algorithm = self._algorithm(described, left, right, result)
         factor = ctypes.c_double if wide else ctypes.c_float
         one, none = factor(1), factor(0)
         values = {
@@ -168,40 +168,40 @@ class CublasProducts:
             "right": right,
             "none": ctypes.addressof(none),
             "result": result,
-            "algorithm": ctypes.addressof(found),
+            "algorithm": ctypes.addressof(algorithm),
         }
-        return (ctypes.c_uint64 * len(LIBRARY_SLOTS))(*[values[slot] for slot in LIBRARY_SLOTS]), one, none, found
+        return (ctypes.c_uint64 * len(LIBRARY_SLOTS))(*[values[slot] for slot in LIBRARY_SLOTS]), one, none, algorithm
 
     def _algorithm(self, described: int, left: int, right: int, result: int) -> HeuristicResult:
-        wanted = self._new("cublasLtMatmulPreference")
-        self._set("cublasLtMatmulPreference", wanted, MOST_WORKSPACE, ctypes.c_uint64(WORKSPACE_BYTES))
-        self._set("cublasLtMatmulPreference", wanted, REDUCTION_SCHEMES, ctypes.c_uint32(IN_COMPUTE_TYPE))
+        preference = self._new("cublasLtMatmulPreference")
+        self._set("cublasLtMatmulPreference", preference, MOST_WORKSPACE, ctypes.c_uint64(WORKSPACE_BYTES))
+        self._set("cublasLtMatmulPreference", preference, REDUCTION_SCHEMES, ctypes.c_uint32(IN_COMPUTE_TYPE))
         for attribute in LEAST_ALIGNMENTS:
-            self._set("cublasLtMatmulPreference", wanted, attribute, ctypes.c_uint32(ALIGNMENT))
-        found, count = HeuristicResult(), ctypes.c_int()
-        places = ctypes.addressof(found), ctypes.addressof(count)
+            self._set("cublasLtMatmulPreference", preference, attribute, ctypes.c_uint32(ALIGNMENT))
+        heuristic, count = HeuristicResult(), ctypes.c_int()
+        outputs = ctypes.addressof(heuristic), ctypes.addressof(count)
         matrices = described, left, right, result, result
-        self.library.call("cublasLtMatmulAlgoGetHeuristic", self._handle, *matrices, wanted, 1, *places)
-        if not count.value or found.state:
-            raise error(found.state or 15, "an algorithm of cuBLASLt for a product")
-        return found
+        self.library.call("cublasLtMatmulAlgoGetHeuristic", self._handle, *matrices, preference, 1, *outputs)
+        if not count.value or heuristic.state:
+            raise error(heuristic.state or 15, "an algorithm of cuBLASLt for a product")
+        return heuristic
 
     def _layout(self, dtype: str, batch: int, matrix: Matrix) -> int:
-        rows, columns, apart, _, across = matrix
-        made = self._new("cublasLtMatrixLayout", DATA_TYPES[dtype], rows, columns, apart)
+        rows, columns, ld, _, across = matrix
+        layout = self._new("cublasLtMatrixLayout", DATA_TYPES[dtype], rows, columns, ld)
         if batch > 1:
-            self._set("cublasLtMatrixLayout", made, BATCH_COUNT, ctypes.c_int32(batch))
-            self._set("cublasLtMatrixLayout", made, BATCH_STRIDE, ctypes.c_int64(across))
-        return made
+            self._set("cublasLtMatrixLayout", layout, BATCH_COUNT, ctypes.c_int32(batch))
+            self._set("cublasLtMatrixLayout", layout, BATCH_STRIDE, ctypes.c_int64(across))
+        return layout
 
     def _new(self, kind: str, *arguments: int) -> int:
-        made = self.library.made(f"{kind}Create", *arguments)
-        self._made.append((f"{kind}Destroy", made))
-        return made
+        handle = self.library.made(f"{kind}Create", *arguments)
+        self._made.append((f"{kind}Destroy", handle))
+        return handle
 
     def _set(self, kind: str, handle: int, attribute: int, value: Any) -> None:
-        place, size = ctypes.addressof(value), ctypes.sizeof(value)
-        self.library.call(f"{kind}SetAttribute", handle, attribute, place, size)
+        address, size = ctypes.addressof(value), ctypes.sizeof(value)
+        self.library.call(f"{kind}SetAttribute", handle, attribute, address, size)
 
 
 def load() -> CublasLibrary | None:
@@ -224,7 +224,7 @@ def of_library(library: ctypes.CDLL, name: str) -> CublasLibrary:
 
 
 def _paths() -> Iterator[str]:
-    found = importlib.util.find_spec("nvidia")
-    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for part, name in _PLACES:
             yield os.path.join(folder, part, "lib", name)

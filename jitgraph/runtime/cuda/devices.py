@@ -128,13 +128,13 @@ class Devices:
         """The driver, initialised; DeviceError where there is none, and in a child of a process that had begun."""
         if self._is_lost:
             raise DeviceError(f"the CUDA driver {FORKED}", hint=AFTER[FORKED])
-        found = self._driver
-        if found is None:
+        driver = self._driver
+        if driver is None:
             with self._lock:
-                found = self._driver
-                if found is None:
-                    found = self._begin(self._load())
-        return found
+                driver = self._driver
+                if driver is None:
+                    driver = self._begin(self._load())
+        return driver
 
     def _begin(self, driver: Driver) -> Driver:
         self._has_begun = True  # for children, also of a fork in the middle of this
@@ -168,14 +168,14 @@ class Devices:
     def device(self, ordinal: int | None = None) -> Device:
         """The device of this number, else the current one; DeviceError where there is none."""
         number = self._thread.ordinal if ordinal is None else ordinal
-        found = self._devices.get(number)
-        if found is None or self._is_lost:
+        device = self._devices.get(number)
+        if device is None or self._is_lost:
             self._require(number)
             with self._lock:
-                found = self._devices.get(number)
-                if found is None:
-                    found = self._devices[number] = Device(self.driver, number)
-        return found
+                device = self._devices.get(number)
+                if device is None:
+                    device = self._devices[number] = Device(self.driver, number)
+        return device
 
     def used(self) -> list[Device]:
         """Those that this process has used so far."""
@@ -184,8 +184,8 @@ class Devices:
     def close(self) -> None:
         """Give everything back."""
         with self._lock:
-            for found in self._devices.values():
-                found.close()
+            for device in self._devices.values():
+                device.close()
             self._devices.clear()
 
     def lose(self) -> None:
@@ -195,18 +195,18 @@ class Devices:
     def _require(self, ordinal: int) -> None:
         driver = self.driver
         if not 0 <= ordinal < self._count:
-            found = ", ".join(f"{KIND}:{number}" for number in range(self._count)) or "none"
-            raise DeviceError(f"there is no {KIND}:{ordinal}; the devices of {driver.name} are: {found}")
+            available = ", ".join(f"{KIND}:{number}" for number in range(self._count)) or "none"
+            raise DeviceError(f"there is no {KIND}:{ordinal}; the devices of {driver.name} are: {available}")
 
 
 def _of_this_machine() -> Driver:
     """The driver that the flags ask for."""
-    asked = config.CUDA.text()
-    if asked == "simulated":  # by its name, as it stands above everything, and is for tests
-        made: Driver = imports.module("jitgraph.simulator.simulated_driver").SimulatedDriver()
-        return made
-    if asked:
-        raise DeviceError(f"JITGRAPH_CUDA={asked!r} is no kind of GPU", hint="simulated, or leave it out")
+    setting = config.CUDA.text()
+    if setting == "simulated":  # by its name, as it stands above everything, and is for tests
+        driver: Driver = imports.module("jitgraph.simulator.simulated_driver").SimulatedDriver()
+        return driver
+    if setting:
+        raise DeviceError(f"JITGRAPH_CUDA={setting!r} is no kind of GPU", hint="simulated, or leave it out")
     return pycuda_driver.load() if config.PYCUDA.is_on() else libcuda.load()
 
 
@@ -224,18 +224,18 @@ def replaced(driver: Driver) -> Iterator[Devices]:
 
     Everything that was made in it is given back at its end; nothing of it may be used after it.
     """
-    found = Devices(lambda: driver)
-    _installed.append(found)
+    devices = Devices(lambda: driver)
+    _installed.append(devices)
     try:
-        yield found
+        yield devices
     finally:
-        _installed.remove(found)
-        found.close()
+        _installed.remove(devices)
+        devices.close()
 
 
 def _lose() -> None:
-    for found in _installed:
-        found.lose()
+    for devices in _installed:
+        devices.lose()
 
 
 forks.in_child(_lose)

@@ -34,13 +34,13 @@ class Doubt:
         """What has failed, as far as is known; what is known to be well is forgotten."""
         path = [(self, iter(self.before))]
         while path:
-            doubt, rest = path[-1]
+            deferred, rest = path[-1]
             for other in rest:
                 if other.before and not other.is_open:  # of one that is open the record will tell
                     path.append((other, iter(other.before)))
                     break
             else:
-                doubt._take_over()
+                deferred._take_over()
                 path.pop()
         return self.error
 
@@ -58,24 +58,24 @@ class Doubt:
         return self.error is None and not self.is_open and not self.before
 
 
-def joined(found: Iterable[Doubt]) -> Doubt | None:
+def joined(deferred: Iterable[Doubt]) -> Doubt | None:
     """The doubt of what follows from several; None for none."""
-    distinct = tuple(dict.fromkeys(found))
+    distinct = tuple(dict.fromkeys(deferred))
     if len(distinct) < 2:
         return distinct[0] if distinct else None
     return Doubt(distinct)
 
 
-def require(doubt: Doubt, owner: Any, device: str) -> None:
+def require(deferred: Doubt, owner: Any, device: str) -> None:
     """DeviceError where what ``owner`` holds is known not to have been computed; its doubt goes once all is well."""
-    if doubt.is_open:
+    if deferred.is_open:
         return  # its record tells of what came before as well
-    error = doubt.settle() if doubt.before else doubt.error
+    error = deferred.settle() if deferred.before else deferred.error
     if error is not None:
         raise DeviceError(
             f"this tensor on {device} was not computed, as a call that it follows from failed: "
             f"{str(error).partition(chr(10))[0]}",
             hint="what such a call was to write is lost: load it again, or compute it anew",
         )
-    if doubt.is_clear:
+    if deferred.is_clear:
         owner.doubt = None

@@ -35,39 +35,39 @@ class Driver(DriverTable):
 
     def initialise(self) -> None:
         """Let the driver begin, once a process."""
-        self.call("cuInit", 0, asked="the start of the CUDA driver")
+        self.call("cuInit", 0, action="the start of the CUDA driver")
 
     def version(self) -> tuple[int, int]:
         """The newest version of CUDA that the driver serves."""
-        found = ctypes.c_int()
-        self.call("cuDriverGetVersion", ctypes.addressof(found), asked="the version of the CUDA driver")
-        return found.value // 1000, found.value % 1000 // 10
+        out = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.addressof(out), action="the version of the CUDA driver")
+        return out.value // 1000, out.value % 1000 // 10
 
     def device_count(self) -> int:
         """The number of devices."""
-        found = ctypes.c_int()
-        self.call("cuDeviceGetCount", ctypes.addressof(found), asked="the number of CUDA devices")
-        return found.value
+        out = ctypes.c_int()
+        self.call("cuDeviceGetCount", ctypes.addressof(out), action="the number of CUDA devices")
+        return out.value
 
     def device(self, ordinal: int) -> int:
         """The driver's own number of a device."""
-        found = ctypes.c_int()
-        self.call("cuDeviceGet", ctypes.addressof(found), ordinal, asked=f"the device cuda:{ordinal}")
-        return found.value
+        out = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.addressof(out), ordinal, action=f"the device cuda:{ordinal}")
+        return out.value
 
     def device_name(self, ordinal: int) -> str:
         """The name of a device."""
         text = ctypes.create_string_buffer(256)
-        asked = f"the name of cuda:{ordinal}"
-        self.call("cuDeviceGetName", ctypes.addressof(text), len(text), self.device(ordinal), asked=asked)
+        action = f"the name of cuda:{ordinal}"
+        self.call("cuDeviceGetName", ctypes.addressof(text), len(text), self.device(ordinal), action=action)
         return text.value.decode("utf-8", "replace")
 
     def attribute(self, ordinal: int, number: int) -> int:
         """An attribute of a device, by its number in CUdevice_attribute."""
-        found = ctypes.c_int()
-        asked = f"attribute {number} of cuda:{ordinal}"
-        self.call("cuDeviceGetAttribute", ctypes.addressof(found), number, self.device(ordinal), asked=asked)
-        return found.value
+        out = ctypes.c_int()
+        action = f"attribute {number} of cuda:{ordinal}"
+        self.call("cuDeviceGetAttribute", ctypes.addressof(out), number, self.device(ordinal), action=action)
+        return out.value
 
     def capability(self, ordinal: int) -> tuple[int, int]:
         """The compute capability of a device, such as (9, 0)."""
@@ -75,122 +75,124 @@ class Driver(DriverTable):
 
     def total_memory(self, ordinal: int) -> int:
         """Bytes of a device's memory."""
-        asked = f"the memory of cuda:{ordinal}"
-        return self.made("cuDeviceTotalMem_v2", self.device(ordinal), asked=asked)
+        action = f"the memory of cuda:{ordinal}"
+        return self.made("cuDeviceTotalMem_v2", self.device(ordinal), action=action)
 
     def retain_context(self, ordinal: int) -> int:
         """The primary context of a device, which other libraries share; ``release_context`` gives it back."""
-        asked = f"the primary context of cuda:{ordinal}"
-        return self.made("cuDevicePrimaryCtxRetain", self.device(ordinal), asked=asked)
+        action = f"the primary context of cuda:{ordinal}"
+        return self.made("cuDevicePrimaryCtxRetain", self.device(ordinal), action=action)
 
     def release_context(self, ordinal: int) -> None:
         """Need the primary context no more."""
-        asked = f"the end of the primary context of cuda:{ordinal}"
-        self.call("cuDevicePrimaryCtxRelease_v2", self.device(ordinal), asked=asked)
+        action = f"the end of the primary context of cuda:{ordinal}"
+        self.call("cuDevicePrimaryCtxRelease_v2", self.device(ordinal), action=action)
 
     def make_current(self, context: int) -> None:
         """Make a context that of the calling thread."""
-        self.call("cuCtxSetCurrent", context, asked="a context for this thread")
+        self.call("cuCtxSetCurrent", context, action="a context for this thread")
 
     def synchronize(self) -> None:
         """Wait for all work of the current context."""
-        self.call("cuCtxSynchronize", asked="waiting for the device")
+        self.call("cuCtxSynchronize", action="waiting for the device")
 
     # --- streams and events --------------------------------------------------------------------------------------
 
     def create_stream(self) -> int:
         """A stream that does not wait for the default stream, nor it for this one."""
-        return self.made("cuStreamCreate", _NON_BLOCKING_STREAM, asked="a stream")
+        return self.made("cuStreamCreate", _NON_BLOCKING_STREAM, action="a stream")
 
     def destroy_stream(self, stream: int) -> None:
         """Destroy a stream; its work is still done."""
-        self.call("cuStreamDestroy_v2", stream, asked="the end of a stream")
+        self.call("cuStreamDestroy_v2", stream, action="the end of a stream")
 
     def synchronize_stream(self, stream: int) -> None:
         """Wait for all work of a stream."""
-        self.call("cuStreamSynchronize", stream, asked="waiting for a stream")
+        self.call("cuStreamSynchronize", stream, action="waiting for a stream")
 
     def is_stream_done(self, stream: int) -> bool:
         """Whether a stream has no work left."""
-        return self.query("cuStreamQuery", stream, asked="asking whether a stream is done")
+        return self.query("cuStreamQuery", stream, action="asking whether a stream is done")
 
     def wait_event(self, stream: int, event: int) -> None:
         """Let later work of a stream wait for an event."""
-        self.call("cuStreamWaitEvent", stream, event, 0, asked="letting a stream wait for an event")
+        self.call("cuStreamWaitEvent", stream, event, 0, action="letting a stream wait for an event")
 
     def create_event(self, *, timing: bool = False, blocking: bool = False) -> int:
         """An event; ``timing`` measures times, ``blocking`` lets threads that wait for it sleep."""
         flags = (0 if timing else _NO_TIMING) | (_BLOCKING_SYNC if blocking else 0)
-        return self.made("cuEventCreate", flags, asked="an event")
+        return self.made("cuEventCreate", flags, action="an event")
 
     def destroy_event(self, event: int) -> None:
         """Destroy an event; streams that wait for it still do."""
-        self.call("cuEventDestroy_v2", event, asked="the end of an event")
+        self.call("cuEventDestroy_v2", event, action="the end of an event")
 
     def record_event(self, event: int, stream: int) -> None:
         """Let an event stand for all work of a stream so far."""
-        self.call("cuEventRecord", event, stream, asked="recording an event")
+        self.call("cuEventRecord", event, stream, action="recording an event")
 
     def is_event_done(self, event: int) -> bool:
         """Whether the work that an event stands for is done."""
-        return self.query("cuEventQuery", event, asked="asking whether an event is done")
+        return self.query("cuEventQuery", event, action="asking whether an event is done")
 
     def synchronize_event(self, event: int) -> None:
         """Wait for the work that an event stands for."""
-        self.call("cuEventSynchronize", event, asked="waiting for an event")
+        self.call("cuEventSynchronize", event, action="waiting for an event")
 
     def elapsed(self, start: int, end: int) -> float:
         """Milliseconds from one event to another, which both measure times and are done."""
-        found = ctypes.c_float()
-        self.call("cuEventElapsedTime", ctypes.addressof(found), start, end, asked="the time between two events")
-        return found.value
+        out = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.addressof(out), start, end, action="the time between two events")
+        return out.value
 
     # --- memory --------------------------------------------------------------------------------------------------
 
     def memory_info(self) -> tuple[int, int]:
         """Bytes of the current device that are free, and all of them."""
         free, total = ctypes.c_uint64(), ctypes.c_uint64()
-        self.call("cuMemGetInfo_v2", ctypes.addressof(free), ctypes.addressof(total), asked="the free memory")
+        self.call("cuMemGetInfo_v2", ctypes.addressof(free), ctypes.addressof(total), action="the free memory")
         return free.value, total.value
 
     def allocate(self, size: int) -> int:
         """The address of ``size`` fresh bytes of the current device; OutOfMemoryError where it has no more."""
-        return self.made("cuMemAlloc_v2", size, asked=f"{size} bytes of device memory")
+        return self.made("cuMemAlloc_v2", size, action=f"{size} bytes of device memory")
 
     def free(self, address: int) -> None:
         """Give memory of a device back."""
-        self.call("cuMemFree_v2", address, asked="giving device memory back")
+        self.call("cuMemFree_v2", address, action="giving device memory back")
 
     def device_at(self, address: int) -> int:
         """The number of the device on which memory lies."""
-        found = ctypes.c_int()
-        asked = f"the device of the address {address:#x}"
-        self.call("cuPointerGetAttribute", ctypes.addressof(found), _DEVICE_ORDINAL, address, asked=asked)
-        return found.value
+        out = ctypes.c_int()
+        action = f"the device of the address {address:#x}"
+        self.call("cuPointerGetAttribute", ctypes.addressof(out), _DEVICE_ORDINAL, address, action=action)
+        return out.value
 
     def allocate_host(self, size: int) -> int:
         """The address of ``size`` bytes of the host's that devices reach by themselves (pinned memory)."""
-        return self.made("cuMemHostAlloc", size, 0, asked=f"{size} bytes of pinned host memory")
+        return self.made("cuMemHostAlloc", size, 0, action=f"{size} bytes of pinned host memory")
 
     def free_host(self, address: int) -> None:
         """Give pinned memory back."""
-        self.call("cuMemFreeHost", address, asked="giving pinned host memory back")
+        self.call("cuMemFreeHost", address, action="giving pinned host memory back")
 
     def copy_to_device(self, target: int, source: int, size: int, stream: int) -> None:
         """Copy from the host's memory, in a stream's order; pinned memory must stay as it is until then."""
-        self.call("cuMemcpyHtoDAsync_v2", target, source, size, stream, asked=f"a copy of {size} bytes to the device")
+        self.call("cuMemcpyHtoDAsync_v2", target, source, size, stream, action=f"a copy of {size} bytes to the device")
 
     def copy_to_host(self, target: int, source: int, size: int, stream: int) -> None:
         """Copy to the host's memory, in a stream's order."""
-        self.call("cuMemcpyDtoHAsync_v2", target, source, size, stream, asked=f"a copy of {size} bytes from the device")
+        self.call(
+            "cuMemcpyDtoHAsync_v2", target, source, size, stream, action=f"a copy of {size} bytes from the device"
+        )
 
     def copy_on_device(self, target: int, source: int, size: int, stream: int) -> None:
         """Copy within devices, in a stream's order."""
-        self.call("cuMemcpyDtoDAsync_v2", target, source, size, stream, asked=f"a copy of {size} bytes on the device")
+        self.call("cuMemcpyDtoDAsync_v2", target, source, size, stream, action=f"a copy of {size} bytes on the device")
 
     def fill_bytes(self, target: int, byte: int, size: int, stream: int) -> None:
         """Set each of ``size`` bytes, in a stream's order."""
-        self.call("cuMemsetD8Async", target, byte, size, stream, asked=f"filling {size} bytes of the device")
+        self.call("cuMemsetD8Async", target, byte, size, stream, action=f"filling {size} bytes of the device")
 
     # --- code ----------------------------------------------------------------------------------------------------
 
@@ -203,49 +205,49 @@ class Driver(DriverTable):
 
     def unload_module(self, module: int) -> None:
         """Give the code of a module back."""
-        self.call("cuModuleUnload", module, asked="the end of a module")
+        self.call("cuModuleUnload", module, action="the end of a module")
 
     def find_function(self, module: int, name: str) -> int:
         """A kernel of a module by its name."""
-        return self.made("cuModuleGetFunction", module, name.encode(), asked=f"the kernel {name}")
+        return self.made("cuModuleGetFunction", module, name.encode(), action=f"the kernel {name}")
 
-    def function_attribute(self, function: int, number: int, asked: str) -> int:
+    def function_attribute(self, function: int, number: int, action: str) -> int:
         """An attribute of a kernel, by its number in CUfunction_attribute."""
-        found = ctypes.c_int()
-        self.call("cuFuncGetAttribute", ctypes.addressof(found), number, function, asked=asked)
-        return found.value
+        out = ctypes.c_int()
+        self.call("cuFuncGetAttribute", ctypes.addressof(out), number, function, action=action)
+        return out.value
 
-    def set_function_attribute(self, function: int, number: int, value: int, asked: str) -> None:
+    def set_function_attribute(self, function: int, number: int, value: int, action: str) -> None:
         """Set an attribute of a kernel."""
-        self.call("cuFuncSetAttribute", function, number, value, asked=asked)
+        self.call("cuFuncSetAttribute", function, number, value, action=action)
 
     # --- graphs --------------------------------------------------------------------------------------------------
 
     def begin_capture(self, stream: int, mode: int) -> None:
         """Let a stream write down what it is asked for, in place of doing it."""
-        self.call("cuStreamBeginCapture_v2", stream, mode, asked="the capture of a stream's work")
+        self.call("cuStreamBeginCapture_v2", stream, mode, action="the capture of a stream's work")
 
     def end_capture(self, stream: int) -> int:
         """The graph of what a stream wrote down."""
-        made = ctypes.c_uint64()
-        self.call("cuStreamEndCapture", stream, ctypes.addressof(made), asked="the end of a capture")
-        return made.value
+        out = ctypes.c_uint64()
+        self.call("cuStreamEndCapture", stream, ctypes.addressof(out), action="the end of a capture")
+        return out.value
 
     def instantiate(self, graph: int) -> int:
         """A graph that can be launched."""
-        return self.made("cuGraphInstantiateWithFlags", graph, 0, asked="a graph that can be launched")
+        return self.made("cuGraphInstantiateWithFlags", graph, 0, action="a graph that can be launched")
 
     def launch_graph(self, graph: int, stream: int) -> None:
         """Do what a graph says, in a stream's order."""
-        self.call("cuGraphLaunch", graph, stream, asked="the launch of a graph")
+        self.call("cuGraphLaunch", graph, stream, action="the launch of a graph")
 
     def destroy_graph(self, graph: int) -> None:
         """Give a captured graph back."""
-        self.call("cuGraphDestroy", graph, asked="the end of a graph")
+        self.call("cuGraphDestroy", graph, action="the end of a graph")
 
     def destroy_executable_graph(self, graph: int) -> None:
         """Give a graph that can be launched back; launches of it that are under way are still done."""
-        self.call("cuGraphExecDestroy", graph, asked="the end of a graph that can be launched")
+        self.call("cuGraphExecDestroy", graph, action="the end of a graph that can be launched")
 
 
 def load() -> Driver:

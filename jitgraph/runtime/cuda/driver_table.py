@@ -37,31 +37,31 @@ class DriverTable:
         """Where the table of addresses lies, for emitted host code; it stays for as long as the driver lives."""
         return ctypes.addressof(self.table)
 
-    def call(self, symbol: str, *arguments: Any, asked: str) -> None:
-        """Call a function; CudaError, which says what was ``asked``, where it does not succeed."""
+    def call(self, symbol: str, *arguments: Any, action: str) -> None:
+        """Call a function; CudaError, which says what was ``action``, where it does not succeed."""
         code = self._functions[symbol](*arguments)
         if code:
-            raise self.error(code, asked)
+            raise self.error(code, action)
 
-    def query(self, symbol: str, *arguments: Any, asked: str) -> bool:
+    def query(self, symbol: str, *arguments: Any, action: str) -> bool:
         """The answer of a function that asks whether work is done."""
         code = self._functions[symbol](*arguments)
         if code not in (results.SUCCESS, results.NOT_READY):
-            raise self.error(code, asked)
+            raise self.error(code, action)
         return bool(code == results.SUCCESS)
 
-    def error(self, code: int, asked: str) -> CudaError:
+    def error(self, code: int, action: str) -> CudaError:
         """The error of a result that is no success."""
         name = self._text("cuGetErrorName", code) or f"CUresult {code}"
-        return results.error(code, name, self._text("cuGetErrorString", code), asked)
+        return results.error(code, name, self._text("cuGetErrorString", code), action)
 
     def _text(self, symbol: str, code: int) -> str:
         text = ctypes.c_char_p()
         self._functions[symbol](code, ctypes.addressof(text))
         return (text.value or b"").decode("utf-8", "replace")
 
-    def made(self, symbol: str, *arguments: Any, asked: str) -> int:
+    def made(self, symbol: str, *arguments: Any, action: str) -> int:
         """The handle or address that a function writes to its first parameter."""
         made = ctypes.c_uint64()
-        self.call(symbol, ctypes.addressof(made), *arguments, asked=asked)
+        self.call(symbol, ctypes.addressof(made), *arguments, action=action)
         return made.value

@@ -100,16 +100,16 @@ class CudaExecutable(Executable):
         """What calls with inputs of these shapes have in common, to be kept for ``launch`` as long as the device is in
         use; ArgumentError where the shapes do not fit."""
         loaded = self._on(device)
-        found = loaded.calls.get(shapes)
-        if found is not None:
-            return found
+        call = loaded.calls.get(shapes)
+        if call is not None:
+            return call
         plan = self.entry.plan(shapes)
         last = (*[buffer.address for buffer in loaded.constants], *loaded.handles)
         pinned = self._pinned_bytes(plan) if self._host_sizes else 0
         count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports + bool(pinned)
         if len(loaded.calls) >= _MOST_SHAPES:
             loaded.calls.clear()
-        found = loaded.calls[shapes] = ShapeCall(
+        call = loaded.calls[shapes] = ShapeCall(
             device,
             loaded,
             plan,
@@ -119,12 +119,12 @@ class CudaExecutable(Executable):
             pinned_bytes=pinned,
             replays=Replays(device.capturing) if self.parts.launches >= LEAST_LAUNCHES else None,
         )
-        return found
+        return call
 
     def launch(
         self,
         call: ShapeCall,
-        given: Sequence[CudaBuffer],
+        inputs: Sequence[CudaBuffer],
         location: str = "",
         taken: Mapping[int, CudaBuffer] = _NOTHING_TAKEN,
     ) -> list[CudaBuffer]:
@@ -140,14 +140,14 @@ class CudaExecutable(Executable):
         context = device.context
         driver, stream = context.enter(), context.stream
         loaded.be_seen_by(stream)
-        doubt = record = pinned = None
+        deferred = record = pinned = None
         if self.parts.reports:
-            doubt = Doubt(is_open=True)
-            record = device.reports.take(driver, stream, self._failed_check(location), doubt)
+            deferred = Doubt(is_open=True)
+            record = device.reports.take(driver, stream, self._failed_check(location), deferred)
         try:
-            addresses, doubts = [], None
+            addresses, inherited = [], None
             copies = []  # that are kept until the launches are on the stream, so that no output lies there
-            for buffer in given:
+            for buffer in inputs:
                 readable = buffer
                 if buffer.address % _ALIGNMENT:
                     readable = memory.copied(buffer, device)
@@ -157,23 +157,23 @@ class CudaExecutable(Executable):
                 else:
                     addresses.append(readable.read_on(stream))
                 if buffer.doubt is not None:
-                    doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
-            if doubts is not None:
-                before = joined(doubts)
-                if doubt is None:
-                    doubt = before
+                    inherited = [buffer.doubt] if inherited is None else [*inherited, buffer.doubt]
+            if inherited is not None:
+                before = joined(inherited)
+                if deferred is None:
+                    deferred = before
                 elif before is not None:
-                    doubt.before = (before,)
+                    deferred.before = (before,)
             outputs, take = [], device.memory.take
             for number, (size, rounded) in enumerate(call.sizes):
                 if number in taken:
-                    made = taken[number]
-                    made.written_on(stream)
+                    output = taken[number]
+                    output.written_on(stream)
                 else:
                     block = take(rounded, stream)
-                    made = CudaBuffer(device, block.address, size, stream, block, None)
-                outputs.append(made)
-                addresses.append(made.address)
+                    output = CudaBuffer(device, block.address, size, stream, block, None)
+                outputs.append(output)
+                addresses.append(output.address)
             pinned = device.pinned.take(call.pinned_bytes) if call.pinned_bytes else None
             if record is None and pinned is None:
                 addresses += call.last
@@ -191,9 +191,9 @@ class CudaExecutable(Executable):
             if pinned is not None:  # a copy to it may still be under way
                 device.pinned.give_back_behind(pinned, stream)
             raise
-        if doubt is not None:
-            for made in outputs:
-                made.doubt = doubt
+        if deferred is not None:
+            for output in outputs:
+                output.doubt = deferred
         return outputs
 
     def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[loader.Array]:
@@ -202,17 +202,17 @@ class CudaExecutable(Executable):
         arrays = [np.ascontiguousarray(array).reshape(np.shape(array)) for array in buffers]
         shapes = tuple(array.shape for array in arrays)
         call = self.prepared(device, shapes)
-        found = self.launch(call, [_uploaded(device, array) for array in arrays])
+        outputs = self.launch(call, [_uploaded(device, array) for array in arrays])
         results = []
-        for buffer, (shape, dtype, _) in zip(found, call.plan.outputs, strict=True):
-            made: loader.Array = np.empty(shape, dtype)
-            buffer.to_host(made.ctypes.data)
-            results.append(made)
+        for buffer, (shape, dtype, _) in zip(outputs, call.plan.outputs, strict=True):
+            result: loader.Array = np.empty(shape, dtype)
+            buffer.to_host(result.ctypes.data)
+            results.append(result)
         return results
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """As ``run``, in the structure that the function returns."""
-        return self.entry.result(self.run(self.entry.arguments(args, named)))
+        return self.entry.result(self.run(self.entry.arguments(args, kwargs)))
 
     def _enter(
         self,
@@ -278,10 +278,10 @@ class CudaExecutable(Executable):
         the device has work, each call has another place.
         """
         ask, stream, device = state.record, state.record.stream, call.device
-        given = list(addresses)
+        patched = list(addresses)
         if record is not None:
-            given[len(given) - len(call.loaded.handles) - 1] = device.reports.nowhere(driver)
-        packed = call.pack(*given)
+            patched[len(patched) - len(call.loaded.handles) - 1] = device.reports.nowhere(driver)
+        packed = call.pack(*patched)
 
         def is_asked(captures: int) -> bool:
             ask.stream = captures
@@ -302,13 +302,13 @@ class CudaExecutable(Executable):
         return True
 
     def _on(self, device: Device) -> _OnDevice:
-        found: _OnDevice | None = device.loaded.get(self)
-        if found is None:
+        on_device: _OnDevice | None = device.loaded.get(self)
+        if on_device is None:
             with self._lock:
-                found = device.loaded.get(self)
-                if found is None:
-                    found = device.loaded[self] = _OnDevice(device, self.parts)
-        return found
+                on_device = device.loaded.get(self)
+                if on_device is None:
+                    on_device = device.loaded[self] = _OnDevice(device, self.parts)
+        return on_device
 
     def _failed_check(self, location: str) -> Callable[[int, int, int], BaseException]:
         checks = self.signature.checks  # and not the code, which may go before its error is seen

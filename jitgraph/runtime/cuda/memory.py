@@ -61,13 +61,13 @@ class DeviceAllocator:
         """A block of at least ``size`` bytes for work of this thread's current stream; OutOfMemoryError."""
         return self.take(blocks.rounded(size), self._context.stream)
 
-    def take(self, wanted: int, stream: int) -> MemoryBlock:
+    def take(self, size: int, stream: int) -> MemoryBlock:
         """As ``allocate``, for a size that ``blocks.rounded`` gave and this stream."""
         with self._lock:
             if self._returned or self._waiting:
                 self._collect()
-            ready = self._ready.get((stream, wanted))
-            block = ready.pop() if ready else self._found(wanted, stream)
+            ready = self._ready.get((stream, size))
+            block = ready.pop() if ready else self._found(size, stream)
             self._blocks += 1
             self._allocations += 1
             self._allocated += block.size
@@ -121,10 +121,10 @@ class DeviceAllocator:
 
     def _list_of(self, block: MemoryBlock) -> FreeBlocks:
         key = (block.stream, block.is_small)
-        found = self._free.get(key)
-        if found is None:
-            found = self._free[key] = FreeBlocks()
-        return found
+        free_list = self._free.get(key)
+        if free_list is None:
+            free_list = self._free[key] = FreeBlocks()
+        return free_list
 
     def _found(self, size: int, stream: int) -> MemoryBlock:
         """A block of a free one, or of fresh memory."""
@@ -141,31 +141,31 @@ class DeviceAllocator:
 
     def _kept(self, size: int, stream: int) -> MemoryBlock | None:
         """A free block of the stream."""
-        found = self._free.get((stream, blocks.is_small(size)))
-        return found.take(size) if found is not None else None
+        free_list = self._free.get((stream, blocks.is_small(size)))
+        return free_list.take(size) if free_list is not None else None
 
     def _fresh(self, size: int, stream: int) -> MemoryBlock:
         """A block of a new segment."""
-        whole = blocks.segment_size(size)
+        total = blocks.segment_size(size)
         driver = self._context.enter()
         try:
-            address = driver.allocate(whole)
+            address = driver.allocate(total)
         except OutOfMemoryError:
             self._retries += 1
             driver.synchronize()  # after which every block that waits for other streams is free
             self._collect()
             self._release_free()
-            found = self._kept(size, stream)
-            if found is not None:
-                return found
+            block = self._kept(size, stream)
+            if block is not None:
+                return block
             try:
-                address = driver.allocate(whole)
+                address = driver.allocate(total)
             except OutOfMemoryError as error:
                 raise self._exhausted(size, error) from None
-        self._segments[address] = whole
-        self._reserved += whole
+        self._segments[address] = total
+        self._reserved += total
         self._most_reserved = max(self._most_reserved, self._reserved)
-        return MemoryBlock(address, whole, stream, is_small=blocks.is_small(size))
+        return MemoryBlock(address, total, stream, is_small=blocks.is_small(size))
 
     def _exhausted(self, size: int, error: OutOfMemoryError) -> OutOfMemoryError:
         free, total = self._context.driver.memory_info()
@@ -241,13 +241,13 @@ class DeviceAllocator:
     def _release_free(self) -> None:
         """Give whole segments back; the device is waited for first, as work on them may be under way."""
         self._merge_ready()
-        whole = [block for listed in self._free.values() for block in listed.whole()]
-        if not whole:
+        segments = [block for listed in self._free.values() for block in listed.whole()]
+        if not segments:
             return
         driver = self._context.enter()
         driver.synchronize()
         self.generation += 1
-        for block in whole:
+        for block in segments:
             self._list_of(block).remove(block)
             self._reserved -= self._segments.pop(block.address)
             driver.free(block.address)
@@ -265,19 +265,19 @@ def amount(size: int) -> str:
     return f"{size} bytes"
 
 
-def summary(context: DeviceContext, found: MemoryStatistics) -> str:
+def summary(context: DeviceContext, stats: MemoryStatistics) -> str:
     """The state of a device's memory as a table."""
     free, total = context.enter().memory_info()
     rows = [
-        ("in tensors", amount(found.allocated), amount(found.most_allocated)),
-        ("taken from the device", amount(found.reserved), amount(found.most_reserved)),
-        ("kept for later", amount(found.reserved - found.allocated), ""),
+        ("in tensors", amount(stats.allocated), amount(stats.most_allocated)),
+        ("taken from the device", amount(stats.reserved), amount(stats.most_reserved)),
+        ("kept for later", amount(stats.reserved - stats.allocated), ""),
     ]
     lines = [f"memory of {context.name}", f"{'':<24}{'now':>14}{'at most':>14}"]
     lines += [f"{name:<24}{now:>14}{most:>14}" for name, now, most in rows]
     lines.append(
-        f"{found.blocks} blocks in {found.segments} segments; {found.allocations} allocations, "
-        f"{found.retries} of them had to wait for memory"
+        f"{stats.blocks} blocks in {stats.segments} segments; {stats.allocations} allocations, "
+        f"{stats.retries} of them had to wait for memory"
     )
     lines.append(f"of the device's {amount(total)}, {amount(free)} are free for all processes")
     return "\n".join(line.rstrip() for line in lines)

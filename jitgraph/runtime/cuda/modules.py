@@ -42,8 +42,8 @@ class KernelFunction:
     def allow_shared(self, size: int) -> None:
         """Let launches ask for up to ``size`` bytes of shared memory beside; CudaError where the device has less."""
         if size > self._allowed:
-            asked = f"{size} bytes of shared memory for the kernel {self.name}"
-            self._context.enter().set_function_attribute(self.handle, _DYNAMIC_SHARED, size, asked)
+            action = f"{size} bytes of shared memory for the kernel {self.name}"
+            self._context.enter().set_function_attribute(self.handle, _DYNAMIC_SHARED, size, action)
             self._allowed = size
 
     def launch(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], *, shared: int = 0) -> None:
@@ -51,10 +51,10 @@ class KernelFunction:
 
         CudaError where the launch is refused; what goes wrong in the kernel itself is seen when it is waited for.
         """
-        places = (ctypes.c_void_p * max(1, len(arguments)))(*[ctypes.addressof(x) for x in arguments])
+        params = (ctypes.c_void_p * max(1, len(arguments)))(*[ctypes.addressof(x) for x in arguments])
         self._context.enter().call(
-            "cuLaunchKernel", self.handle, *grid, *block, shared, self._context.stream, ctypes.addressof(places), None,
-            asked=f"the launch of the kernel {self.name} with a grid of {tuple(grid)} and blocks of {tuple(block)}",
+            "cuLaunchKernel", self.handle, *grid, *block, shared, self._context.stream, ctypes.addressof(params), None,
+            action=f"the launch of the kernel {self.name} with a grid of {tuple(grid)} and blocks of {tuple(block)}",
         )  # fmt: skip
 
     def _attribute(self, number: int) -> int:
@@ -71,11 +71,11 @@ class LoadedModule:
 
     def function(self, name: str) -> KernelFunction:
         """The kernel of this name; CudaError where there is none."""
-        found = self._functions.get(name)
-        if found is None:
+        function = self._functions.get(name)
+        if function is None:
             handle = self._context.enter().find_function(self.handle, name)
-            found = self._functions[name] = KernelFunction(self._context, handle, name)
-        return found
+            function = self._functions[name] = KernelFunction(self._context, handle, name)
+        return function
 
 
 class Modules:
@@ -93,11 +93,11 @@ class Modules:
         """
         key = hashlib.sha256(ptx).digest()
         with self._lock:
-            found = self._loaded.get(key)
-            if found is None:
+            module = self._loaded.get(key)
+            if module is None:
                 self._context.driver.describe(ptx, llvm_ir)
-                found = self._loaded[key] = LoadedModule(self._context, self._handle(ptx))
-            return found
+                module = self._loaded[key] = LoadedModule(self._context, self._handle(ptx))
+            return module
 
     def close(self) -> None:
         """Give the code back."""
@@ -111,15 +111,15 @@ class Modules:
         log = ctypes.create_string_buffer(_LOG_BYTES)
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
-        made = ctypes.c_uint64()
+        out = ctypes.c_uint64()
         try:
             driver.call(
-                "cuModuleLoadDataEx", ctypes.addressof(made), ctypes.c_char_p(ptx), 2, ctypes.addressof(options),
-                ctypes.addressof(values), asked="loading PTX",
+                "cuModuleLoadDataEx", ctypes.addressof(out), ctypes.c_char_p(ptx), 2, ctypes.addressof(options),
+                ctypes.addressof(values), action="loading PTX",
             )  # fmt: skip
         except CudaError as error:
-            said = log.value.decode("utf-8", "replace").strip()
-            if not said:
+            message = log.value.decode("utf-8", "replace").strip()
+            if not message:
                 raise
-            raise CudaError(f"{error.message}\n{said}", code=error.code, hint=error.hint) from None
-        return made.value
+            raise CudaError(f"{error.message}\n{message}", code=error.code, hint=error.hint) from None
+        return out.value

@@ -24,15 +24,15 @@ class PinnedMemory:
 
     def take(self, size: int) -> int:
         """The address of ``size`` bytes, of which no copy is under way."""
-        whole = max(_LEAST_BYTES, 1 << (size - 1).bit_length())
+        capacity = max(_LEAST_BYTES, 1 << (size - 1).bit_length())
         driver = self._context.enter()
         with self._lock:
             if self._late:
                 self._collect(driver)
-            if found := self._free.get(whole):
-                return found.pop()
-            address = driver.allocate_host(whole)
-            self._sizes[address] = whole
+            if free := self._free.get(capacity):
+                return free.pop()
+            address = driver.allocate_host(capacity)
+            self._sizes[address] = capacity
             return address
 
     def give_back(self, address: int) -> None:

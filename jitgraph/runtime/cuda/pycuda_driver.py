@@ -36,8 +36,8 @@ class PycudaDriver(Driver):
 
     def retain_context(self, ordinal: int) -> int:
         with _refusals(f"the primary context of cuda:{ordinal}"):
-            made = self._contexts[ordinal] = self._pycuda.Device(ordinal).retain_primary_context()
-        return int(made.handle)
+            context = self._contexts[ordinal] = self._pycuda.Device(ordinal).retain_primary_context()
+        return int(context.handle)
 
     def release_context(self, ordinal: int) -> None:
         context = self._contexts.pop(ordinal)
@@ -47,9 +47,9 @@ class PycudaDriver(Driver):
 
     def create_stream(self) -> int:
         with self._active() as context, _refusals("a stream"):
-            made = self._pycuda.Stream(_NON_BLOCKING)
-        self._streams[int(made.handle)] = made, context
-        return int(made.handle)
+            stream = self._pycuda.Stream(_NON_BLOCKING)
+        self._streams[int(stream.handle)] = stream, context
+        return int(stream.handle)
 
     def destroy_stream(self, stream: int) -> None:
         with self._active():
@@ -66,7 +66,7 @@ class PycudaDriver(Driver):
         No longer than that: pycuda ends the process where a thread ends with a context on its stack.
         """
         now = ctypes.c_uint64()
-        self.call("cuCtxGetCurrent", ctypes.addressof(now), asked="the context of this thread")
+        self.call("cuCtxGetCurrent", ctypes.addressof(now), action="the context of this thread")
         context = next(context for context in self._contexts.values() if int(context.handle) == now.value)
         context.push()
         try:
@@ -93,11 +93,11 @@ def load() -> PycudaDriver:
 
 
 @contextmanager
-def _refusals(asked: str) -> Iterator[None]:
+def _refusals(action: str) -> Iterator[None]:
     """A block in which pycuda's errors become this package's."""
     try:
         yield
     except Exception as error:
         if not type(error).__module__.startswith("pycuda"):
             raise
-        raise DeviceError(f"{asked}: {error}", hint="pycuda's text above names the driver's function") from error
+        raise DeviceError(f"{action}: {error}", hint="pycuda's text above names the driver's function") from error

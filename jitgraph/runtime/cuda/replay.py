@@ -61,13 +61,13 @@ class Capturing:
                 try:
                     if not is_asked:
                         return None
-                    made = driver.instantiate(graph)
+                    instance = driver.instantiate(graph)
                 finally:
                     driver.destroy_graph(graph)
             except CudaError:
                 return None
-            self._graphs.add(made)
-            return CapturedGraph(self, made)
+            self._graphs.add(instance)
+            return CapturedGraph(self, instance)
 
     def drop(self, graph: int) -> None:
         """Need a graph no more. Callable at any time, from finalisers as well."""
@@ -114,11 +114,11 @@ class Replays:
 
     def graph(self, key: Key, driver: Driver, ask: Callable[[int], bool]) -> CapturedGraph | None:
         """The graph of a call with these addresses, captured by ``ask`` when they come back; None for none."""
-        found = self._graphs.get(key)
-        if found is not None:
+        cached = self._graphs.get(key)
+        if cached is not None:
             self._in_vain = 0
             self._hits += 1
-            return found
+            return cached
         self._in_vain += 1
         if self._in_vain > _MOST_IN_VAIN:  # addresses do not come back here
             if self._in_vain > _PAUSE:
@@ -130,8 +130,8 @@ class Replays:
             self._seen[key] = None
             return None
         is_worth_it = self._captures * _LEAST_HITS <= self._hits + _CREDIT
-        made = self._capturing.captured(driver, ask) if is_worth_it else None
-        if made is None:
+        captured = self._capturing.captured(driver, ask) if is_worth_it else None
+        if captured is None:
             self._in_vain = _MOST_IN_VAIN
             self._hits += _LEAST_HITS  # so that it is tried again after a pause
             return None
@@ -139,4 +139,4 @@ class Replays:
         while len(self._graphs) >= _MOST_KEPT:
             self._graphs.pop(next(iter(self._graphs)), None)
         self._seen.pop(key, None)
-        return self._graphs.setdefault(key, made)  # another thread may have been first
+        return self._graphs.setdefault(key, captured)  # another thread may have been first

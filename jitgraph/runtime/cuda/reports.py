@@ -44,10 +44,10 @@ class ErrorReports:
         self._free: list[int] = []
         self._pending: deque[_Report] = deque()
 
-    def take(self, driver: Driver, stream: int, describe: Describe, doubt: Doubt) -> int:
+    def take(self, driver: Driver, stream: int, describe: Describe, deferred: Doubt) -> int:
         """The address to which a call on ``stream`` copies its record; raises what an earlier call has reported.
 
-        ``doubt`` is that of the call's results, which ends when the record arrives.
+        ``deferred`` is that of the call's results, which ends when the record arrives.
         """
         self.look(driver)
         with self._lock:
@@ -58,7 +58,7 @@ class ErrorReports:
             address = self._free.pop()
             record = (ctypes.c_int64 * 5).from_address(address)
             record[1] = _PENDING
-            self._pending.append(_Report(record, stream, describe, doubt))
+            self._pending.append(_Report(record, stream, describe, deferred))
             return address
 
     def nowhere(self, driver: Driver) -> int:
@@ -90,12 +90,12 @@ class ErrorReports:
                 if order == _PENDING:
                     waiting.append(report)
                     continue
-                found: BaseException | None = None
+                failure: BaseException | None = None
                 if order != _NO_FAILURE:
                     driver.synchronize_stream(report.stream)  # the rest of the record has arrived as well
-                    found = report.describe(report.record[4], report.record[2], report.record[3])
-                    error = error or found
-                report.doubt.close(found)
+                    failure = report.describe(report.record[4], report.record[2], report.record[3])
+                    error = error or failure
+                report.doubt.close(failure)
                 self._free.append(ctypes.addressof(report.record))
             self._pending = waiting
         if error is not None:

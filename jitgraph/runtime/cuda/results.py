@@ -46,8 +46,8 @@ HINTS: Final[dict[int, str]] = {
 """What to do about a result, by its number."""
 
 
-def error(code: int, name: str, text: str, asked: str) -> CudaError:
-    """The error of a call that gave ``code``, whose name and text are CUDA's; ``asked`` says what the call was for."""
+def error(code: int, name: str, text: str, action: str) -> CudaError:
+    """The error of a call that gave ``code``, whose name and text are CUDA's; ``action`` says what the call was for."""
     kind = OutOfMemoryError if code == OUT_OF_MEMORY else CudaError
     described = f"{name} ({text})" if text else name
-    return kind(f"{asked}: {described}", code=code, hint=HINTS.get(code, f"result {code} of the CUDA driver"))
+    return kind(f"{action}: {described}", code=code, hint=HINTS.get(code, f"result {code} of the CUDA driver"))

@@ -20,9 +20,9 @@ class Stream:
     """
 
     def __init__(self, device: str | int | None = None) -> None:
-        found = device_named(device)
-        self._device = found
-        self.cuda_stream = found.context.take_stream()
+        target_device = device_named(device)
+        self._device = target_device
+        self.cuda_stream = target_device.context.take_stream()
 
     @classmethod
     def _of(cls, device: Device, handle: int) -> Self:
@@ -142,8 +142,8 @@ class Event:
 
 def current_stream(device: str | int | None = None) -> Stream:
     """This thread's current stream of the current device, or of the one given."""
-    found = device_named(device)
-    return Stream._of(found, found.context.stream)
+    target_device = device_named(device)
+    return Stream._of(target_device, target_device.context.stream)
 
 
 def default_stream(device: str | int | None = None) -> Stream:

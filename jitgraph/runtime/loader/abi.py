@@ -197,21 +197,21 @@ CALLBACK_TYPE = ctypes.CFUNCTYPE(
 def _find_libc() -> Any:
     """The C library with all that native code is mapped, fed and called by; None where the system has no such one."""
     try:
-        found = ctypes.CDLL(None, use_errno=True)
-        found.mmap.restype = ctypes.c_void_p
-        found.mmap.argtypes = [
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [
             ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
         ]  # fmt: skip
-        found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        found.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        found.aligned_alloc.restype = ctypes.c_void_p
-        found.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-        found.free.restype = None
-        found.free.argtypes = [ctypes.c_void_p]
-        _ = found.malloc, found.syscall
+        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        libc.aligned_alloc.restype = ctypes.c_void_p
+        libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+        libc.free.restype = None
+        libc.free.argtypes = [ctypes.c_void_p]
+        _ = libc.malloc, libc.syscall
     except (OSError, TypeError, AttributeError):  # as Windows refuses, whose libraries all have names
         return None
-    return found
+    return libc
 
 
 libc = _find_libc()

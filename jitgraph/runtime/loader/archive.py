@@ -47,10 +47,10 @@ def _wide(extra: memoryview, fields: Sequence[int], name: str) -> list[int]:
         if position + 4 + size > len(extra):
             raise LoadError(f"the zip's extra field of {name!r} is longer than its place; {AGAIN}")
         if kind == 1:
-            wanted = [i for i, value in enumerate(fields) if value == 0xFFFFFFFF]
-            if size < 8 * len(wanted):
+            missing = [i for i, value in enumerate(fields) if value == 0xFFFFFFFF]
+            if size < 8 * len(missing):
                 raise LoadError(f"the zip64 field of {name!r} is too short; {AGAIN}")
-            for i, value in zip(wanted, struct.unpack_from(f"<{len(wanted)}Q", extra, position + 4), strict=True):
+            for i, value in zip(missing, struct.unpack_from(f"<{len(missing)}Q", extra, position + 4), strict=True):
                 result[i] = value
             return result
         position += 4 + size

@@ -45,17 +45,17 @@ def _converted(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) ->
     if not isinstance(value, (bool, int, float, list, tuple)):
         return _handed_over(value, spec, where)
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except (ValueError, OverflowError) as error:
         raise ArgumentError(f"{where}: expected {spec}, got a {type(value).__name__}: {error}") from None
-    safe = found.size == 0 or found.dtype.kind in _SCALAR_KINDS.get(dtype.kind, "")
-    if dtype.kind == "V" and found.dtype.kind in "biuf":
+    safe = array.size == 0 or array.dtype.kind in _SCALAR_KINDS.get(dtype.kind, "")
+    if dtype.kind == "V" and array.dtype.kind in "biuf":
         safe = True
     with np.errstate(all="ignore"):
-        cast = found.astype(dtype) if safe else found
-    if not safe or (dtype.kind in "iu" and bool((cast.astype(object) != found.astype(object)).any())):
+        cast = array.astype(dtype) if safe else array
+    if not safe or (dtype.kind in "iu" and bool((cast.astype(object) != array.astype(object)).any())):
         raise ArgumentError(
-            f"{where}: expected {spec}, got a {type(value).__name__} of {found.dtype.name} values that {spec.dtype} "
+            f"{where}: expected {spec}, got a {type(value).__name__} of {array.dtype.name} values that {spec.dtype} "
             "cannot hold; pass a NumPy array of that dtype"
         )
     return cast
@@ -80,8 +80,8 @@ def _handed_over(value: Any, spec: ValueSpec, where: str) -> Array:
     expected = f"{where}: expected {spec}, got {kind.__name__}"
     if refusal is not None:
         raise ArgumentError(f"{expected}, which does not hand over its elements: {refusal}") from refusal
-    way = f"its tensors one by one, such as {spec.name}=..." if isinstance(value, dict) else "a NumPy array"
-    raise ArgumentError(f"{expected}; pass {way}")
+    alternative = f"its tensors one by one, such as {spec.name}=..." if isinstance(value, dict) else "a NumPy array"
+    raise ArgumentError(f"{expected}; pass {alternative}")
 
 
 READY_FLAGS: Final = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED

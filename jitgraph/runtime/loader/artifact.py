@@ -35,12 +35,12 @@ def _contents(path: str | bytes) -> memoryview:
         # Opening a pipe would wait for whoever writes to it.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
         with open(handle, "rb", buffering=0) as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 raise LoadError("cannot be opened: it is not a regular file")
-            if found.st_size == 0:
+            if status.st_size == 0:
                 raise LoadError("the file is empty")
-            memory = memoryview(mmap.mmap(-1, found.st_size, access=mmap.ACCESS_COPY))
+            memory = memoryview(mmap.mmap(-1, status.st_size, access=mmap.ACCESS_COPY))
             filled = 0
             while filled < len(memory):
                 count = file.readinto(memory[filled:])
@@ -130,15 +130,15 @@ class Artifact:
         """The code of an entry for GPUs, each generation checked with its members and constants."""
         title = f"entry {entry!r}"
         listed = get_typed(self.manifest["entries"][entry], "cuda", dict, f"{MANIFEST}, {title}", default={})
-        found = tuple(DeviceCode.from_json(name, code, signature.dims, title) for name, code in listed.items())
-        for code in found:
+        codes = tuple(DeviceCode.from_json(name, code, signature.dims, title) for name, code in listed.items())
+        for code in codes:
             where = f"{title}, {code.generation!r}"
             ImageHeader.parse(self.read(code.host))
             verify_ptx(self.read(code.ptx), where)
             for key, size in code.constants:
                 if key not in weights or weights[key].nbytes != size:
                     raise LoadError(f"{where}: {WEIGHTS} has no constant {key[:80]!r} of {size} bytes; {AGAIN}")
-        return found
+        return codes
 
     def weights(self) -> dict[str, Array]:
         """The tensors of the weights by key: read-only views of the file in memory."""
@@ -146,5 +146,5 @@ class Artifact:
 
     def metadata(self) -> dict[str, Json]:
         """What the writer noted beside the model."""
-        found = get_typed(self.manifest, "metadata", dict, MANIFEST, default={})
-        return dict(found)
+        value = get_typed(self.manifest, "metadata", dict, MANIFEST, default={})
+        return dict(value)

@@ -154,9 +154,9 @@ def device_capsule(
     """
     array = np.asarray(_LentMemory(owner, address, dtype.itemsize, shape, read_only))
     capsule: Any = array.__dlpack__(max_version=(1, 0)) if read_only else array.__dlpack__()
-    found = table_in(capsule).tensor
-    found.device[:] = [CUDA_MEMORY, ordinal]
-    found.code, found.bits, found.lanes = elements_of(dtype)
+    tensor = table_in(capsule).tensor
+    tensor.device[:] = [CUDA_MEMORY, ordinal]
+    tensor.code, tensor.bits, tensor.lanes = elements_of(dtype)
     return capsule
 
 

@@ -34,12 +34,12 @@ def cpu_levels(flags: frozenset[str] | None = None) -> tuple[str, ...]:
     """
     if flags is None:
         flags = frozenset() if lacking_system() else cpu_flags()
-    found: list[str] = []
+    levels: list[str] = []
     for level, needed in X86_LEVELS.items():
         if not needed <= flags:
             break
-        found.insert(0, level)
-    return tuple(found)
+        levels.insert(0, level)
+    return tuple(levels)
 
 
 def lacking() -> str:

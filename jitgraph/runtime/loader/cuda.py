@@ -62,38 +62,38 @@ class CudaDriver:
         except AttributeError:
             raise LoadError(f"the CUDA driver is too old: {CUDA_LIBRARY} has no {symbol}") from None
 
-    def table(self, places: Sequence[tuple[str, int]]) -> Any:
+    def table(self, slots: Sequence[tuple[str, int]]) -> Any:
         """A table for emitted code with the addresses of these functions at their places."""
-        made = (ctypes.c_void_p * MAX_DRIVER_SLOTS)()
-        for symbol, slot in places:
-            made[slot] = self._address(symbol)
-        return made
+        table = (ctypes.c_void_p * MAX_DRIVER_SLOTS)()
+        for symbol, slot in slots:
+            table[slot] = self._address(symbol)
+        return table
 
-    def call(self, symbol: str, *arguments: Any, asked: str) -> None:
-        """Call a function; MemoryError or JitgraphError, which say what was ``asked``, where it does not succeed."""
+    def call(self, symbol: str, *arguments: Any, action: str) -> None:
+        """Call a function; MemoryError or JitgraphError, which say what was ``action``, where it does not succeed."""
         code = self._functions[symbol](*arguments)
         if code:
-            raise self.error(code, asked)
+            raise self.error(code, action)
 
-    def made(self, symbol: str, *arguments: Any, asked: str) -> int:
+    def made(self, symbol: str, *arguments: Any, action: str) -> int:
         """The handle, number or address that a function writes to its first parameter."""
-        found = ctypes.c_uint64()
-        self.call(symbol, ctypes.addressof(found), *arguments, asked=asked)
-        return found.value
+        out = ctypes.c_uint64()
+        self.call(symbol, ctypes.addressof(out), *arguments, action=action)
+        return out.value
 
-    def error(self, code: int, asked: str) -> Exception:
+    def error(self, code: int, action: str) -> Exception:
         """The error of a result that is no success."""
-        text = f"{asked}: {self.words(code)}"
+        text = f"{action}: {self.words(code)}"
         return MemoryError(text) if code == _CUDA_OUT_OF_MEMORY else JitgraphError(text)
 
     def words(self, code: int) -> str:
         """CUDA's name of a result and its text."""
-        found = []
+        texts = []
         for symbol in ("cuGetErrorName", "cuGetErrorString"):
             text = ctypes.c_char_p()
             self._functions[symbol](code, ctypes.addressof(text))
-            found.append((text.value or b"").decode("utf-8", "replace"))
-        return f"{found[0] or f'CUresult {code}'}{f' ({found[1]})' if found[1] else ''}"
+            texts.append((text.value or b"").decode("utf-8", "replace"))
+        return f"{texts[0] or f'CUresult {code}'}{f' ({texts[1]})' if texts[1] else ''}"
 
 
 class CudaDevice:
@@ -107,18 +107,18 @@ class CudaDevice:
         self.ordinal = int(parts[1] or 0)
         self.name = f"cuda:{self.ordinal}"
         self.driver = driver = CudaDriver()
-        count = driver.made("cuDeviceGetCount", asked="the number of CUDA devices")
+        count = driver.made("cuDeviceGetCount", action="the number of CUDA devices")
         if self.ordinal >= count:
             there = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
             raise LoadError(f"there is no {self.name}; the devices are: {there}")
         self._process = os.getpid()
-        self._number = driver.made("cuDeviceGet", self.ordinal, asked=self.name)
+        self._number = driver.made("cuDeviceGet", self.ordinal, action=self.name)
         self.capability = 10 * self._attribute(_MAJOR_CAPABILITY) + self._attribute(_MINOR_CAPABILITY)
-        self._context = driver.made("cuDevicePrimaryCtxRetain", self._number, asked=f"the context of {self.name}")
+        self._context = driver.made("cuDevicePrimaryCtxRetain", self._number, action=f"the context of {self.name}")
         self.stream = 0
         try:
             with self.current():
-                self.stream = driver.made("cuStreamCreate", _NON_BLOCKING, asked=f"a stream of {self.name}")
+                self.stream = driver.made("cuStreamCreate", _NON_BLOCKING, action=f"a stream of {self.name}")
         except BaseException:
             self.release()
             raise
@@ -127,11 +127,11 @@ class CudaDevice:
     def title(self) -> str:
         """The device's name and what it is."""
         text = ctypes.create_string_buffer(256)
-        self.driver.call("cuDeviceGetName", ctypes.addressof(text), len(text), self._number, asked=self.name)
+        self.driver.call("cuDeviceGetName", ctypes.addressof(text), len(text), self._number, action=self.name)
         return f"{self.name} ({text.value.decode('utf-8', 'replace')})"
 
     def _attribute(self, number: int) -> int:
-        return self.driver.made("cuDeviceGetAttribute", number, self._number, asked=f"an attribute of {self.name}")
+        return self.driver.made("cuDeviceGetAttribute", number, self._number, action=f"an attribute of {self.name}")
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -142,18 +142,18 @@ class CudaDevice:
                 'start it by multiprocessing.get_context("spawn")'
             )
         driver = self.driver
-        before = driver.made("cuCtxGetCurrent", asked="the current context")
+        before = driver.made("cuCtxGetCurrent", action="the current context")
         if before != self._context:
-            driver.call("cuCtxSetCurrent", self._context, asked=f"the context of {self.name}")
+            driver.call("cuCtxSetCurrent", self._context, action=f"the context of {self.name}")
         try:
             yield
         finally:
             if before != self._context:
-                driver.call("cuCtxSetCurrent", before or None, asked="the context of before")
+                driver.call("cuCtxSetCurrent", before or None, action="the context of before")
 
     def wait(self) -> None:
         """Wait for all work of the stream."""
-        self.driver.call("cuStreamSynchronize", self.stream, asked=f"waiting for {self.name}")
+        self.driver.call("cuStreamSynchronize", self.stream, action=f"waiting for {self.name}")
 
     def load(self, ptx: bytes) -> int:
         """The handle of a module with this PTX; LoadError with what the driver's compiler says."""
@@ -164,69 +164,69 @@ class CudaDevice:
         address = ctypes.addressof
         try:
             return self.driver.made(
-                "cuModuleLoadDataEx", address(image), 2, address(options), address(values), asked="loading its PTX"
+                "cuModuleLoadDataEx", address(image), 2, address(options), address(values), action="loading its PTX"
             )
         except JitgraphError as error:
-            said = log.value.decode("utf-8", "replace").strip()
-            raise LoadError(f"{error}{f': {said}' if said else ''}") from None
+            message = log.value.decode("utf-8", "replace").strip()
+            raise LoadError(f"{error}{f': {message}' if message else ''}") from None
 
     def kernel(self, module: int, name: str) -> int:
         """The handle of a kernel; LoadError where the module has none of this name."""
         try:
-            return self.driver.made("cuModuleGetFunction", module, name.encode(), asked=f"the kernel {name}")
+            return self.driver.made("cuModuleGetFunction", module, name.encode(), action=f"the kernel {name}")
         except JitgraphError as error:
             raise LoadError(str(error)) from None
 
     def unload(self, module: int) -> None:
         """Give a module back."""
-        self.driver.call("cuModuleUnload", module, asked="the end of a module")
+        self.driver.call("cuModuleUnload", module, action="the end of a module")
 
     def allocate(self, size: int) -> int:
         """The address of fresh memory of the device; MemoryError where it has no more."""
-        return self.driver.made("cuMemAlloc_v2", max(1, size), asked=f"{size} bytes of {self.name}")
+        return self.driver.made("cuMemAlloc_v2", max(1, size), action=f"{size} bytes of {self.name}")
 
     def free(self, address: int) -> None:
         """Give memory of the device back."""
-        self.driver.call("cuMemFree_v2", address, asked="giving memory back")
+        self.driver.call("cuMemFree_v2", address, action="giving memory back")
 
     def pinned(self, size: int) -> int:
         """The address of memory of the host that the device writes to by itself."""
-        return self.driver.made("cuMemHostAlloc", size, 0, asked=f"{size} bytes of pinned memory")
+        return self.driver.made("cuMemHostAlloc", size, 0, action=f"{size} bytes of pinned memory")
 
     def free_pinned(self, address: int) -> None:
         """Give pinned memory back."""
-        self.driver.call("cuMemFreeHost", address, asked="giving pinned memory back")
+        self.driver.call("cuMemFreeHost", address, action="giving pinned memory back")
 
     def upload(self, target: int, source: int, size: int) -> None:
         """Copy from the host's memory, in the stream's order."""
         if size:
-            asked = f"a copy of {size} bytes to {self.name}"
-            self.driver.call("cuMemcpyHtoDAsync_v2", target, source, size, self.stream, asked=asked)
+            action = f"a copy of {size} bytes to {self.name}"
+            self.driver.call("cuMemcpyHtoDAsync_v2", target, source, size, self.stream, action=action)
 
     def download(self, target: int, source: int, size: int) -> None:
         """Copy to the host's memory, in the stream's order."""
         if size:
-            asked = f"a copy of {size} bytes from {self.name}"
-            self.driver.call("cuMemcpyDtoHAsync_v2", target, source, size, self.stream, asked=asked)
+            action = f"a copy of {size} bytes from {self.name}"
+            self.driver.call("cuMemcpyDtoHAsync_v2", target, source, size, self.stream, action=action)
 
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy within the device, in the stream's order."""
-        self.driver.call("cuMemcpyDtoDAsync_v2", target, source, size, self.stream, asked=f"a copy on {self.name}")
+        self.driver.call("cuMemcpyDtoDAsync_v2", target, source, size, self.stream, action=f"a copy on {self.name}")
 
     def ordinal_at(self, address: int) -> int:
         """The number of the device whose memory lies at an address."""
-        found = ctypes.c_int()
-        asked = f"the device of the address {address:#x}"
-        self.driver.call("cuPointerGetAttribute", ctypes.addressof(found), _ORDINAL_OF_POINTER, address, asked=asked)
-        return found.value
+        out = ctypes.c_int()
+        action = f"the device of the address {address:#x}"
+        self.driver.call("cuPointerGetAttribute", ctypes.addressof(out), _ORDINAL_OF_POINTER, address, action=action)
+        return out.value
 
     def wait_for_all(self) -> None:
         """Wait for all work of the device's context, whichever library asked for it."""
-        self.driver.call("cuCtxSynchronize", asked=f"waiting for all work of {self.name}")
+        self.driver.call("cuCtxSynchronize", action=f"waiting for all work of {self.name}")
 
     def settle(self, stream: int) -> None:
         """Wait for all work of another stream, by its handle."""
-        self.driver.call("cuStreamSynchronize", stream, asked="waiting for the stream of an argument")
+        self.driver.call("cuStreamSynchronize", stream, action="waiting for the stream of an argument")
 
     def release(self) -> None:
         """Need the stream and the context no more."""
@@ -235,6 +235,6 @@ class CudaDevice:
         try:
             with self.current():
                 if self.stream:
-                    self.driver.call("cuStreamDestroy_v2", self.stream, asked="the end of a stream")
+                    self.driver.call("cuStreamDestroy_v2", self.stream, action="the end of a stream")
         finally:
-            self.driver.call("cuDevicePrimaryCtxRelease_v2", self._number, asked=f"the end of {self.name}")
+            self.driver.call("cuDevicePrimaryCtxRelease_v2", self._number, action=f"the end of {self.name}")

@@ -59,12 +59,12 @@ class DeviceArray:
         """
         if stream is not None and (type(stream) is not int or stream < -1 or stream == 0):
             raise BufferError(f"stream={stream!r} names no stream of CUDA; None, -1, 1, 2 or a driver's handle")
-        wanted = self.__dlpack_device__() if dl_device is None else tuple(map(int, dl_device))
-        if wanted == _HOST:
+        target = self.__dlpack_device__() if dl_device is None else tuple(map(int, dl_device))
+        if target == _HOST:
             if copy is False:
                 raise BufferError(f"copy=False: the array is on {self.device.name}, not on the CPU; leave copy out")
             return self.numpy().__dlpack__()
-        if wanted != self.__dlpack_device__():
+        if target != self.__dlpack_device__():
             raise BufferError(f"dl_device={dl_device!r} for an array on {self.device.name}; numpy() is on the CPU")
         lent = self._copied() if copy else self
         lent._show()
@@ -84,18 +84,18 @@ class DeviceArray:
 
     def numpy(self) -> Array:
         """A copy in the host's memory."""
-        made: Array = np.empty(self.shape, self.dtype)
+        array: Array = np.empty(self.shape, self.dtype)
         with self.device.current():
-            self.device.download(address_of(made), self.address, made.nbytes)
+            self.device.download(address_of(array), self.address, array.nbytes)
             self.device.wait()
-        return made
+        return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """As ``numpy()``; ValueError where no copy may be made."""
         if copy is False:
             raise ValueError(f"an array on {self.device.name} cannot be read without a copy")
-        made = self.numpy()
-        return made if dtype is None else made.astype(dtype, copy=False)
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
         return f"<{self.dtype.name}{list(self.shape)} on {self.device.name}>"

@@ -30,23 +30,23 @@ def borrowed(value: Any, device: CudaDevice, spec: ValueSpec, dtype: np.dtype[An
     """
     kind = type(value)
     if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
-        place, ordinal = map(int, value.__dlpack_device__())
-        if place != CUDA_MEMORY:
+        device_type, ordinal = map(int, value.__dlpack_device__())
+        if device_type != CUDA_MEMORY:
             return None
         _require_here(ordinal, device, where)
-        found = _by_dlpack(value, device, spec, where)
+        array = _by_dlpack(value, device, spec, where)
     else:
         try:
             interface = value.__cuda_array_interface__
         except AttributeError:
             return None
-        found = _by_interface(value, interface, device, where)
-    if found.dtype != dtype:
-        got = f"{found.dtype.name}{list(found.shape)}"
+        array = _by_interface(value, interface, device, where)
+    if array.dtype != dtype:
+        got = f"{array.dtype.name}{list(array.shape)}"
         raise ArgumentError(f"{where}: expected {spec}, got {got} on {device.name}")
-    if found.nbytes:
-        _require_here(device.ordinal_at(found.address), device, where)
-    return found
+    if array.nbytes:
+        _require_here(device.ordinal_at(array.address), device, where)
+    return array
 
 
 def _require_here(ordinal: int, device: CudaDevice, where: str) -> None:
@@ -72,21 +72,21 @@ def _by_dlpack(value: Any, device: CudaDevice, spec: ValueSpec, where: str) -> D
     table = table_in(capsule, takes=True)
     if table is None:
         raise ArgumentError(f"{where}: what its __dlpack__ gives is no capsule of DLPack 1 or before")
-    owner, found = TakenTable(table), table.tensor
-    given = dtype_of(found)
-    if given is None:
-        kind = (found.code, found.bits, found.lanes)
+    owner, tensor = TakenTable(table), table.tensor
+    dtype = dtype_of(tensor)
+    if dtype is None:
+        kind = (tensor.code, tensor.bits, tensor.lanes)
         raise ArgumentError(f"{where}: expected {spec}, got elements of DLPack's type {kind}")
-    _require_rows(is_table_dense(found), where)
-    return DeviceArray(device, (found.data or 0) + found.byte_offset, extents(found), given, owner)
+    _require_rows(is_table_dense(tensor), where)
+    return DeviceArray(device, (tensor.data or 0) + tensor.byte_offset, extents(tensor), dtype, owner)
 
 
-def _by_interface(value: Any, found: Any, device: CudaDevice, where: str) -> DeviceArray:
+def _by_interface(value: Any, interface: Any, device: CudaDevice, where: str) -> DeviceArray:
     """By ``__cuda_array_interface__``, whose stream is waited for."""
-    shape, dtype = tuple(found["shape"]), np.dtype(found["typestr"])
-    strides = found.get("strides")
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    strides = interface.get("strides")
     _require_rows(strides is None or in_rows(shape, strides, dtype.itemsize), where)
-    stream = found.get("stream")
+    stream = interface.get("stream")
     if stream is not None:
         device.settle(0 if stream == _LEGACY_STREAM else stream)
-    return DeviceArray(device, int(found["data"][0]), shape, dtype, value)
+    return DeviceArray(device, int(interface["data"][0]), shape, dtype, value)

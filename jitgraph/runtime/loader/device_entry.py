@@ -81,26 +81,26 @@ class DeviceEntry:
         if not self._pinned_sizes:
             return []
         dims = dict(zip(self.entry.signature.dims, plan.dims, strict=False))
-        wanted = max(1, *[size if isinstance(size, int) else size.evaluate(dims) for size in self._pinned_sizes])
-        if wanted > self._pinned_bytes:
+        needed = max(1, *[size if isinstance(size, int) else size.evaluate(dims) for size in self._pinned_sizes])
+        if needed > self._pinned_bytes:
             if self._pinned:
                 self.device.free_pinned(self._pinned)
                 self._pinned, self._pinned_bytes = 0, 0
-            self._pinned, self._pinned_bytes = self.device.pinned(wanted), wanted
+            self._pinned, self._pinned_bytes = self.device.pinned(needed), needed
         return [self._pinned]
 
     def argument(self, value: Any, index: int) -> DeviceArray:
         """An argument on the device: the caller's memory there, or a copy of what lies on the host."""
         spec, dtype = self._specs[index]
         where = f"{self.entry.signature.name}, argument {index} ({spec.name})"
-        found = value if isinstance(value, DeviceArray) else borrowed(value, self.device, spec, dtype, where)
-        if found is None or found.device.ordinal != self.device.ordinal or found.dtype != dtype:
+        array = value if isinstance(value, DeviceArray) else borrowed(value, self.device, spec, dtype, where)
+        if array is None or array.device.ordinal != self.device.ordinal or array.dtype != dtype:
             return host_copy(as_array(value, spec, dtype, where), self.pool)
-        if found.address % DEVICE_ALIGNMENT:
-            block = self.pool.take(found.nbytes)
-            self.device.copy(block.address, found.address, found.nbytes)
-            return DeviceArray(self.device, block.address, found.shape, dtype, (block, found))
-        return found
+        if array.address % DEVICE_ALIGNMENT:
+            block = self.pool.take(array.nbytes)
+            self.device.copy(block.address, array.address, array.nbytes)
+            return DeviceArray(self.device, block.address, array.shape, dtype, (block, array))
+        return array
 
     def run(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
         """The outputs for arguments and state, computed when this returns; raises what a check has found."""

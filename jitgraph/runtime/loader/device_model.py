@@ -66,24 +66,24 @@ class DeviceModel(Model):
             raise ArgumentError(f"results={results!r:.40} is neither 'numpy' nor 'device'")
         self.metadata = artifact.metadata()
         weights = artifact.weights()
-        found = self._resources = DeviceResources(device)
+        resources = self._resources = DeviceResources(device)
         # Not at the end of the process: the driver may be gone then.
-        self._end = weakref.finalize(self, found.close)
+        self._end = weakref.finalize(self, resources.close)
         self._end.atexit = False
-        self.device = found.device.name
+        self.device = resources.device.name
         self._fetches = results == "numpy"
         self._entries: dict[str, Entry] = {}
         try:
-            with found.device.current():
+            with resources.device.current():
                 for name, signature in artifact.signatures().items():
                     for spec in signature.state:
                         verify_state(spec, weights)
-                    made = found.entries[name] = DeviceEntry(artifact, name, signature, found.pool, weights)
-                    self._entries[name] = made.entry
-                    self.target = made.code.generation
+                    loaded = resources.entries[name] = DeviceEntry(artifact, name, signature, resources.pool, weights)
+                    self._entries[name] = loaded.entry
+                    self.target = loaded.code.generation
                 keys = {spec.key for entry in self._entries.values() for spec in entry.signature.state}
-                self._placed = {key: host_copy(weights[key], found.pool) for key in keys}
-                found.device.wait()
+                self._placed = {key: host_copy(weights[key], resources.pool) for key in keys}
+                resources.device.wait()
         except BaseException:
             self._end()
             raise
@@ -95,29 +95,29 @@ class DeviceModel(Model):
     def state(self) -> Mapping[str, Array]:
         """The state by key as read-only arrays of the host: a copy that later calls leave as it is."""
         with self._lock:
-            found = {**self._unused, **{key: array.numpy() for key, array in self._placed.items()}}
-        for array in found.values():
+            state = {**self._unused, **{key: array.numpy() for key, array in self._placed.items()}}
+        for array in state.values():
             array.flags.writeable = False
-        return MappingProxyType(found)
+        return MappingProxyType(state)
 
     def set_state(self, values: Mapping[str, Any]) -> None:
         """As ``Model.set_state``; the arrays are copied to the device."""
         with self._lock, self._resources.device.current():
             state = {**self._unused, **self._placed}
             arrays = {key: state_copy(key, value, state) for key, value in values.items()}
-            placed = {key: host_copy(new, self._resources.pool) for key, new in arrays.items() if key in self._placed}
+            uploaded = {key: host_copy(new, self._resources.pool) for key, new in arrays.items() if key in self._placed}
             self._resources.device.wait()
-            self._placed |= placed
-            self._unused |= {key: new for key, new in arrays.items() if key not in placed}
+            self._placed |= uploaded
+            self._unused |= {key: new for key, new in arrays.items() if key not in uploaded}
 
-    def _run(self, entry: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _run(self, entry: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         native = self.entry_named(entry)
-        made = self._resources.entries[entry]
+        device_entry = self._resources.entries[entry]
         signature = native.signature
-        values = native.arguments(args, named)
+        values = native.arguments(args, kwargs)
         with self._lock, self._resources.device.current():
-            arguments = [made.argument(value, index) for index, value in enumerate(values)]
-            outputs = made.run([*arguments, *(self._placed[spec.key] for spec in signature.state)])
+            arguments = [device_entry.argument(value, index) for index, value in enumerate(values)]
+            outputs = device_entry.run([*arguments, *(self._placed[spec.key] for spec in signature.state)])
             for output, index in signature.writes:
                 self._placed[signature.state[index].key] = outputs[output]
             return native.result(Fetched(outputs) if self._fetches else outputs)

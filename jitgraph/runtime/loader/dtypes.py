@@ -18,8 +18,8 @@ def _bfloat16() -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         return np.dtype(np.uint16)
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return found
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 _PLAIN_DTYPES: Final = (

@@ -99,14 +99,14 @@ class Entry:
         if callback is not None:
             self._callback = CALLBACK_TYPE(guarded_callback(callback, self._raised))
 
-    def arguments(self, args: Sequence[Any], named: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:
         """The user's inputs in order, from positional and named arguments and defaults."""
         inputs = self.signature.inputs
         title = self.signature.name
         if len(args) > len(inputs):
             raise ArgumentError(f"{title} takes {len(inputs)} arguments ({_listed(inputs)}), got {len(args)}")
         values: list[Any] = list(args)
-        left = dict(named)
+        left = dict(kwargs)
         for spec in inputs[: len(args)]:
             if spec.name in left:
                 raise ArgumentError(f"{title}: {spec.name!r} was given both by position and by name")
@@ -127,16 +127,16 @@ class Entry:
         return HeldParameters(left, [self._array(value, left + index) for index, value in enumerate(arrays)])
 
     def run(
-        self, buffers: Sequence[Any], donate: Iterable[int] = (), held: HeldParameters | None = None
+        self, buffers: Sequence[Any], donate: Iterable[int] = (), bound: HeldParameters | None = None
     ) -> list[Array]:
-        """The outputs for the parameters (inputs, then state) in ABI order, the last of which may be ``held``.
+        """The outputs for the parameters (inputs, then state) in ABI order, the last of which may be ``bound``.
 
         ``donate`` lists parameters whose memory an output that aliases them may take over: such an output is the
         donated array itself. Everything is checked before the native code is entered.
         """
-        held = held or self._nothing
-        if len(buffers) != held.left:
-            count, missing = len(self._specs), len(self._specs) - held.left
+        bound = bound or self._nothing
+        if len(buffers) != bound.left:
+            count, missing = len(self._specs), len(self._specs) - bound.left
             raise ArgumentError(f"{self.signature.name} takes {count} buffers, got {len(buffers) + missing}")
         arrays: list[Array] = []
         addresses, shapes = [], []
@@ -147,15 +147,15 @@ class Entry:
             shapes.append(value.shape)
             addresses.append(address_of(value))
         key = tuple(shapes)
-        plan = held.plans.get(key) or self._planned(key, held)
-        addresses += held.addresses
+        plan = bound.plans.get(key) or self._planned(key, bound)
+        addresses += bound.addresses
         results = []
         for make in plan.makers:
             result = make()
             results.append(result)
             addresses.append(address_of(result))
         if donate:
-            self._take_over(results, [*arrays, *held.arrays], buffers, frozenset(donate))
+            self._take_over(results, [*arrays, *bound.arrays], buffers, frozenset(donate))
             addresses[len(self._specs) :] = map(address_of, results)
         self.call(plan, self.pack(*addresses))
         return results
@@ -168,9 +168,9 @@ class Entry:
         """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
         return self._nothing.plans.get(shapes) or self._planned(shapes, self._nothing)
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """The result for the user's arguments, in the signature's structure; only for entries without state."""
-        return self.result(self.run(self.arguments(args, named)))
+        return self.result(self.run(self.arguments(args, kwargs)))
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """The outputs in the structure that the function returned when it was saved."""
@@ -178,13 +178,13 @@ class Entry:
         return outputs[structure] if type(structure) is int else rebuild(structure, outputs)
 
     def _take_over(
-        self, results: list[Array], arrays: Sequence[Array], given: Sequence[Any], donate: frozenset[int]
+        self, results: list[Array], arrays: Sequence[Array], buffers: Sequence[Any], donate: frozenset[int]
     ) -> None:
         """Put donated arrays in place of the results that may share their memory; one that cannot be is left alone."""
         shared = overlapping(arrays)
         for output, parameter in self.signature.aliases:
             array = arrays[parameter]
-            owned = parameter in donate and array is given[parameter] and array.flags.writeable
+            owned = parameter in donate and array is buffers[parameter] and array.flags.writeable
             if owned and parameter not in shared:
                 results[output] = array
 
@@ -198,8 +198,8 @@ class Entry:
             raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
         return arena
 
-    def _planned(self, shapes: tuple[tuple[int, ...], ...], held: HeldParameters) -> ShapePlan:
-        dims = self._bind((*shapes, *held.shapes))
+    def _planned(self, shapes: tuple[tuple[int, ...], ...], bound: HeldParameters) -> ShapePlan:
+        dims = self._bind((*shapes, *bound.shapes))
         outputs = []
         for spec, dtype, sizes in self._outputs:
             shape = tuple(size if isinstance(size, int) else size.evaluate(dims) for size in sizes)
@@ -208,10 +208,10 @@ class Entry:
             outputs.append((shape, dtype, bytes_of(shape, dtype, str(spec))))
         vector = self._vector(dims)
         arena = self.arena_bytes(dims)
-        if len(held.plans) >= _MAX_PLANS:
-            held.plans.clear()
+        if len(bound.plans) >= _MAX_PLANS:
+            bound.plans.clear()
         makers = tuple([allocator.maker(*output) for output in outputs])
-        plan = held.plans[shapes] = ShapePlan(vector, ctypes.addressof(vector), tuple(outputs), arena, makers)
+        plan = bound.plans[shapes] = ShapePlan(vector, ctypes.addressof(vector), tuple(outputs), arena, makers)
         return plan
 
     def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:

@@ -29,9 +29,9 @@ class Guarded:
 
     def raised(self) -> BaseException | None:
         """What the action raised in a call of this thread, which has ended."""
-        found = self._raised.pop(threading.get_ident(), None)
+        error = self._raised.pop(threading.get_ident(), None)
         self._fill()  # a generator that was interrupted left nobody in its place
-        return found
+        return error
 
     def _fill(self) -> None:
         while len(self._ready) < self._count:

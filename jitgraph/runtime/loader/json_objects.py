@@ -12,10 +12,10 @@ _MAX_JSON_VALUES: Final = 1 << 20  # roughly; each costs about a hundred bytes o
 
 
 def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise ValueError("a key appears twice in one object")
-    return found
+    return mapping
 
 
 def _no_constant(name: str) -> Json:

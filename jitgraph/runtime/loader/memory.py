@@ -63,8 +63,8 @@ class Allocator:
         return sum([kind.size * len(kind.free) for kind in self._large])
 
     def _new_class(self, size: int) -> _SizeClass:
-        made = _SizeClass(size)
-        free, trim, release = made.free, self._trim, libc.free
+        new_class = _SizeClass(size)
+        free, trim, release = new_class.free, self._trim, libc.free
         is_large, most = size >= _LARGE, max(2, _LARGE // size)
 
         def end(lease: Any, addressof: Any = ctypes.addressof) -> None:
@@ -77,11 +77,11 @@ class Allocator:
                 release(addressof(lease))
 
         namespace = {"_type_": ctypes.c_char, "_length_": size, "__del__": end}
-        made.lease = type("Lease", (ctypes.Array,), namespace)
-        found = self._classes.setdefault(size, made)
-        if found is made and is_large:
-            self._large.append(made)
-        return found
+        new_class.lease = type("Lease", (ctypes.Array,), namespace)
+        size_class = self._classes.setdefault(size, new_class)
+        if size_class is new_class and is_large:
+            self._large.append(new_class)
+        return size_class
 
     def _trim(self) -> None:
         """Give back large blocks beyond the limit."""
@@ -89,9 +89,9 @@ class Allocator:
         if left <= 0:
             return
         oldest_first = sorted([(kind.asked, number) for number, kind in enumerate(self._large)])
-        for place, (_, number) in enumerate(oldest_first, 1):
+        for position, (_, number) in enumerate(oldest_first, 1):
             kind = self._large[number]
-            stays = 2 if place == len(oldest_first) else 0
+            stays = 2 if position == len(oldest_first) else 0
             while left > 0 and len(kind.free) > stays:
                 try:
                     address = kind.free.pop()
@@ -130,14 +130,14 @@ class Allocator:
             return partial(self.empty, shape, dtype, size)
         size = _size_class(size)
         kind = self._classes.get(size) or self._new_class(size)
-        place, take = kind.lease.from_address, kind.free.pop
+        lease_at, take = kind.lease.from_address, kind.free.pop
 
         def make() -> Array:
             try:
                 address = take()
             except IndexError:
                 address = _new_block(size)
-            return np.ndarray(shape, dtype, memoryview(place(address)))
+            return np.ndarray(shape, dtype, memoryview(lease_at(address)))
 
         return make
 
@@ -181,12 +181,12 @@ def _mapped(size: int) -> int:
     """Pages of their own from the system, in huge ones where there is room for two; 0 where it has none left."""
     alignment = _HUGE if size >= 2 * _HUGE else mmap.PAGESIZE
     spare = alignment - mmap.PAGESIZE
-    whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-    start = map_pages(whole + spare)
+    rounded = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    start = map_pages(rounded + spare)
     if not start:
         return 0
     address = -(-start // alignment) * alignment
-    for begin, end in ((start, address), (address + whole, start + whole + spare)):
+    for begin, end in ((start, address), (address + rounded, start + rounded + spare)):
         if end > begin:
             libc.munmap(begin, end - begin)
     if spare and hasattr(libc, "madvise"):

@@ -90,13 +90,13 @@ class Model:
         """The names of the entries."""
         return tuple(self._entries)
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the main entry on NumPy arrays (or DLPack tensors, Python scalars, lists); gives NumPy arrays."""
-        return self._run(self._default, args, named)
+        return self._run(self._default, args, kwargs)
 
-    def run(self, entry: str, /, *args: Any, **named: Any) -> Any:
+    def run(self, entry: str, /, *args: Any, **kwargs: Any) -> Any:
         """Run the entry of that name. Where it writes state, the state changes wholly, and after success only."""
-        return self._run(entry, args, named)
+        return self._run(entry, args, kwargs)
 
     def entry_named(self, entry: str) -> Entry:
         """The entry of that name; ArgumentError where there is none."""
@@ -105,11 +105,11 @@ class Model:
             raise ArgumentError(f"no entry {entry!r}; the model has {', '.join(self._entries)}")
         return native
 
-    def _run(self, entry: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _run(self, entry: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         native = self.entry_named(entry)
-        values = native.arguments(args, named) if named or len(args) != len(native.signature.inputs) else args
+        values = native.arguments(args, kwargs) if kwargs or len(args) != len(native.signature.inputs) else args
         if not native.signature.writes:
-            return native.result(native.run(values, held=self._state_for(entry, native)))
+            return native.result(native.run(values, bound=self._state_for(entry, native)))
         with self._lock:
             state = self._state
             outputs = native.run([*values, *[state[spec.key] for spec in native.signature.state]])
@@ -128,10 +128,10 @@ class Model:
     def _state_for(self, name: str, entry: Entry) -> HeldParameters:
         """The state as the entry of this name takes it, checked anew where a call has written state since."""
         state = self._state
-        found = self._held.get(name)
-        if found is None or found[0] is not state:
-            found = self._held[name] = state, entry.hold([state[spec.key] for spec in entry.signature.state])
-        return found[1]
+        cached = self._held.get(name)
+        if cached is None or cached[0] is not state:
+            cached = self._held[name] = state, entry.hold([state[spec.key] for spec in entry.signature.state])
+        return cached[1]
 
 
 _models: weakref.WeakSet[Model] = weakref.WeakSet()

@@ -81,9 +81,9 @@ class Print(FrozenRecord):
                 raise LoadError(f"{where}: {operand.dtype} of {operand.name!r:.80} is not printed")
             if operand.style not in PRINT_STYLES or operand.conversion not in _CONVERSIONS:
                 raise LoadError(f"{where}: {operand!r:.120} has no known style or conversion")
-            whole = operand.shape and not operand.conversion
+            as_array = operand.shape and not operand.conversion
             number = operand.shape and operand.style == "number"
-            if len(operand.form) > _MAX_FORM or (operand.form and whole) or number:
+            if len(operand.form) > _MAX_FORM or (operand.form and as_array) or number:
                 raise LoadError(f"{where}: the format {operand.form!r:.80} of a tensor of rank {len(operand.shape)}")
 
     def write(self, arrays: Sequence[Array]) -> None:

@@ -17,15 +17,15 @@ class FrozenRecord:
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(dict.fromkeys((*cls._fields, *vars(cls).get("__annotations__", ()))))
 
-    def __init__(self, *values: Any, **named: Any) -> None:
-        given = dict(zip(self._fields, values))  # noqa: B905  (too many are found below)
-        if len(values) > len(given) or not given.keys().isdisjoint(named) or not named.keys() <= set(self._fields):
+    def __init__(self, *values: Any, **kwargs: Any) -> None:
+        fields = dict(zip(self._fields, values))  # noqa: B905  (too many are found below)
+        if len(values) > len(fields) or not fields.keys().isdisjoint(kwargs) or not kwargs.keys() <= set(self._fields):
             raise TypeError(f"{type(self).__name__}() takes {', '.join(self._fields)}, each once")
-        given |= named
+        fields |= kwargs
         for name in self._fields:
-            if name not in given and not hasattr(type(self), name):
+            if name not in fields and not hasattr(type(self), name):
                 raise TypeError(f"{type(self).__name__}() needs {name}")
-            vars(self)[name] = given[name] if name in given else getattr(type(self), name)
+            vars(self)[name] = fields[name] if name in fields else getattr(type(self), name)
         self.__post_init__()
 
     def __post_init__(self) -> None:

@@ -85,17 +85,17 @@ class Signature(FrozenRecord):
         """Read what ``to_json`` gave; LoadError where it is malformed."""
 
         def texts(key: str) -> tuple[str, ...]:
-            found = get_typed(source, key, list, where)
-            if not all(isinstance(text, str) for text in found):
+            items = get_typed(source, key, list, where)
+            if not all(isinstance(text, str) for text in items):
                 raise LoadError(f"{where}: {key!r} holds something that is not a text")
-            return tuple(found)
+            return tuple(items)
 
         def pairs(key: str) -> tuple[tuple[int, int], ...]:
-            found = get_typed(source, key, list, where)
-            for pair in found:
+            items = get_typed(source, key, list, where)
+            for pair in items:
                 if not (isinstance(pair, list) and len(pair) == 2 and all(type(index) is int for index in pair)):
                     raise LoadError(f"{where}: {key!r} holds {pair!r:.60}, expected pairs of ints")
-            return tuple((a, b) for a, b in found)
+            return tuple((a, b) for a, b in items)
 
         checks = tuple(
             Check(*(get_typed(check, part, str, f"{where}, check {i}") for part in ("message", "kind", "location")))

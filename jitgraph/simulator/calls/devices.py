@@ -26,8 +26,8 @@ _texts: dict[str, ctypes.Array[ctypes.c_char]] = {}
 
 
 def _put_text(address: int | None, text: str) -> None:
-    held = _texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
-    put_handle(address, ctypes.addressof(held))
+    buffer = _texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
+    put_handle(address, ctypes.addressof(buffer))
 
 
 def _init(state: DriverState, flags: int) -> None:

@@ -70,10 +70,10 @@ def _host_allocate(state: DriverState, to: int, size: int, flags: int) -> None:
     state.device()
     if not size or flags & ~7:
         raise DriverFault(INVALID_VALUE, f"{size} bytes of pinned memory with the flags {flags}")
-    held = ctypes.create_string_buffer(size + 256)
-    address = -(-ctypes.addressof(held) // 256) * 256
+    buffer = ctypes.create_string_buffer(size + 256)
+    address = -(-ctypes.addressof(buffer) // 256) * 256
     ctypes.memset(address, 0xFF, size)
-    state.pinned[address] = held
+    state.pinned[address] = buffer
     for device in state.devices:
         device.memory.admit(address, size)
     put_handle(to, address)
@@ -103,17 +103,17 @@ def _at(state: DriverState, address: int, size: int) -> DeviceMemory:
 
 
 def _is_pinned(state: DriverState, address: int, size: int) -> bool:
-    return any(begin <= address and address + size <= begin + len(held) for begin, held in state.pinned.items())
+    return any(begin <= address and address + size <= begin + len(buffer) for begin, buffer in state.pinned.items())
 
 
 def _to_device(state: DriverState, stream: FakeStream, to: int, source: int, size: int) -> None:
     if not size:
         return
     _at(state, to, size)
-    kept = None if _is_pinned(state, source, size) else ctypes.string_at(source, size)  # pageable: staged at once
+    staged = None if _is_pinned(state, source, size) else ctypes.string_at(source, size)  # pageable: staged at once
 
     def copy() -> None:
-        data = ctypes.string_at(source, size) if kept is None else kept
+        data = ctypes.string_at(source, size) if staged is None else staged
         _at_run(state, to, size)[:] = np.frombuffer(data, np.uint8)
 
     state.submit(stream, f"copy of {size} bytes to the device", copy)
@@ -199,7 +199,7 @@ def _fill_words(state: DriverState, to: int, value: int, count: int, handle: int
 
 def _attribute(state: DriverState, to: int, attribute: int, address: int) -> None:
     owner = _owner(state, address)
-    pinned = next((b for b, held in state.pinned.items() if b <= address < b + len(held)), None)
+    pinned = next((b for b, block in state.pinned.items() if b <= address < b + len(block)), None)
     if owner is None and pinned is None:
         raise DriverFault(INVALID_VALUE, f"{address:#x} is not memory of CUDA")
     buffer = owner.memory.holding(address) if owner else None

@@ -40,14 +40,14 @@ def _load(state: DriverState, to: int, image: int, count: int, options: int, val
 
 
 def _write_log(note: str, count: int, options: int, values: int) -> None:
-    given = {}
+    by_option = {}
     for i in range(count):
         option = ctypes.c_int32.from_address(options + 4 * i).value
-        given[option] = ctypes.c_uint64.from_address(values + 8 * i).value
-    size = given.get(_ERROR_LOG_SIZE, 0)
-    if given.get(_ERROR_LOG) and size:
+        by_option[option] = ctypes.c_uint64.from_address(values + 8 * i).value
+    size = by_option.get(_ERROR_LOG_SIZE, 0)
+    if by_option.get(_ERROR_LOG) and size:
         text = note.encode()[: size - 1] + b"\0"
-        ctypes.memmove(given[_ERROR_LOG], text, len(text))
+        ctypes.memmove(by_option[_ERROR_LOG], text, len(text))
 
 
 def _unload(state: DriverState, handle: int) -> None:
@@ -84,15 +84,15 @@ def _set_attribute(state: DriverState, handle: int, attribute: int, value: int) 
 def _get_attribute(state: DriverState, to: int, attribute: int, handle: int) -> None:
     function = state.get(handle, FakeFunction)
     simulated = function.module.simulated
-    found = {
+    attributes = {
         **_PLAIN_ATTRIBUTES,
         _MAX_THREADS: simulated.most_threads(function.name),
         _SHARED_SIZE: simulated.static_shared_bytes(function.name),
         _MOST_DYNAMIC: function.most_dynamic_shared,
     }
-    if attribute not in found:
+    if attribute not in attributes:
         raise DriverFault(INVALID_VALUE, f"no attribute {attribute} of a kernel")
-    put_int(to, found[attribute])
+    put_int(to, attributes[attribute])
 
 
 def _launch(

@@ -113,16 +113,16 @@ class DriverState:
 
     def get(self, handle: int | None, kind: type[_T], code: int = INVALID_HANDLE) -> _T:
         """The object of a handle; DriverFault where there is none of that kind."""
-        found = self._objects.get(handle or 0)
-        if not isinstance(found, kind):
+        obj = self._objects.get(handle or 0)
+        if not isinstance(obj, kind):
             raise DriverFault(code, f"{handle or 0:#x} is no handle of a {kind.__name__}")
-        return found
+        return obj
 
     def drop(self, handle: int | None, kind: type[_T]) -> _T:
         """The object of a handle, which is none from now on."""
-        found = self.get(handle, kind)
+        obj = self.get(handle, kind)
         del self._objects[handle or 0]
-        return found
+        return obj
 
     @property
     def current(self) -> int:

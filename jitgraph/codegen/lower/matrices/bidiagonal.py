@@ -83,8 +83,8 @@ def write_svd(kernel: MatrixKernel, *, full_matrices: bool, checked: bool) -> No
             _store_transposed(kernel, q, target, size, adjoint)
         state = kernel.vector(1, int64)
         kernel.each(one_less(kernel, size), lambda turn: _one_value(matrix, size - 1 - turn, u, vh, state))
-        whole = kernel.matrix(height, across + BLOCK)
-        kernel.identity(whole, height, across)
+        basis = kernel.matrix(height, across + BLOCK)
+        kernel.identity(basis, height, across)
         values = kernel.result(parts, 1)
         first, last = kernel.result(), kernel.result(parts + 1)
         thin = last if is_tall else first
@@ -94,7 +94,7 @@ def write_svd(kernel: MatrixKernel, *, full_matrices: bool, checked: bool) -> No
             at = rank_of(kernel, i, size, lambda j: s.abs(matrix.diagonal[0, j][0]), "gt")
             values[0, at] = (s.mul(s.abs(number), power),)
             sign = s.select(s.cmp("lt", number, s.const(0.0)), s.const(-1.0), s.const(1.0))
-            kernel.along(size, lambda j: whole.store(j, at, u[i, j]))
+            kernel.along(size, lambda j: basis.store(j, at, u[i, j]))
 
             def element(j: DimLike) -> None:
                 x = numbers.scale(vh[i, j], sign)
@@ -106,13 +106,13 @@ def write_svd(kernel: MatrixKernel, *, full_matrices: bool, checked: bool) -> No
             kernel.along(size, element)
 
         kernel.each(size, value)
-        outer.multiply(padded // BLOCK, whole, across)
+        outer.multiply(padded // BLOCK, basis, across)
 
         def outer_element(i: DimLike, j: DimLike) -> None:
             if is_tall:
-                first[i, j] = whole[i, j]
+                first[i, j] = basis[i, j]
             else:
-                last[i, j] = numbers.conj(whole[j, i])
+                last[i, j] = numbers.conj(basis[j, i])
 
         if is_tall:
             kernel.each(rows, lambda i: kernel.along(count, lambda j: outer_element(i, j)))
@@ -170,8 +170,8 @@ def _to_bidiagonal(matrix: Bidiagonal, work: Matrix, left: Reflections, right: R
             def add(i: DimLike, total: tuple[Var, ...]) -> tuple[Var, ...]:
                 return numbers.add_product(total, numbers.conj(vector[0, i]), work[i, j])
 
-            found = kernel.recorder.serial(size, numbers.const(0.0), add, begin=k)
-            product[0, j] = numbers.mul(negative, found)
+            dot = kernel.recorder.serial(size, numbers.const(0.0), add, begin=k)
+            product[0, j] = numbers.mul(negative, dot)
 
         kernel.along(size, project, k + 1)
 
@@ -190,10 +190,10 @@ def _to_bidiagonal(matrix: Bidiagonal, work: Matrix, left: Reflections, right: R
         matrix.beside[0, k + 1] = (head,)
 
         def row(i: DimLike) -> None:
-            found = kernel.sum(
+            dot = kernel.sum(
                 size - 1 - k, lambda t: numbers.mul(work[i, k + 1 + t], vector[0, k + 1 + t]), numbers.parts
             )
-            factor = numbers.neg(numbers.mul(tau, found))
+            factor = numbers.neg(numbers.mul(tau, dot))
 
             def column(j: DimLike) -> None:
                 work[i, j] = numbers.add_product(work[i, j], factor, numbers.conj(vector[0, j]))
@@ -247,8 +247,8 @@ def _split_before(matrix: Bidiagonal, last: DimLike, smallest: Var) -> Var:
         small = s.cmp("le", s.mul(e, e), s.max(s.mul(least, around), smallest))
         return (integers.select(small, kernel.value(i), integers.const(0)),)
 
-    (found,) = kernel.recorder.reduce(last, (integers.const(0),), element, lambda s, x, y: (s.max(x[0], y[0]),), 8)
-    return found
+    (split,) = kernel.recorder.reduce(last, (integers.const(0),), element, lambda s, x, y: (s.max(x[0], y[0]),), 8)
+    return split
 
 
 def _shift(matrix: Bidiagonal, first: DimLike, last: DimLike) -> tuple[Var, Var]:
@@ -264,7 +264,7 @@ def _shift(matrix: Bidiagonal, first: DimLike, last: DimLike) -> tuple[Var, Var]
     square = s.mul(g, g)
     twice = s.add(s.sqrt(s.fma(plus, plus, square)), s.sqrt(s.fma(minus, minus, square)))
     none = s.cmp("eq", twice, s.const(0.0))
-    found = s.div(s.mul(s.const(2.0), s.mul(f, h)), s.select(none, s.const(1.0), twice))
+    shift = s.div(s.mul(s.const(2.0), s.mul(f, h)), s.select(none, s.const(1.0), twice))
 
     def smallest(t: DimLike) -> tuple[Var, ...]:
         return (s.abs(matrix.diagonal[0, first + t][0]),)
@@ -275,8 +275,8 @@ def _shift(matrix: Bidiagonal, first: DimLike, last: DimLike) -> tuple[Var, Var]
     head = s.abs(matrix.diagonal[0, first][0])
     eps = s.const(EPSILON[kernel.dtype])
     tiny = s.cmp("le", low, eps)
-    useless = s.cmp("le", s.mul(found, found), s.mul(eps, s.mul(head, head)))
-    return found, kernel.logic.or_(tiny, useless)
+    useless = s.cmp("le", s.mul(shift, shift), s.mul(eps, s.mul(head, head)))
+    return shift, kernel.logic.or_(tiny, useless)
 
 
 def _plain_sweep(matrix: Bidiagonal, first: DimLike, last: DimLike) -> None:
@@ -332,6 +332,6 @@ def _shifted_sweep(matrix: Bidiagonal, first: DimLike, last: DimLike, shift: Var
 
 
 def _note(matrix: Bidiagonal, i: DimLike, left: tuple[Var, Var], right: tuple[Var, Var]) -> None:
-    for side, found in (matrix.left, left), (matrix.right, right):
-        for memory, number in zip(side, found, strict=True):
+    for side, pair in (matrix.left, left), (matrix.right, right):
+        for memory, number in zip(side, pair, strict=True):
             memory[0, i] = (number,)

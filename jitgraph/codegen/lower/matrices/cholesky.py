@@ -21,12 +21,12 @@ def write_cholesky(kernel: MatrixKernel) -> None:
         inverses = kernel.vector(BLOCK)
         copy_mean(kernel, kernel.operand(), upper, size, padded)
         kernel.each(padded // BLOCK, lambda block: _block(kernel, upper, inverses, block, size, padded))
-        found = kernel.result()
+        factor = kernel.result()
 
         def row(i: DimLike) -> None:
             def column(j: DimLike) -> None:
                 value = kernel.numbers.conj(upper[j, i])
-                found[i, j] = kernel.numbers.select(kernel.is_less(i, j), kernel.numbers.const(0.0), value)
+                factor[i, j] = kernel.numbers.select(kernel.is_less(i, j), kernel.numbers.const(0.0), value)
 
             kernel.along(size, column)
 
@@ -96,14 +96,14 @@ def _block(
     scales = [inverses[0, k][0] for k in range(BLOCK)]
 
     def right(j: DimLike) -> None:
-        found: list[Number] = []
+        solved: list[Number] = []
         for k in range(BLOCK):
             value = upper[first + k, j]
             for p in range(k):
-                value = numbers.add_product(value, factors[p, k], found[p])
-            found.append(numbers.scale(value, scales[k]))
+                value = numbers.add_product(value, factors[p, k], solved[p])
+            solved.append(numbers.scale(value, scales[k]))
         for k in range(BLOCK):
-            upper[first + k, j] = found[k]
+            upper[first + k, j] = solved[k]
 
     kernel.along(padded, right, first + BLOCK)
     kernel.subtract_products(

@@ -37,15 +37,15 @@ def write_elimination(kernel: MatrixKernel) -> None:
             exchanges[0, at] = (chosen,)
 
         eliminate(kernel, lu, lesser, exchange, note)
-        found = kernel.result()
-        kernel.each(rows, lambda i: kernel.along(columns, lambda j: found.store(i, j, lu[i, j])))
-        pivots, places = (kernel.result(kernel.parts + i, parts=1) for i in range(2))
+        out = kernel.result()
+        kernel.each(rows, lambda i: kernel.along(columns, lambda j: out.store(i, j, lu[i, j])))
+        pivots, permutation = (kernel.result(kernel.parts + i, parts=1) for i in range(2))
 
         def exchanged(k: DimLike) -> None:
             pivots[0, k] = (integers.cast(integers.add(exchanges[0, k][0], integers.const(1)), int32),)
 
         kernel.along(lesser, exchanged)
-        kernel.along(rows, lambda i: places.store(0, i, order[0, i]))
+        kernel.along(rows, lambda i: permutation.store(0, i, order[0, i]))
     kernel.launch()
 
 
@@ -89,14 +89,14 @@ def write_solve(kernel: MatrixKernel) -> None:
             pivots = [_or_one(kernel, work[first + k, first + k]) for k in range(BLOCK)]
 
             def column(j: DimLike) -> None:
-                found: dict[int, Number] = {}
+                solved: dict[int, Number] = {}
                 for k in reversed(range(BLOCK)):
                     value = work[first + k, padded + j]
                     for p in range(k + 1, BLOCK):
-                        value = numbers.add_product(value, factors[k, p], found[p])
-                    found[k] = numbers.div(value, pivots[k])
+                        value = numbers.add_product(value, factors[k, p], solved[p])
+                    solved[k] = numbers.div(value, pivots[k])
                 for k in range(BLOCK):
-                    work[first + k, padded + j] = found[k]
+                    work[first + k, padded + j] = solved[k]
 
             kernel.along(count, column)
             kernel.subtract_products(
@@ -108,8 +108,8 @@ def write_solve(kernel: MatrixKernel) -> None:
             )
 
         kernel.each(blocks, back)
-        found = kernel.result()
-        kernel.each(size, lambda i: kernel.along(count, lambda j: found.store(i, j, work[i, padded + j])))
+        out = kernel.result()
+        kernel.each(size, lambda i: kernel.along(count, lambda j: out.store(i, j, work[i, padded + j])))
     kernel.launch()
 
 
@@ -263,8 +263,8 @@ def _pivot(
         negative = numbers.neg(factor)
 
         def column(j: DimLike) -> None:
-            place = i, first + j
-            lu[place] = numbers.add_product(lu[place], negative, lu[at, first + j])
+            index = i, first + j
+            lu[index] = numbers.add_product(lu[index], negative, lu[at, first + j])
 
         kernel.along(BLOCK, column, step + 1)
 
@@ -286,13 +286,13 @@ def _substitute(
 ) -> None:
     """A column of the rows of a block, solved by the block's lower triangle; without ``pivots`` a unit one."""
     numbers = kernel.numbers
-    found: list[Number] = []
+    solved: list[Number] = []
     for k in range(BLOCK):
         value = x[first + k, column]
         for p in range(k):
-            value = numbers.add_product(value, factors[k, p], found[p])
-        found.append(value if pivots is None else numbers.div(value, pivots[k]))
-    for k, value in enumerate(found):
+            value = numbers.add_product(value, factors[k, p], solved[p])
+        solved.append(value if pivots is None else numbers.div(value, pivots[k]))
+    for k, value in enumerate(solved):
         x[first + k, column] = value
 
 
@@ -307,7 +307,7 @@ def write_substitution(kernel: MatrixKernel, *, upper: bool, unit: bool) -> None
 
     with kernel.each_matrix():
         a, b = kernel.operand(), kernel.operand(kernel.parts)
-        found = kernel.result()
+        out = kernel.result()
         count = b.stride
         triangle, x = kernel.matrix(padded, padded), kernel.matrix(padded, count)
         pivots = kernel.vector(BLOCK, parts=kernel.parts)
@@ -350,7 +350,7 @@ def write_substitution(kernel: MatrixKernel, *, upper: bool, unit: bool) -> None
             )
 
         kernel.each(padded // BLOCK, block)
-        kernel.each(size, lambda i: kernel.along(count, lambda j: found.store(turned(i), j, x[i, j])))
+        kernel.each(size, lambda i: kernel.along(count, lambda j: out.store(turned(i), j, x[i, j])))
     kernel.launch()
 
 
@@ -366,10 +366,10 @@ def write_order(kernel: MatrixKernel) -> None:
             chosen = integers.sub(integers.cast(pivots[0, i][0], int64), integers.const(1))
             low = integers.cmp("ge", chosen, integers.const(0))
             kernel.check(kernel.both(low, integers.cmp("lt", chosen, kernel.value(size))), "a pivot is no row's number")
-            place = kernel.index(chosen, size)
-            here, there = order[0, i], order[0, place]
+            pivot = kernel.index(chosen, size)
+            here, there = order[0, i], order[0, pivot]
             order[0, i] = there
-            order[0, place] = here
+            order[0, pivot] = here
 
         kernel.each(size, exchange)
     kernel.launch()

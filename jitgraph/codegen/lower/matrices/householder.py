@@ -25,8 +25,8 @@ def greatest(kernel: MatrixKernel, source: Matrix, rows: DimLike, columns: DimLi
         def element(j: DimLike) -> tuple[Var, ...]:
             return (greatest_part(kernel, source[i, j]),)
 
-        (found,) = recorder.reduce(columns, (zero,), element, lambda s, x, y: (s.max(x[0], y[0]),), 8)
-        return (s.max(most[0], found),)
+        (row_max,) = recorder.reduce(columns, (zero,), element, lambda s, x, y: (s.max(x[0], y[0]),), 8)
+        return (s.max(most[0], row_max),)
 
     return recorder.serial(rows, (zero,), row)[0]
 
@@ -122,8 +122,8 @@ def _reflect_column(kernel: MatrixKernel, reflections: Reflections, r: Matrix, f
         def add(i: DimLike, total: Number) -> Number:
             return numbers.add_product(total, numbers.conj(vectors[i, at]), r[i, first + j])
 
-        found = kernel.recorder.serial(height, numbers.const(0.0), add, begin=at)
-        reflections.products[0, j] = numbers.mul(negative, found)
+        dot = kernel.recorder.serial(height, numbers.const(0.0), add, begin=at)
+        reflections.products[0, j] = numbers.mul(negative, dot)
 
     kernel.along(BLOCK, project, step + 1)
 
@@ -131,8 +131,8 @@ def _reflect_column(kernel: MatrixKernel, reflections: Reflections, r: Matrix, f
         factor = vectors[i, at]
 
         def column(j: DimLike) -> None:
-            place = i, first + j
-            r[place] = numbers.add_product(r[place], factor, reflections.products[0, j])
+            index = i, first + j
+            r[index] = numbers.add_product(r[index], factor, reflections.products[0, j])
 
         kernel.along(BLOCK, column, step + 1)
 
@@ -151,15 +151,15 @@ def reflection_of(kernel: MatrixKernel, head: Number, rest: Var) -> tuple[Var, N
     if numbers.is_complex:
         done = kernel.both(done, s.cmp("eq", head[1], zero))
     length = s.sqrt(s.add(numbers.squared(head), rest))
-    made = s.select(s.cmp("lt", head[0], zero), length, s.neg(length))
-    safe = s.select(done, s.const(1.0), made)
+    beta = s.select(s.cmp("lt", head[0], zero), length, s.neg(length))
+    safe = s.select(done, s.const(1.0), beta)
     over = s.div(s.const(1.0), safe)
     tau: Number = (s.mul(s.sub(safe, head[0]), over), *(s.neg(s.mul(part, over)) for part in head[1:]))
     difference = numbers.sub(head, numbers.real(safe))
     scale = numbers.inverse(numbers.select(done, numbers.const(1.0), difference))
     nothing = numbers.const(0.0)
     return (
-        s.select(done, head[0], made),
+        s.select(done, head[0], beta),
         numbers.select(done, nothing, scale),
         numbers.select(done, nothing, tau),
     )
@@ -192,10 +192,10 @@ class Reflections:
         """The product of all reflections, whose blocks are joined here."""
         kernel = self.kernel
         kernel.each(blocks, self.join)
-        found = kernel.matrix(self.height, self.height + BLOCK)  # see write_qr
-        kernel.identity(found, self.height, self.height)
-        self.multiply(blocks, found, self.height)
-        return found
+        q = kernel.matrix(self.height, self.height + BLOCK)  # see write_qr
+        kernel.identity(q, self.height, self.height)
+        self.multiply(blocks, q, self.height)
+        return q
 
     def join(self, number: DimLike) -> None:
         """The triangle T of a block whose vectors are known."""
@@ -203,8 +203,8 @@ class Reflections:
         first = BLOCK * number
 
         def product(j: DimLike) -> None:
-            found = self._projected(number, self.vectors, first + j)
-            for p, value in enumerate(found):
+            projected = self._projected(number, self.vectors, first + j)
+            for p, value in enumerate(projected):
                 self.gram[p, j] = value
 
         kernel.along(BLOCK, product)
@@ -219,8 +219,8 @@ class Reflections:
                 def add(q: DimLike, total: Number) -> Number:
                     return numbers.add_product(total, self.triangles[first + p, q], self.gram[q, k])
 
-                found = kernel.recorder.serial(k, numbers.const(0.0), add, begin=p)
-                self.triangles[first + p, k] = numbers.mul(negative, found)
+                dot = kernel.recorder.serial(k, numbers.const(0.0), add, begin=p)
+                self.triangles[first + p, k] = numbers.mul(negative, dot)
 
             kernel.each(k, element)
 
@@ -234,15 +234,15 @@ class Reflections:
 
         def add(i: DimLike, totals: tuple[Var, ...]) -> tuple[Var, ...]:
             value = target[i, column]
-            found: list[Var] = []
+            updated: list[Var] = []
             for p in range(BLOCK):
                 total = totals[p * parts : (p + 1) * parts]
-                found += numbers.add_product(total, numbers.conj(self.vectors[i, first + p]), value)
-            return tuple(found)
+                updated += numbers.add_product(total, numbers.conj(self.vectors[i, first + p]), value)
+            return tuple(updated)
 
         zeros = numbers.const(0.0) * BLOCK
-        found = self.kernel.recorder.serial(self.height, zeros, add, begin=first)
-        return [found[p * parts : (p + 1) * parts] for p in range(BLOCK)]
+        sums = self.kernel.recorder.serial(self.height, zeros, add, begin=first)
+        return [sums[p * parts : (p + 1) * parts] for p in range(BLOCK)]
 
     def apply(self, number: DimLike, target: Matrix, columns: tuple[DimLike, DimLike], *, adjoint: bool) -> None:
         """A block's reflections of the columns of a matrix, or their adjoint."""
@@ -254,12 +254,12 @@ class Reflections:
             triangle = {(q, p): numbers.conj(value) for (p, q), value in triangle.items()}
 
         def project(j: DimLike) -> None:
-            found = self._projected(number, target, j)
+            projected = self._projected(number, target, j)
             for p in range(BLOCK):
                 total = numbers.const(0.0)
                 for q in range(BLOCK):
                     if (p, q) in triangle:
-                        total = numbers.add_product(total, triangle[p, q], found[q])
+                        total = numbers.add_product(total, triangle[p, q], projected[q])
                 self.products[p, j] = total
 
         kernel.along(columns[1], project, columns[0])

@@ -70,12 +70,12 @@ def _to_tridiagonal(
         beside[0, k] = (head,)
 
         def multiply(i: DimLike) -> None:
-            found = kernel.sum(
+            dot = kernel.sum(
                 count,
                 lambda t: numbers.mul(work[i, k + 1 + t], vector[0, k + 1 + t]),
                 numbers.parts,
             )
-            product[0, i] = numbers.mul(tau, found)
+            product[0, i] = numbers.mul(tau, dot)
 
         kernel.each(size, multiply, k + 1)
         along = kernel.sum(
@@ -236,10 +236,10 @@ def split_after(
         small = s.cmp("le", s.mul(e, e), s.max(s.mul(least, around), smallest))
         return (integers.select(small, kernel.value(i), kernel.value(size - 1)),)
 
-    (found,) = kernel.recorder.reduce(
+    (split,) = kernel.recorder.reduce(
         size - 1 - first, (kernel.value(size - 1),), element, lambda s, x, y: (s.min(x[0], y[0]),), 8
     )
-    return found
+    return split
 
 
 def _store_sorted(kernel: MatrixKernel, turned: Matrix, diagonal: Matrix, power: Var) -> None:

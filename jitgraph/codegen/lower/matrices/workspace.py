@@ -164,10 +164,10 @@ class MatrixKernel:
 
     def both(self, *conditions: Var) -> Var:
         """Whether all hold."""
-        found, *others = conditions
+        all_hold, *others = conditions
         for other in others:
-            found = self.logic.and_(found, other)
-        return found
+            all_hold = self.logic.and_(all_hold, other)
+        return all_hold
 
     # what algorithms consist of
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from jitgraph.runtime import forks
+from jitgraph.runtime.loader.pool import can_start
 
 Task = Callable[[], None]
 
@@ -30,7 +31,8 @@ class Background:
             self._tasks.setdefault(key, task)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name=self._name)
-                self._thread.start()
+                if not can_start(self._thread):  # the next task tries again
+                    self._thread = None
 
     def wait(self) -> None:
         """Return once no task is left."""

@@ -182,7 +182,7 @@ def _anchor(early: Sequence[Node]) -> Value | None:
 
 
 class _Again:
-    """What is computed again behind the peak, from the values ``retained``; ``copies`` says what took a value's place."""
+    """What is computed again behind the peak, from the values ``retained``; ``copies`` says what took whose place."""
 
     def __init__(self, producers: Mapping[Value, Node], retained: set[Value], anchor: Value | None) -> None:
         self.producers = producers

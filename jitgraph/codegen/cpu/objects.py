@@ -17,6 +17,7 @@ from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
 from jitgraph.runtime import imports, loader
+from jitgraph.runtime.loader.pool import can_start
 
 Task = Callable[[], bytes]
 
@@ -119,8 +120,10 @@ def in_threads(tasks: Sequence[Task], more: Callable[[], Sequence[Task]] | None 
         """Let up to ``count`` others work, one for each processor that this thread leaves."""
         at_work = sum([other.is_alive() for other in others])
         for _ in range(min(count, loader.processors() - 1) - at_work):
-            others.append(threading.Thread(target=work, name="jitgraph-llvm", daemon=True))
-            others[-1].start()
+            other = threading.Thread(target=work, name="jitgraph-llvm", daemon=True)
+            if not can_start(other):  # this thread does the work
+                break
+            others.append(other)
 
     def work_here() -> None:
         if more is not None:

@@ -13,6 +13,7 @@ from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
 from jitgraph.runtime import forks, loader
+from jitgraph.runtime.loader.pool import can_start
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
 
@@ -68,7 +69,7 @@ class Unit(NamedTuple):
 def start(name: str) -> None:
     """Let LLVM load and initialise itself for a target in a thread, beside what Python has to do; once a process."""
     if _started.acquire(blocking=False) and loader.processors() > 1:
-        threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start").start()
+        can_start(threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start"))
 
 
 def _start(target: Target) -> None:

@@ -41,7 +41,10 @@ def undisturbed(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
         process = os.getpid()
         running.acquire()
-        _thread.start_new_thread(work, ())
+        try:
+            _thread.start_new_thread(work, ())
+        except RuntimeError:  # the system gives no thread: better a call that can be cut than none
+            return function(*args, **keywords)
         while not running.acquire(timeout=_PATIENCE):
             if os.getpid() != process:
                 break

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.runtime import cpython_api, forks, imports
+from jitgraph.runtime.loader.pool import can_start
 
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
@@ -51,7 +52,8 @@ class _Start:
             self._make()
         elif self._asked >= _PATIENCE:  # of a thread that a fork lost, too
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
-            self._thread.start()
+            if not can_start(self._thread):  # calls go on by Python, and one of them asks again
+                self._thread = None
 
     def _begin_with_ready(self) -> bool:
         """Begin with the image that the package brought along or an earlier process made; False where there is none."""

@@ -56,11 +56,20 @@ def _work(image: Image, memory: ctypes.Array[ctypes.c_char], _: ctypes.Array[cty
     WORKER_TYPE(image.export("worker"))(ctypes.addressof(memory))
 
 
+def can_start(thread: threading.Thread) -> bool:
+    """Start a thread, unless the system has none to give, as under a limit of memory or of processes."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
+
+
 class Pool:
     """Daemon threads that sit in the image's ``worker`` function, parked on a futex between jobs."""
 
     def __init__(self, image: Image, workers: int) -> None:
-        """Start ``workers`` threads; calls work, alone, before they are up."""
+        """Start up to ``workers`` threads, as many as the system gives; calls work, alone, before they are up."""
         self._memory = allocator.lease(ctypes.sizeof(PoolState))
         ctypes.memset(self._memory, 0, ctypes.sizeof(PoolState))
         self.state = PoolState.from_buffer(self._memory)
@@ -75,9 +84,9 @@ class Pool:
             threading.Thread(target=_work, args=arguments, name=f"jitgraph-{i + 1}", daemon=True)
             for i in range(workers)
         ]
-        for thread in self._threads:
-            thread.start()
-        self.state.workers = workers
+        started = next((i for i, thread in enumerate(self._threads) if not can_start(thread)), workers)
+        del self._threads[started:]
+        self.state.workers = started
 
     def dismiss(self) -> None:
         """Tell the threads to go home, without waiting; chunks that run are finished."""

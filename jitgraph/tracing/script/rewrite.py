@@ -349,10 +349,7 @@ class _Rewriter(ast.NodeTransformer):
             case (ast.Is() | ast.IsNot(), _) if not isinstance(node.left, ast.Constant) and not isinstance(
                 other, ast.Constant
             ):
-                identical = ast.copy_location(ast.parse("lambda a, b: a is b", mode="eval").body, node)
-                for inner in ast.walk(identical):
-                    ast.copy_location(inner, node)
-                found = self.call("is_one", node.left, other, identical, at=node)
+                found = self.call("is_one", node.left, other, at=node)
                 return found if isinstance(op, ast.Is) else self.call("not_", found, at=node)
         return node
 

@@ -77,8 +77,8 @@ __all__ = [
 UNROLLED: Final = 8  # a Python range of at most so many steps runs in Python
 _RELATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **COMPARISONS,
-    "is": lambda a, b: is_one(a, b, operator.is_),
-    "is not": lambda a, b: not_(is_one(a, b, operator.is_)),
+    "is": lambda a, b: is_one(a, b),
+    "is not": lambda a, b: not_(is_one(a, b)),
     "in": lambda a, b: contains(a, b),
     "not in": lambda a, b: not_(contains(a, b)),
 }
@@ -402,13 +402,12 @@ def is_bool(value: Any, other: bool) -> Any:
     return value.is_bool(other)
 
 
-def is_one(a: Any, b: Any, identical: Callable[[Any, Any], bool]) -> Any:
-    """``a is b``; a bool of the graph where they are one object only where it says so. ``identical`` compares them in
-    the user's own code, where the capture sees which objects the trace depends on being one, or two."""
-    condition = False if a is b else sameness(context.current().trace, a, b)
-    if condition is False:
-        return identical(a, b)
-    return True if condition is True else StagedNumber(condition())
+def is_one(a: Any, b: Any) -> Any:
+    """``a is b``; a bool of the graph where they are one object only where it says so."""
+    if a is b:  # asked here, in code that the capture follows: the trace depends on it
+        return True
+    condition = sameness(context.current().trace, a, b)
+    return condition if isinstance(condition, bool) else StagedNumber(condition())
 
 
 def item(owner: Any, *keys: Any) -> Any:

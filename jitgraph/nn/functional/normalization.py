@@ -15,7 +15,6 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike, same_shape
 from jitgraph.ops import rules
-from jitgraph.ops.normalization import inverse_root
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
@@ -91,6 +90,8 @@ def rms_norm(
 
     ``eps`` is the machine epsilon of the dtype unless given.
     """
+    from jitgraph.ops.normalization import inverse_root  # here, as it loads the ops of statistics
+
     given, w = floats(input, weight, optional=1)
     x = lifting.cast(given, dtypes.float32) if given.dtype.itemsize == 2 else given
     shape = _trailing(x, normalized_shape, "rms_norm")

@@ -57,6 +57,8 @@ class Aliases:
             for other in self._conditions.pop(number):
                 self._conditions[other].pop(number, None)
 
+        if isinstance(value, GrownElement):  # which nothing else refers to
+            return lambda: value
         try:
             return weakref.ref(value, forget)
         except TypeError:

@@ -13,7 +13,7 @@ from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.control.journal import Tail
 from jitgraph.tracing.script.branches import set_entry
-from jitgraph.tracing.script.lists import ElementRows, joined_rows, single_rows
+from jitgraph.tracing.script.lists import ElementRows, joined_rows, known_tensors, single_rows
 from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tree import TreeDef
 
@@ -41,9 +41,13 @@ class _Column(NamedTuple):
             leaves = [leaf if weak is None else _flat(leaf) for leaf, weak in zip(leaves, self.weak, strict=True)]
         made = ElementRows(count, self.structure, leaves, self.weak, context.current().trace)
         last = {i: ended[id(leaf)] for i, leaf in enumerate(self.leaves) if id(leaf) in ended}
-        if last and self.length is None and type(count) is int:
-            made.adopt(count - 1, last)
+        if last and self.has_last(turns):
+            made.adopt(turns - 1, last)
         return made
+
+    def has_last(self, turns: Any) -> bool:
+        """Whether the element that the last turn appends is known, so that it is the tensor that the turn left."""
+        return self.length is None and type(turns) is int
 
 
 def _flat(x: Tensor) -> Tensor:
@@ -57,9 +61,11 @@ class Growth:
 
     def __init__(self) -> None:
         self._columns: dict[Tail, list[_Column]] = {}
+        self._appended: dict[Tail, list[Tensor]] = {}
 
     def add(self, entry: Tail, parts: Sequence[Any]) -> None:
         """Each turn appends ``parts`` to a list."""
+        self._appended[entry] = [tensor for part in parts for tensor in known_tensors(part)]
         whole = joined_rows(parts) if len(parts) > 1 else None
         self._columns[entry] = [_Column.of(part) for part in (parts if whole is None else [whole])]
 
@@ -73,6 +79,21 @@ class Growth:
             for leaf, weak in zip(column.leaves, column.weak, strict=True)
             if weak is not None
         ]
+
+    def appended(self) -> dict[int, Tail]:
+        """The tensors that a turn appends, by their ids, and the list of each."""
+        return {id(leaf): entry for entry, leaves in self._appended.items() for leaf in leaves}
+
+    def unknown(self, turns: Any) -> dict[int, Tail]:
+        """Those among them of which not even that of the last turn is known as an element of the list."""
+        return {
+            id(leaf): entry
+            for entry, leaves in self._appended.items()
+            for leaf in leaves
+            if not any(
+                column.has_last(turns) and any(leaf is x for x in column.leaves) for column in self._columns[entry]
+            )
+        }
 
     def extend_lists(self, turns: Any, stacked: Sequence[Tensor], ended: Mapping[int, Tensor]) -> None:
         """Let the lists hold what ``turns`` turns appended, of which these are the stacked tensors.

@@ -66,6 +66,10 @@ class ElementRows:
                 known = self._elements[i] = self._sliced(i)
         return known[0]
 
+    def known_elements(self) -> list[Any]:
+        """The elements that are objects by now."""
+        return [element for element, _ in self._elements.values()]
+
     def adopt(self, i: int, leaves: Mapping[int, Tensor]) -> None:
         """Let tensors that a variable holds, too, be leaves of element ``i``."""
         self._elements[i] = self._sliced(i, leaves)
@@ -529,6 +533,12 @@ def single_rows(part: Any) -> tuple[TreeDef, list[Any], list[bool | None]]:
 def _is_of(leaf: Any, trace: Recorder) -> bool:
     """Whether a leaf is a tensor that the body made: one from outside is the same tensor in each element."""
     return is_staged(leaf) and isinstance(leaf._value, TracedValue) and leaf._value.trace is trace
+
+
+def known_tensors(part: Any) -> Iterator[Tensor]:
+    """The tensors in an element, or in those of a run that have been read or that variables hold, too."""
+    elements = part.known_elements() if type(part) is ElementRows else [part]
+    return (leaf for element in elements for leaf in tree.flatten(element)[0] if isinstance(leaf, Tensor))
 
 
 def joined_rows(parts: Sequence[Any]) -> ElementRows | None:

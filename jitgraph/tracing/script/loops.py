@@ -30,6 +30,7 @@ from jitgraph.tracing.control.journal import (
     grows_by_data,
     other_extent,
 )
+from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.script.aliasing import objects_in
 from jitgraph.tracing.script.branches import drop, in_body, innermost, rebuilt_here, set_entry, start_body, truth
 from jitgraph.tracing.script.carried_objects import (
@@ -161,6 +162,7 @@ class StagedLoop:
             value = values[name] = rebuilt_here(values[name])
             set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
         carry.join(values, outputs)
+        carry.mark_elements(values)
         line = Location.of_user()
         for dropped in carry.undefined - redefined.keys():
             drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
@@ -274,6 +276,31 @@ class _Carry:
             if name not in self.unchanged and structure == other:
                 found |= {id(a): b for a, b in zip(last, now, strict=True) if isinstance(a, Tensor)}
         return found
+
+    def mark_elements(self, values: Mapping[Name, Any]) -> None:
+        """Let writes raise into tensors that may be elements which turns before the last appended: as when two
+        variables take turns, and one of them is appended."""
+        appended = self.growth.appended()
+        if not appended:
+            return
+        left = {position: id(part) for position, part in _objects_of(self._left).items()}
+        entered = {name: value for name, (value, _) in self._entered.items()}
+        position_of = {id(part): position for position, part in _objects_of(entered).items()}
+        of_last = {position: appended[number] for position, number in left.items() if number in appended}
+        unknown = self.growth.unknown(self.loop.turns)
+        marked = {position: unknown[number] for position, number in left.items() if number in unknown}
+        size = -1
+        while size != len(marked):
+            size = len(marked)
+            for position, number in left.items():
+                source = position_of.get(number)
+                if source is not None and position not in marked and (entry := (of_last | marked).get(source)):
+                    marked[position] = entry
+        trace = context.current().trace
+        for position, part in _objects_of(values).items():
+            if position in marked and position[0] not in self.unchanged:
+                mark = GrownElement(marked[position].location)
+                note_choice(trace, part, [SameWhere(mark, True)])
 
     def _require_own(self, entry: Tail, parts: Sequence[Any]) -> None:
         """ScriptError where a turn may write into a tensor that another turn appended."""

@@ -476,3 +476,88 @@ def test_a_length_that_depends_on_data_is_refused(function: Any) -> None:
     assert "how often this appends to a list depends on the values of tensors" in str(error.value)
     assert f"test_script_lists.py:{at}\n" in str(error.value)
     assert "hint: write into a tensor of the greatest length" in str(error.value)
+
+
+def exchanged(a: Any, b: Any, n: Any) -> Any:
+    out = []
+    for _ in range(1500):
+        out.append(a)
+        a, b = b, a
+    a += 1
+    return out[0] * 1
+
+
+def of_the_turn_before(a: Any, b: Any, n: Any) -> Any:
+    out = []
+    for _ in range(1500):
+        b, a = a, a * 0.5
+        out.append(a)
+    b += 1
+    return out[-2] * 1
+
+
+def two_of_each_turn(a: Any, b: Any, n: Any) -> Any:
+    out = []
+    for _ in range(1500):
+        a = a * 0.5
+        out.append(a)
+        out.append(a * 2)
+    a += 1
+    return out[-2] * 1
+
+
+def of_an_inner_loop(a: Any, b: Any, n: Any) -> Any:
+    out = []
+    for _ in range(1100):
+        for _ in range(1200):
+            a = a * 0.5
+            out.append(a)
+    a += 1
+    return out[-1] * 1
+
+
+def of_a_staged_position(a: Any, b: Any, n: Any) -> Any:
+    out = []
+    for _ in range(1500):
+        a = a * 0.5
+        out.append(a)
+    k = 0
+    while k < n:
+        k += 1
+    x = out[k]
+    x += 1
+    return out[3] * 1
+
+
+@pytest.mark.parametrize(
+    "function", [exchanged, of_the_turn_before, two_of_each_turn, of_an_inner_loop, of_a_staged_position]
+)
+def test_a_write_into_an_element_that_the_graph_cannot_name_is_refused(function: Any) -> None:
+    with pytest.raises(jg.ScriptError, match="is an element of a list to which the loop appends") as error:
+        jg.script(function)(jg.asarray(X), jg.asarray(X), jg.asarray(3))
+    assert "hint: append a copy" in str(error.value)
+
+
+def last_element(a: Any) -> Any:
+    out = []
+    for _ in range(1500):
+        a = a * 0.5
+        out.append(a)
+    a += 1
+    return out[-2] * 1, out[-1] * 1, a
+
+
+def element_from_outside(a: Any) -> Any:
+    out = []
+    b = a * 2
+    for _ in range(1500):
+        out.append(a)
+        b = b * 0.5
+    a += 1
+    b += 1
+    return out[0] * 1, out[-1] * 1, a, b
+
+
+@pytest.mark.parametrize("function", [last_element, element_from_outside])
+def test_a_write_into_an_element_that_the_graph_knows_is_seen_in_the_list(function: Any) -> None:
+    same(jg.script(function)(jg.asarray(X)), function(jg.asarray(X)))

@@ -51,6 +51,9 @@ class HandleStore(Protocol):
     def outwards(self) -> Any:
         """This trace's recorder, and those around it."""
 
+    def number_of(self, size: Any) -> Any:
+        """A size that has a name, as a Python number that the trace records."""
+
     def read(self, handle: ValueHandle) -> Any:
         """The handle's value inside the trace; lifts it to an input on first read."""
 

@@ -31,7 +31,8 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
     if any(map(indexing.is_mask, _items(index))):
         return _put_beside(value, list(_items(index)), filler)
     block, items, starts = traced_slices.block(value, indexing.expanded(value.shape, index))
-    return ops.dynamic_update_slice(value, indexing.written(block, tuple(items), filler), *starts)
+    written = indexing.written(block, tuple(items), filler)
+    return ops.dynamic_update_slice(value, written, *starts) if starts else written
 
 
 def _items(index: Any) -> tuple[Any, ...]:

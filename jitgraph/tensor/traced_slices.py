@@ -41,7 +41,10 @@ def _varies(item: slice) -> bool:
 
 
 def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
-    """The block of ``value`` in which the moving slices lie, the items that index it, and where it starts."""
+    """The block of ``value`` in which the moving slices lie, the items that index it, and where it starts.
+
+    All of ``value`` where every slice has its place after all; it starts nowhere then.
+    """
     starts: list[Any] = []
     sizes: list[DimLike] = []
     kept: list[Any] = []
@@ -60,10 +63,13 @@ def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
             sizes.append(length)
             kept.append(slice(None, None, item.step))
         else:
-            starts.append(ops.full(shape=(), value=0, dtype=dtypes.int64))
+            starts.append(None)
             sizes.append(size)
             kept.append(item if window is None else window)
         axis += 1
+    if not any(start is not None for start in starts):
+        return value, kept, []
+    starts = [ops.full(shape=(), value=0, dtype=dtypes.int64) if start is None else start for start in starts]
     return ops.dynamic_slice(value, *starts, sizes=tuple(sizes)), kept, starts
 
 

@@ -304,20 +304,21 @@ def _place_static(
 ) -> int:
     """Best fit, the largest first: each block into the smallest gap between those that live at the same time.
 
-    A row of the arrays is a span of a placed block: its steps and its bytes. One comparison of arrays finds what lives
+    A row of the arrays is a span of a placed block: its steps. One comparison of arrays finds what lives
     at the same time, as there may be thousands of blocks.
     """
     end = 0
     rows = sum(len(lives.get(block, ())) for block in blocks)
-    first, last, low, high = (np.zeros(rows, np.int64) for _ in range(4))
-    count = 0
+    first, last = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    spans: list[tuple[int, int]] = []  # bytes, of which there may be more than 64 bits hold
     for block in sorted(blocks, key=lambda block: -_int(sizes[block])):
         size = _int(sizes[block])
         own = lives.get(block, ())
+        count = len(spans)
         meets = np.zeros(count, bool)
         for begin, until in own:
             meets |= (first[:count] <= until) & (last[:count] >= begin)
-        busy = sorted(zip(low[:count][meets].tolist(), high[:count][meets].tolist(), strict=True))
+        busy = sorted(spans[i] for i in np.flatnonzero(meets).tolist())
         best: tuple[int, int] | None = None
         at = 0
         for start, stop in busy:
@@ -326,8 +327,8 @@ def _place_static(
             at = max(at, stop)
         offset = best[1] if best is not None else at
         for begin, until in own:
-            first[count], last[count], low[count], high[count] = begin, until, offset, offset + size
-            count += 1
+            first[len(spans)], last[len(spans)] = begin, until
+            spans.append((offset, offset + size))
         offsets[block] = offset
         end = max(end, offset + size)
     return end

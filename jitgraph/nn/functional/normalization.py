@@ -9,6 +9,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
+from jitgraph.eager import placement
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.launch import Direct
 from jitgraph.errors import JitgraphError, ShapeError
@@ -99,7 +100,8 @@ def rms_norm(
     axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
     square = ops.mean(ops.square(x), axes=axes)
     small = float(np.finfo(x.dtype).eps) if eps is None else float(eps)
-    scale = inverse_root(square, small)
+    with placement.beside(square):
+        scale = inverse_root(square, small)
     result = ops.mul(x, ops.broadcast(scale, shape=x.shape, axes=tuple(range(axes[0]))))
     if w is not None:
         result = ops.mul(result, ops.broadcast(lifting.cast(w, x.dtype), shape=x.shape, axes=axes))

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 import ml_dtypes
 import numpy as np
@@ -126,10 +126,6 @@ class CompilerSources:
             return []
 
 
-def _file(name: str, status: Any) -> File:
-    return name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-
-
 def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = None) -> list[File]:
     """The files in a folder whose names end so, named from there on, and in its own folders: those called ``inner``, or
     all. Every process asks for them, so it goes from folder to folder without a call for each."""
@@ -141,7 +137,8 @@ def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = No
             for entry in entries:
                 name = entry.name
                 if name.endswith(ends):
-                    files.append(_file(within + name, entry.stat()))
+                    status = entry.stat()
+                    files.append((within + name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
                 elif "." not in name and name != "__pycache__" and (inner is None or name in inner) and entry.is_dir():
                     pending.append((entry.path, f"{within}{name}/"))
     files.sort()

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from tests.programs import indented
+
 TENSORS: Final = ("a", "b", "c", "x", "y", "z")
 PLACES: Final = (
     *TENSORS, *TENSORS, "box[0]", "box[1]", "spare[0]", "pair[0]", "pair[1]", "point.total", "first", "last",
@@ -87,14 +89,14 @@ def statements(draw: Any, depth: int, in_loop: bool) -> list[str]:
                 f"if {test}:",
                 f"    {draw(st.sampled_from(['return ' + RESULT] + ['break', 'continue'] * in_loop))}",
             ]
-    inner = _indented(draw(blocks(depth - 1, in_loop or kind != "if")))
+    inner = indented(draw(blocks(depth - 1, in_loop or kind != "if")))
     match kind:
         case "if":
             lines = [f"if {test}:", *inner]
             if draw(st.booleans()):
-                lines += [f"elif {other}:", *_indented(draw(blocks(depth - 1, in_loop)))]
+                lines += [f"elif {other}:", *indented(draw(blocks(depth - 1, in_loop)))]
             if draw(st.booleans()):
-                lines += ["else:", *_indented(draw(blocks(depth - 1, in_loop)))]
+                lines += ["else:", *indented(draw(blocks(depth - 1, in_loop)))]
             return lines
         case "for":
             return [f"for i in range({draw(st.sampled_from(('3', '9', 'n', 'n % 3', 'n + 1')))}):", *inner, "i = 1"]
@@ -111,9 +113,5 @@ def blocks(draw: Any, depth: int, in_loop: bool) -> list[str]:
     return lines
 
 
-def _indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
-
-
-programs = blocks(3, False).map(lambda lines: HEAD + "\n".join([*_indented([*lines, f"return {RESULT}"]), ""]))
+programs = blocks(3, False).map(lambda lines: HEAD + "\n".join([*indented([*lines, f"return {RESULT}"]), ""]))
 """Functions of tensors a, b, c and an int tensor n, of modules that have tensors ``first`` and ``last``."""

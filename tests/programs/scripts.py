@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from tests.programs import numbers
+from tests.programs import indented, numbers
 
 FLOATS = (
     "a + b", "a - b * 0.5", "a * 0.5", "b - 1", "a + n", "b * 0.25 + m", "helper(a, b)", "0.5 * (a if {} else b)",
@@ -221,7 +221,7 @@ def _of_variables(number: int, choice: int) -> str:
 def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
     """The lines of a statement with a block."""
     test, loops = draw(st.sampled_from(TESTS)), kind not in ("if", "finally", "with", "match", "numbers")
-    inner = _indented(draw(blocks(depth - 1, in_loop or loops)))
+    inner = indented(draw(blocks(depth - 1, in_loop or loops)))
     i, head = f"i{depth - 1}", []
     use = draw(st.sampled_from([f"    a = a + {i} * 0.5", f"    n = n + {i}", f"    k = k + {i} % 2", "    pass"]))
     match kind:
@@ -229,21 +229,21 @@ def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
             head = [f"if {test}:", *inner]
             if draw(st.booleans()):
                 other = draw(st.sampled_from(TESTS))
-                head += [f"elif {other}:", *_indented(draw(blocks(depth - 1, in_loop)))]
+                head += [f"elif {other}:", *indented(draw(blocks(depth - 1, in_loop)))]
         case "finally":
             return ["try:", *inner, "finally:", "    m = m + 1"]
         case "with":
             return ["with jg.no_grad():", *inner]
         case "match":
-            return ["match mode:", '    case "x":', *_indented(inner), "    case _:", "        b = b - 0.5"]
+            return ["match mode:", '    case "x":', *indented(inner), "    case _:", "        b = b - 0.5"]
         case "endless":
             count, word = f"e{depth}", f"found{depth}"
             head = [f"{count} = 0", "while True:", f"    {count} += 1", *inner]
             head += [f"    if {count} > 3 or ({test}):", f"        {word} = a + {count}", "        break"]
             return [*head, f"b = b + {word} * 0.5"]
         case "numbers":
-            other = _indented(_indented(draw(blocks(depth - 1, in_loop))))
-            head = ["match n:", "    case 0 | 2:", *_indented(inner), f"    case q if q > 3 and ({test}):"]
+            other = indented(indented(draw(blocks(depth - 1, in_loop))))
+            head = ["match n:", "    case 0 | 2:", *indented(inner), f"    case q if q > 3 and ({test}):"]
             return [*head, "        a = a - q", "    case q:", "        m = m + q % 2", *other]
         case "range":
             head = [f"for {i} in range({draw(st.sampled_from(['3', '11', 'n % 4', '1, m % 5']))}):", use, *inner]
@@ -264,12 +264,8 @@ def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
             count = f"c{depth}"
             head = [f"{count} = 0", f"while {count} < 4 and ({test}):", f"    {count} += 1", *inner]
     if draw(st.integers(0, 2)) == 0:
-        head += ["else:", *_indented(draw(blocks(depth - 1, in_loop)))]
+        head += ["else:", *indented(draw(blocks(depth - 1, in_loop)))]
     return head
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return ["    " + line for line in lines]
 
 
 @st.composite
@@ -282,8 +278,8 @@ def operation_statements(draw: Any) -> str:
 
 def _program(lines: list[str], last: list[str]) -> str:
     """A program that ends with a loop over operations of numbers."""
-    loop = ["for i2 in range(n % 3):", *_indented(last)]
-    return HEAD + "\n".join([*_indented([*lines, *loop]), f"    return {RESULT}", ""])
+    loop = ["for i2 in range(n % 3):", *indented(last)]
+    return HEAD + "\n".join([*indented([*lines, *loop]), f"    return {RESULT}", ""])
 
 
 programs = st.builds(_program, blocks(2, False), st.lists(operation_statements(), min_size=3, max_size=5))

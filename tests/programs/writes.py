@@ -9,6 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.programs import indented
+
 PLACES = ("i", "j", "(i + 1) % 6", "(j + i) % 6", "n % 6", "-1", "2", "a[i] % 6", "-1 - j")
 ROW_PLACES = ("i % 3", "j % 3", "0", "-1", "b[j] % 3")
 COLUMN_PLACES = ("i % 4", "j % 4", "1", "-2", "n % 4")
@@ -69,11 +71,11 @@ def statements(draw: Any, depth: int, loops: int) -> list[str]:
         case "leave":
             return [f"if {draw(st.sampled_from(TESTS))}:", f"    {draw(st.sampled_from(LEAVES))}"] if loops else []
         case "if":
-            lines = [f"if {draw(st.sampled_from(TESTS))}:", *_indented(draw(blocks(depth - 1, loops)))]
+            lines = [f"if {draw(st.sampled_from(TESTS))}:", *indented(draw(blocks(depth - 1, loops)))]
             if draw(st.booleans()):
-                lines += ["else:", *_indented(draw(blocks(depth - 1, loops)))]
+                lines += ["else:", *indented(draw(blocks(depth - 1, loops)))]
             return lines
-    inner = _indented(draw(blocks(depth - 1, loops + 1)))
+    inner = indented(draw(blocks(depth - 1, loops + 1)))
     if kind == "for":
         return [f"for j in range({draw(st.sampled_from(('3', '6', 'n % 5')))}):", *inner, "j = 1"]
     count = f"k{depth}"
@@ -89,15 +91,11 @@ def blocks(draw: Any, depth: int, loops: int) -> list[str]:
     return lines or ["pass"]
 
 
-def _indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
-
-
 @st.composite
 def programs(draw: Any) -> str:
     """A function of arrays a and b of 6, a matrix c of 3 by 4, and an int n."""
     lines = ["a, b, c, s, j = a * 1, b * 1, c * 1, 0, 0"]
     for _ in range(draw(st.integers(1, 2))):
-        lines += ["for i in range(6):", *_indented(draw(blocks(2, 1)))]
+        lines += ["for i in range(6):", *indented(draw(blocks(2, 1)))]
     lines += [f"return {RESULT}"]
-    return "\n".join(["def program(a, b, c, n):", *_indented(lines), ""])
+    return "\n".join(["def program(a, b, c, n):", *indented(lines), ""])

@@ -191,6 +191,7 @@ class _Carry:
         self.undefined: set[str] = set()
         self.growth = Growth()
         self._entered: dict[Name, tuple[Any, list[Any]]] = {}
+        self._entered_objects: dict[Position, Any] = {}
         self._left: dict[Name, Any] = {}
         self._objects = CarriedObjects(identities)
         self._count = sum(kind is not None for variable in variables.values() for kind in variable.kinds)
@@ -229,8 +230,8 @@ class _Carry:
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
             found = [leaf.value.ir for leaf in tree.flatten(value)[0] if is_staged(leaf)]
             self._entered[name] = value, found
-        entered = {name: value for name, (value, _) in self._entered.items()}
-        self._objects.enter(context.current().trace, _objects_of(entered), tensors[self._count :])
+        self._entered_objects = _objects_of({name: value for name, (value, _) in self._entered.items()})
+        self._objects.enter(context.current().trace, self._entered_objects, tensors[self._count :])
 
     def join(self, values: Mapping[Name, Any], tensors: Sequence[Tensor]) -> None:
         """Note which objects the variables are after the loop, of which these are the tensors."""
@@ -284,8 +285,7 @@ class _Carry:
         if not appended:
             return
         left = {position: id(part) for position, part in _objects_of(self._left).items()}
-        entered = {name: value for name, (value, _) in self._entered.items()}
-        position_of = {id(part): position for position, part in _objects_of(entered).items()}
+        position_of = {id(part): position for position, part in self._entered_objects.items()}
         of_last = {position: appended[number] for position, number in left.items() if number in appended}
         unknown = self.growth.unknown(self.loop.turns)
         marked = {position: unknown[number] for position, number in left.items() if number in unknown}

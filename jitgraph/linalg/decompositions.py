@@ -73,8 +73,9 @@ def eigh(x: TensorLike) -> EighResult:
     """Ascending eigenvalues and orthonormal eigenvectors (columns) of symmetric matrices.
 
     Complex matrices are Hermitian ones, with real eigenvalues. Of another matrix it takes the mean with its conjugate
-    transpose. Gradients by Seeger et al. (2017): those of eigenvectors of equal eigenvalues are infinite or NaN, as in
-    PyTorch; those of eigenvalues are finite. The phase of complex eigenvectors is free: a loss shall not depend on it.
+    transpose. Gradients by Seeger et al. (2017): of functions of eigenvectors of equal eigenvalues they are NaN, even
+    where the choice of these does not matter, of eigenvalues finite. The phase of complex eigenvectors is free: a loss
+    shall not depend on it.
     """
     return EighResult(*map(wrap, decompositions.eigh(lifting.value_of(x), checked=True)))
 
@@ -96,7 +97,7 @@ def eigvalsh(x: TensorLike) -> Tensor:
 def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
     """U, descending singular values S, and Vh, of which x is the product.
 
-    Gradients by Townsend (2016): those of singular vectors of equal singular values are infinite or NaN, as in PyTorch;
+    Gradients by Townsend (2016), NaN of functions of singular vectors of equal singular values, as ``eigh`` says;
     UnsupportedOp for those of the vectors of full_matrices=True of a matrix that is not square.
     """
     full = bool(full_matrices)
@@ -117,7 +118,7 @@ def svdvals(x: TensorLike) -> Tensor:
 def eig(x: TensorLike) -> EigResult:
     """Complex eigenvalues, in no order, and eigenvectors (columns of length 1) of square matrices.
 
-    Gradients by Boeddeker et al. (2017): those of eigenvectors of equal eigenvalues are infinite or NaN; the phase of
+    Gradients by Boeddeker et al. (2017): those of functions of eigenvectors of equal eigenvalues are NaN; the phase of
     eigenvectors is free, so that a loss shall not depend on it.
     """
     value = lifting.value_of(x)

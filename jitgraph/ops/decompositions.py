@@ -3,7 +3,7 @@
 The gradient of cholesky is that of I. Murray, Differentiation of the Cholesky decomposition (2016); of qr and eigh of
 M. Seeger et al., Auto-differentiating linear algebra (2017), of qr of wide matrices of D. Roberts and L. Roberts, QR
 and LQ decomposition matrix backpropagation algorithms (2020), and of svd of J. Townsend, Differentiating the singular
-value decomposition (2016). Equal eigenvalues or singular values make those of the vectors infinite or NaN.
+value decomposition (2016). Those of vectors of equal values are NaN, as ``ties`` says.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from jitgraph.dtypes import is_complex, part_of
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops import small_matrices
-from jitgraph.ops.arithmetic import add, mul, sub
-from jitgraph.ops.creation import zeros_like
+from jitgraph.ops import small_matrices, ties
+from jitgraph.ops.arithmetic import add, sub
+from jitgraph.ops.comparison import select
+from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.free_phases import require_no_turn
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
@@ -36,11 +37,11 @@ from jitgraph.ops.matrices import (
     matrix_op,
     over,
     product,
+    real_like,
     real_part,
     require_matrices,
     require_square,
     rows_times,
-    scaled,
     with_ones,
 )
 from jitgraph.ops.numeric import Array
@@ -55,6 +56,10 @@ def _mean_with_transpose(a: Array) -> Array:
 
 def _symmetric(x: Any) -> Any:
     return add(halved(x), halved(adjoint(x)))
+
+
+def _odd(x: Any) -> Any:
+    return sub(halved(x), halved(adjoint(x)))
 
 
 def _symmetric_samples(array: Callable[..., Array]) -> Sequence[Sample]:
@@ -165,11 +170,12 @@ def _eigh_vjp(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
     values, vectors = out
     inner = None if ct[0] is None else diagonal_matrix(as_like(ct[0], vectors))
     if ct[1] is not None:
-        gaps = with_ones(sub(columns_times(vectors, values), rows_times(vectors, values)))
         if checked:
             require_no_turn("eigh", (vectors, ct[1]))
-        turn = product(adjoint(vectors), ct[1])
-        moved = over(sub(turn, diagonal_of(turn)), gaps)
+        odd = _odd(product(adjoint(vectors), ct[1]))
+        tied = ties.Ties(real_like(odd), values)
+        moved = tied.over(sub(odd, diagonal_of(odd)), tied.gaps)
+        moved = ties.with_nan(moved, tied.undetermined(ct[1]))
         inner = moved if inner is None else add(inner, moved)
     return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
 
@@ -214,31 +220,53 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool, checked: bool) -
                 hint="jg.linalg.svd(x, full_matrices=False)",
             )
         u, vh = columns_of(u, 0, s.shape[-1]), adjoint(columns_of(adjoint(vh), 0, s.shape[-1]))
-    v = adjoint(vh)
-    shape_of = product(adjoint(u), u)
-    down, across = rows_times(shape_of, s), columns_times(shape_of, s)
-    gaps = with_ones(mul(sub(across, down), add(across, down)))
-    inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
+    v, ct_v = adjoint(vh), None if ct_vh is None else adjoint(ct_vh)
     if checked:
-        require_no_turn("svd", (u, ct_u), (v, None if ct_vh is None else adjoint(ct_vh)))
-    for ct_side, side, scale in (ct_u, u, across), (None if ct_vh is None else adjoint(ct_vh), v, down):
-        if ct_side is not None:
-            turn = product(adjoint(side), ct_side)
-            turn = sub(turn, adjoint(turn))
-            moved = scaled(over(sub(turn, diagonal_of(turn)), gaps), scale)
-            if ct_side is ct_u and is_complex(a.dtype):  # the phase that u and v share, of which half is of each
-                moved = add(moved, diagonal_of(over(turn, add(scale, scale))))
-            inner = moved if inner is None else add(inner, moved)
+        require_no_turn("svd", (u, ct_u), (v, ct_v))
+    inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
+    is_small = None
+    if ct_u is not None or ct_v is not None:
+        is_small = ties.negligible(s, s)
+        moved = _turned_singular_vectors(
+            ct_u, ct_v, u, s, v, is_small if rows != columns or is_complex(a.dtype) else None
+        )
+        inner = moved if inner is None else add(inner, moved)
     if inner is None:
         return (None,)
     gradient = product(u, inner, vh)
+    safe = s if is_small is None else select(is_small, full_like(1.0, s), s)
     if ct_u is not None and rows != s.shape[-1]:
-        part = over(ct_u, columns_times(ct_u, s))
+        part = over(ct_u, columns_times(real_like(ct_u), safe))
         gradient = add(gradient, product(sub(part, product(u, adjoint(u), part)), vh))
     if ct_vh is not None and columns != s.shape[-1]:
-        part = over(ct_vh, rows_times(ct_vh, s))
+        part = over(ct_vh, rows_times(real_like(ct_vh), safe))
         gradient = add(gradient, product(u, sub(part, product(part, v, vh))))
     return (gradient,)
+
+
+def _turned_singular_vectors(ct_u: Any, ct_v: Any, u: Any, s: Any, v: Any, is_small: Any) -> Any:
+    """What the cotangents of the vectors add in the bases u and v.
+
+    With the odd parts p of u.H ct_u and r of v.H ct_v it is 2 (p s[j] + r s[i]) / (s[j]^2 - s[i]^2), here as
+    (p + r) / (s[j] - s[i]) + (p - r) / (s[j] + s[i]), of which no square overflows. ``is_small``: singular values whose
+    vectors are undetermined for that alone, or None.
+    """
+    pairs = [(ct, side) for ct, side in ((ct_u, u), (ct_v, v)) if ct is not None]
+    odds = [_odd(product(adjoint(side), ct)) for ct, side in pairs]
+    if len(odds) == 2:
+        together, against = add(*odds), sub(*odds)
+    else:
+        together, against = odds[0], odds[0] if ct_v is None else sub(zeros_like(odds[0]), odds[0])
+    like = real_like(together)
+    tied = ties.Ties(like, s)
+    moved = add(
+        tied.over(together, tied.gaps), tied.over(against, with_ones(add(columns_times(like, s), rows_times(like, s))))
+    )
+    moved = sub(moved, diagonal_of(moved))
+    if ct_u is not None and is_complex(u.dtype):  # the phase that u and v share, of which half is of each
+        safe = select(is_small, full_like(1.0, s), s)
+        moved = add(moved, diagonal_of(over(odds[0], columns_times(like, safe))))
+    return ties.with_nan(moved, tied.undetermined(*(ct for ct, _ in pairs), also=is_small))
 
 
 def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:

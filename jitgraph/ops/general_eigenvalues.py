@@ -1,7 +1,8 @@
 """eig: eigenvalues and eigenvectors of matrices without symmetry, which are complex numbers.
 
 The gradient is that of C. Boeddeker et al., On the computation of complex-valued gradients with application to
-statistically optimum beamforming (2017), section 4.2, for eigenvectors of length 1, of which the phase is free.
+statistically optimum beamforming (2017), section 4.2, for eigenvectors of length 1, of which the phase is free. That
+of eigenvectors of equal eigenvalues is NaN, as ``ties`` says.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops import ties
 from jitgraph.ops.arithmetic import add, sub
-from jitgraph.ops.complex_arithmetic import complex_div
 from jitgraph.ops.complex_parts import complex_, real, zeros_of
 from jitgraph.ops.free_phases import require_no_turn
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
     FLOATS,
     adjoint,
-    columns_times,
     conj,
     diagonal_matrix,
     diagonal_of,
@@ -29,8 +29,6 @@ from jitgraph.ops.matrices import (
     product,
     real_part,
     require_square,
-    rows_times,
-    with_ones,
 )
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.rules import require_dtype
@@ -44,8 +42,9 @@ def _gradient(ct_values: Any, ct_vectors: Any, values: Any, vectors: Any, checke
             require_no_turn("eig", (vectors, ct_vectors))
         turn = product(turned, ct_vectors)
         moved = sub(turn, product(turned, vectors, real_part(diagonal_of(turn))))  # the lengths stay as they are
-        gaps = with_ones(conj(sub(columns_times(turn, values), rows_times(turn, values))))
-        moved = complex_div(sub(moved, diagonal_of(moved)), gaps)
+        tied = ties.Ties(turn, values)
+        moved = tied.over(sub(moved, diagonal_of(moved)), conj(tied.gaps))
+        moved = ties.with_nan(moved, tied.undetermined(ct_vectors))
         inner = moved if inner is None else add(inner, moved)
     return None if inner is None else solve(turned, product(inner, turned))
 

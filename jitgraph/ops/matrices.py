@@ -235,6 +235,11 @@ def scaled(x: Any, r: Any) -> Any:
     return _by_real(mul, x, r)
 
 
+def real_like(x: Any) -> Any:
+    """A real matrix of the shape of x: its real part."""
+    return real(x) if dtypes.is_complex(x.dtype) else x
+
+
 def halved(x: Any) -> Any:
     """x / 2."""
     part = real(x) if dtypes.is_complex(x.dtype) else x

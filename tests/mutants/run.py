@@ -26,9 +26,9 @@ def header(patch: Path, key: str) -> str:
     return found[1].strip()
 
 
-def run(tree: Path, *tests: str) -> subprocess.CompletedProcess[str]:
+def run(tree: Path, *tests: str, writes_bytecode: bool = False) -> subprocess.CompletedProcess[str]:
     """Run tests in ``tree``, importing the package from there."""
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "" if writes_bytecode else "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=600)
 
@@ -61,18 +61,19 @@ def main() -> int:
     patches = [known[name] for name in wanted]
     workers = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
-        ignored = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", ".hypothesis")
-        trees: SimpleQueue[Path] = SimpleQueue()
-        for number in range(workers):
-            tree = Path(folder, f"tree{number}")
-            shutil.copytree(ROOT, tree, ignore=ignored)
-            trees.put(tree)
+        ignored = shutil.ignore_patterns(".git", ".venv*", "build", "__pycache__", ".*_cache", ".hypothesis")
+        first = Path(folder, "tree0")
+        shutil.copytree(ROOT, first, ignore=ignored)
         tests = sorted({test for p in patches for test in header(p, "test").split()})
-        healthy = run(tree, "-n", str(workers), *tests)
+        healthy = run(first, "-n", str(workers), *tests, writes_bytecode=True)
         if healthy.returncode != 0:
             print(healthy.stdout[-3000:])
             print("the named tests do not pass without a fault")
             return 1
+        trees: SimpleQueue[Path] = SimpleQueue()
+        trees.put(first)
+        for number in range(1, workers):  # with the bytecode of all files, which the times of the files go with
+            trees.put(shutil.copytree(first, Path(folder, f"tree{number}")))
         with ThreadPoolExecutor(workers) as pool:
             found = sum(pool.map(partial(is_found, trees), patches))
     print(f"{found} of {len(patches)} faults found")

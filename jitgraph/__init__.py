@@ -171,6 +171,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "LoadError",
             "NumberError",
             "OutOfMemoryError",
+            "PrecisionWarning",
             "ScriptError",
             "ShapeError",
             "SharingError",

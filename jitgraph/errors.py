@@ -27,6 +27,7 @@ __all__ = [
     "LocatedError",
     "NumberError",
     "OutOfMemoryError",
+    "PrecisionWarning",
     "ScriptError",
     "ShapeError",
     "SharingError",
@@ -122,6 +123,14 @@ class UndecidedError(TraceError, ShapeError):
 
 class DTypeError(LocatedError, TypeError):
     """Dtypes that do not fit. Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``."""
+
+
+class PrecisionWarning(UserWarning):
+    """A float64 array or scalar makes a float32 model compute in float64: twice the memory, about half the speed.
+
+    Wrong: ``model(np.random.rand(8, 64))``. Right: ``model(np.random.rand(8, 64).astype(np.float32))``, or
+    ``model.double()`` where float64 is meant. Shown once for each line, as ``warnings`` filters it.
+    """
 
 
 class NumberError(LocatedError, OverflowError):

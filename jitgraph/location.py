@@ -48,7 +48,11 @@ Place: TypeAlias = "tuple[CodeType, int] | None"
 
 def place_of_user() -> Place:
     """Where the innermost frame on the stack that is the user's stands, or None where there is none."""
-    frame: FrameType | None = sys._getframe(1)
+    return place_of_frame(sys._getframe(1))
+
+
+def place_of_frame(frame: FrameType | None) -> Place:
+    """Where the innermost frame of the user's stands among this one and its callers, or None where there is none."""
     while frame is not None:
         code = frame.f_code
         file = code.co_filename

@@ -57,6 +57,7 @@ from jitgraph.errors import LinAlgError as LinAlgError
 from jitgraph.errors import LoadError as LoadError
 from jitgraph.errors import NumberError as NumberError
 from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
+from jitgraph.errors import PrecisionWarning as PrecisionWarning
 from jitgraph.errors import ScriptError as ScriptError
 from jitgraph.errors import ShapeError as ShapeError
 from jitgraph.errors import SharingError as SharingError

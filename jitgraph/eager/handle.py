@@ -6,7 +6,7 @@ A tensor is a handle (``tensor/tensor.py``). What makes operands of whatever use
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol, Self
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
@@ -108,6 +108,9 @@ class HandleStore(Protocol):
     def size_value(self, size: Any) -> Any:
         """The int64 value of a size, known or named."""
 
+    def require_recording(self, why: str, location: Any) -> None:
+        """Let other processes record the function themselves, in place of taking this recording from the disk."""
+
     def require_place(self, device: str) -> None:
         """Let the graph of the trace run on a device; DeviceError where it is to run on another one."""
 
@@ -130,6 +133,8 @@ class ValueHandle(_HandleWords):
     """A place for a value that can be given another: inside a trace the trace keeps both apart."""
 
     __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
+
+    _is_parameter: ClassVar[bool] = False
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]

@@ -43,7 +43,8 @@ class _InstanceNorm(RunningNorm):
         given = value_of(input).type
         alone = given.ndim == self.spatial + 1
         whole: Any = input[None] if alone else input
-        if whole.ndim != self.spatial + 2 or not context.constraints().same(whole.value.shape[1], self.num_features):
+        fits = given.ndim in (self.spatial + 1, self.spatial + 2)
+        if not fits or not context.constraints().same(given.shape[-self.spatial - 1], self.num_features):
             stars = ", *" * self.spatial
             raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {given}")
         running: tuple[Tensor | None, Tensor | None] = (None, None)

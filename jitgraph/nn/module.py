@@ -29,6 +29,8 @@ class Parameter(Tensor):
 
     __slots__ = ()
 
+    _is_parameter = True
+
     def __init__(self, data: TensorLike | None = None, requires_grad: bool = True) -> None:
         self._bind(lifting.value_of(() if data is None else data))
         if isinstance(data, Tensor):

@@ -102,7 +102,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     if not arrays_and_dtypes:
         raise JitgraphError("result_type of nothing\n  hint: result_type(x, y), of tensors or dtypes")
     given = [np.empty((0,), dtypes.canonical(x)) if _is_dtype(x) else x for x in arrays_and_dtypes]
-    return lifting.common_dtype(*given)
+    return lifting.result_dtype(*given)
 
 
 def _is_dtype(x: Any) -> bool:

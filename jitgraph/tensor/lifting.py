@@ -21,6 +21,7 @@ from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
+from jitgraph.runtime import imports
 from jitgraph.tensor.scalars import (
     SCALARS,
     Scalar,
@@ -36,6 +37,7 @@ from jitgraph.tensor.scalars import (
 TensorLike: TypeAlias = "ValueHandle | np.ndarray[Any, Any] | np.generic | Scalar"
 
 
+_check_widening: Any = imports.function("jitgraph.tensor.widening", "check")
 _OPERANDS: Final = (ValueHandle, np.ndarray, np.generic)
 
 
@@ -215,6 +217,14 @@ def stand_for_numbers(xs: Sequence[Any]) -> bool:
 
 
 def common_dtype(*operands: Any) -> DType:
+    """The dtype in which an op computes on the operands: ``result_dtype``, with a warning of widened parameters."""
+    result = result_dtype(*operands)
+    if result in dtypes.DOUBLE:
+        _check_widening(operands, result)
+    return result
+
+
+def result_dtype(*operands: Any) -> DType:
     """The dtype to which the operands promote; weak ones only lift the kind."""
     strong = [dtype_of(x) for x in operands if not is_weak(x)]
     weak = [x for x in operands if is_weak(x)]
@@ -316,6 +326,7 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
     """``common_dtype`` where the values (None for Python scalars) are there already."""
     strong: DType | None = None
     weak: list[Any] = []
+    mixed = False
     for x, value in zip(xs, values, strict=True):
         if value is None:
             weak.append(x)
@@ -325,10 +336,13 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
             strong = value.dtype
         elif value.dtype is not strong:
             strong = dtypes.promote(strong, value.dtype)
+            mixed = True
     if strong is None:
         return common_dtype(*xs)
     for x in weak:
         strong = dtypes.promote_scalar(strong, x)
+    if mixed and strong in dtypes.DOUBLE:
+        _check_widening(xs, strong)
     return strong
 
 

@@ -68,6 +68,9 @@ class _Recording:
     def require_place(self, device: str) -> None:
         """Values of a pass have no device."""
 
+    def require_recording(self, why: str, location: Any) -> None:
+        """The trace around the pass recorded the op that is differentiated, and said so."""
+
     def __getattr__(self, asked: str) -> NoReturn:
         if asked.startswith("__"):
             raise AttributeError(asked)

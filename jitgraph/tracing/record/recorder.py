@@ -207,6 +207,11 @@ class Recorder:
         """The device on which the graph will run, as far as it is known: the CPU unless something lies on a GPU."""
         return self._place if self.parent is None else self.parent.place
 
+    def require_recording(self, why: str, location: Location) -> None:
+        """Let other processes record the function themselves, in place of taking this recording from the disk."""
+        if self.parent is not None:
+            self.parent.require_recording(why, location)
+
     def require_place(self, device: str) -> None:
         """Let the graph run on a device; DeviceError where it is to run on another GPU, or a copy would be needed."""
         if self.parent is not None:

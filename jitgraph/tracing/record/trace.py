@@ -16,6 +16,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
+from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
@@ -158,6 +159,10 @@ class Trace(Recorder):
             owner = self._grad_owner[id(handle)]
             return HandleSlot("grad", owner, handle, f"{self.slots[owner].text}.grad", None, requires_grad)
         return HandleSlot("handle", -1, handle, "captured", None, requires_grad)  # a place is found when the trace ends
+
+    def require_recording(self, why: str, location: Location) -> None:
+        if self.capture is not None:
+            self.capture.bound.setdefault(why, location)
 
     def adopt(self, handle: Tensor) -> TracedValue:
         """Lift a handle from outside to an input."""

@@ -1,4 +1,4 @@
-"""Five loops that write elements, as Numba's users write them: one source, for NumPy's arrays and for tensors."""
+"""Six loops that write elements, as Numba's users write them: one source, for NumPy's arrays and for tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jitgraph.records import NamedTuple
 
 
 def programs(zeros: Callable[..., Any], int64: Any) -> dict[str, Callable[..., Any]]:
-    """The five, with ``zeros`` and ``int64`` of NumPy, or of jitgraph."""
+    """The six, with ``zeros`` and ``int64`` of NumPy, or of jitgraph."""
 
     def doubled(x: Any) -> Any:
         out = zeros(x.shape[0])
@@ -65,7 +65,15 @@ def programs(zeros: Callable[..., Any], int64: Any) -> dict[str, Callable[..., A
                         s[i, j] = -here
         return s
 
-    return {one.__name__: one for one in (doubled, cached_rows, mandelbrot, edit_distance, ising)}
+    def ping_pong(draws: Any) -> Any:
+        a = zeros(100_000)
+        b = zeros(100_000)
+        for i in range(draws.shape[0]):
+            b[i] = a[i + 1] + draws[i]
+            a, b = b, a
+        return a
+
+    return {one.__name__: one for one in (doubled, cached_rows, mandelbrot, edit_distance, ising, ping_pong)}
 
 
 class ElementLoop(NamedTuple):
@@ -78,7 +86,7 @@ class ElementLoop(NamedTuple):
 
 
 def element_loops() -> list[ElementLoop]:
-    """The five, of the sizes that the figures are of; flips of Ising have a chance by their cost, and a draw each."""
+    """The six, of the sizes that the figures are of; flips of Ising have a chance by their cost, and a draw each."""
     rng = np.random.default_rng(0)
     letters = rng.integers(0, 4, (2, 256))
     size, sweeps = 64, 200
@@ -91,4 +99,5 @@ def element_loops() -> list[ElementLoop]:
         ElementLoop("mandelbrot", "Mandelbrot, 400 x 400, 200 turns at most", lines, 32.0),
         ElementLoop("edit_distance", "edit distance, 256 x 256", tuple(letters), 3.0),
         ElementLoop("ising", "Ising, 200 sweeps of 64 x 64", (spins, chances, rng.random((sweeps, size, size))), 4.5),
+        ElementLoop("ping_pong", "2,000 exchanges of two arrays of 100,000", (rng.random(2000),), 0.084),
     ]

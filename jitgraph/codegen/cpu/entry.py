@@ -95,7 +95,7 @@ class _Entry(EntryWriter):
             self.dims,
             self.scratch,
             self.sizes.values,
-            self.places,
+            self,
             self.stacks,
             sizes,
             self.kernels,
@@ -169,6 +169,7 @@ class _Entry(EntryWriter):
                 self.places[buffer.name] = function.named(self.module.constant(buffer.value.value.tobytes()))
             elif buffer.role == "temporary":
                 self.place_temporary(buffer, self.arena)
+        self.place_exchanged()
 
     def _bytes(self, name: str) -> DimLike:
         return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)

@@ -13,6 +13,7 @@ from typing import Final
 
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
     Pop,
@@ -79,7 +80,9 @@ class Inlining:
         They may stand in branches, and in loops, which ask the host by themselves once in as many turns.
         """
         return all(
-            functions[id(step)].name in self.functions if isinstance(step, Launch) else isinstance(step, Branch | While)
+            functions[id(step)].name in self.functions
+            if isinstance(step, Launch)
+            else isinstance(step, Branch | While | Exchange)
             for step in all_steps(inner_steps(loop))
         )
 
@@ -135,7 +138,9 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
     small = {function.name for function in functions.values() if function.is_small}
     steps = list(all_steps(schedule.steps))
     in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
-    in_memory.update(name for step in steps if isinstance(step, PrintStep | HostStep) for name in step.buffers)
+    in_memory.update(
+        name for step in steps if isinstance(step, PrintStep | HostStep | Exchange) for name in step.buffers
+    )
     values = frozenset(
         buffer.name
         for buffer in schedule.buffers

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining
 from jitgraph.codegen.cpu.launch_times import LaunchTimes
-from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Step, While
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Exchange,
+    HostStep,
+    Launch,
+    ParallelCopy,
+    Pop,
+    PrintStep,
+    Push,
+    Step,
+    While,
+)
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue, check
 from jitgraph.codegen.llvm.control import emit_branch, emit_host_call, emit_print, emit_while
 from jitgraph.records import dataclass
@@ -23,11 +34,18 @@ POLL_LINES: Final = 1 << 21
 """Instructions, about, between two questions: a ms or two."""
 
 
+class Places(Protocol):
+    """Where buffers lie, which changes where they exchange their memory (``EntryWriter``)."""
+
+    def address(self, name: str) -> str: ...
+    def exchange(self, step: Exchange) -> None: ...
+
+
 @dataclass
 class StepWriter:
     """Writes steps to the end of ``function``.
 
-    ``places`` are the addresses of buffers, ``stack_bytes`` the sizes of those that are pushed or popped, ``kernels``
+    ``places`` tell where buffers lie, ``stack_bytes`` the sizes of those that are pushed or popped, ``kernels``
     the functions of launches, by identity. What ``donated`` names lies in the caller's memory: from the first step on
     that may write to it, ``host`` is one that cannot interrupt the call. ``times`` notes how long launches take.
     """
@@ -38,7 +56,7 @@ class StepWriter:
     dims: LlvmValue
     scratch: LlvmValue
     sizes: Mapping[str, str]
-    places: Mapping[str, str]
+    places: Places
     stacks: Mapping[str, LlvmValue]
     stack_bytes: Mapping[str, str]
     kernels: Mapping[int, Emitted]
@@ -71,20 +89,22 @@ class StepWriter:
                     self._print(step)
                 case HostStep():
                     self._keep_quiet((step,))
-                    pointers = [self.places[name] for name in step.buffers]
+                    pointers = [self.places.address(name) for name in step.buffers]
                     began = self._began()
                     emit_host_call(self.function, self.host, self.call, self.dims, step, pointers)
                     self._ran(step, began)
+                case Exchange():
+                    self.places.exchange(step)
 
     def _print(self, step: PrintStep) -> None:
-        pointers = [self.places[name] for name in step.buffers]
+        pointers = [self.places.address(name) for name in step.buffers]
         emit_print(self.function, self.host, self.call, step, lambda: pointers, lambda call: check(self.function, call))
 
     def _launch(self, launch: Launch) -> None:
         self._keep_quiet((launch,))
         kernel = self.kernels[id(launch)]
         arguments = [str(self.host), str(self.call), str(self.scratch)]
-        arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
+        arguments += [f"ptr {self.places.address(name)}" for name in launch.buffers]
         arguments += [f"i64 {self.sizes[size]}" for size in launch.kernel.sizes]
         began = self._began()
         call = self.function.call_of("i32", kernel.name, *arguments)
@@ -102,7 +122,7 @@ class StepWriter:
             self.times.ran(step, began)
 
     def _predicate(self, name: str) -> str:
-        byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")
+        byte = self.function.emit("i8", f"load i8, ptr {self.places.address(name)}, align 1")
         return self.function.emit("i1", f"icmp ne {byte}, 0").name
 
     def _branch(self, branch: Branch) -> None:
@@ -155,7 +175,7 @@ class StepWriter:
 
     def _memory_of(self, name: str) -> tuple[str, str]:
         """The operands that say where a stacked buffer lies and how long it is."""
-        return f"ptr {self.places[name]}", f"i64 {self.stack_bytes[name]}"
+        return f"ptr {self.places.address(name)}", f"i64 {self.stack_bytes[name]}"
 
 
 def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
@@ -173,7 +193,7 @@ def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
                 writes = _writes((*condition, *body), buffers)
             case HostStep(_, _, names):
                 writes = not buffers.isdisjoint(names)
-            case Push() | PrintStep():
+            case Push() | PrintStep() | Exchange() | ParallelCopy():
                 writes = False
         if writes:
             return True

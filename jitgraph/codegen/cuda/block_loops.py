@@ -23,7 +23,7 @@ from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import unravelled
 from jitgraph.codegen.cuda.warp import WARP, special_register, wait_for_block
 from jitgraph.codegen.kernels.kernel import Contract
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Step, While
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.control import emit_branch
@@ -56,7 +56,9 @@ class _BlockWriter:
         self.launches = [inner for inner in steps if isinstance(inner, Launch)]
         self.nests = {id(launch): [with_vector(nest) for nest in nests_of(launch.kernel)] for launch in self.launches}
         self.threads = _threads([nest for nests in self.nests.values() for nest in nests], target)
+        self.exchanges = [inner for inner in steps if isinstance(inner, Exchange)]
         names = dict.fromkeys(name for launch in self.launches for name in launch.buffers)
+        names |= dict.fromkeys(name for exchange in self.exchanges for name in exchange.buffers)
         asking = [s for s in steps if isinstance(s, Branch) or (isinstance(s, While) and s.count is None)]
         names |= dict.fromkeys(each.predicate for each in asking)
         self.buffers = tuple(names)
@@ -114,6 +116,8 @@ class _BlockWriter:
                     emit_branch(self.function, step, self._predicate, self._write)
                 case While(_, _, _, int(count)):
                     self._loop(step, str(count))
+                case Exchange():
+                    self._exchange(step)
                 case _:
                     raise AssertionError(step)
 
@@ -136,6 +140,31 @@ class _BlockWriter:
         turn.add(following.name, function.block)
         function.jump(test)
         function.start_block(after)
+
+    def _exchange(self, step: Exchange) -> None:
+        """Move the contents instead: the host, and the next launch, find each buffer where it was before this one."""
+        function, bytes = self.function, step.bytes
+        assert isinstance(bytes, int)  # or the loop would not be small
+        width = next(width for width in (8, 4, 2, 1) if bytes % width == 0)
+        before, test, body, after = function.block, *(function.label(hint) for hint in ("test", "body", "after"))
+        function.jump(test)
+        function.start_block(test)
+        position = function.phi("i64")
+        position.add(self.thread.name, before)
+        function.branch(function.emit("i1", f"icmp slt {position.value}, {bytes // width}").name, body, after)
+        function.start_block(body)
+        word = f"i{8 * width}"
+        addresses = [
+            function.emit("ptr", f"getelementptr {word}, ptr {self.places[name]}, {position.value}")
+            for name in step.buffers
+        ]
+        words = [function.emit(word, f"load {word}, {address}, align {width}") for address in addresses]
+        for address, value in zip(addresses, (*words[1:], words[0]), strict=True):
+            function.do(f"store {value}, {address}, align {width}")
+        position.add(function.emit("i64", f"add {position.value}, {self.threads}").name, function.block)
+        function.jump(test)
+        function.start_block(after)
+        wait_for_block(function)
 
     def _predicate(self, name: str) -> str:
         """Whether a bool, stored by a nest or before this launch, is true; nothing stores it again before all know."""

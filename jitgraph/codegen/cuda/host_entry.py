@@ -124,6 +124,7 @@ class HostEntry(EntryWriter):
         for buffer in self.schedule.buffers:
             if buffer.role == "temporary":
                 self.place_temporary(buffer, arena)
+        self.place_exchanged()
 
     def _field(self, structure: LlvmValue, offset: int) -> str:
         address = self.function.emit("ptr", f"getelementptr i8, {structure}, i64 {offset}")
@@ -152,7 +153,7 @@ class HostEntry(EntryWriter):
             some, after = function.label("some"), after or function.label("after")
             function.branch(function.emit("i1", f"icmp sgt i64 {extent}, 0").name, some, after)
             function.start_block(some)
-        values = [LlvmValue(self.places[name], "ptr") for name in launch.buffers]
+        values = [LlvmValue(self.address(name), "ptr") for name in launch.buffers]
         values += [LlvmValue(self.sizes.values[name], "i64") for name in launch.sizes]
         if launch.reports:
             values += [LlvmValue(self.record, "i64"), self._next_order()]
@@ -181,7 +182,7 @@ class HostEntry(EntryWriter):
         ]
         entry, handle, product, one, left, right, none, result, algorithm = fields
         a, b, c = (
-            function.emit("ptr", f"getelementptr i8, ptr {self.places[launch.buffers[buffer]]}, i64 {offset}").name
+            function.emit("ptr", f"getelementptr i8, ptr {self.address(launch.buffers[buffer])}, i64 {offset}").name
             for buffer, offset in zip(call.buffers, call.offsets, strict=True)
         )
         matrices = (one, a, left, b, right, none, c, result, c, result)

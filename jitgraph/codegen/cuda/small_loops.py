@@ -14,7 +14,7 @@ from typing import Final
 from jitgraph.codegen.cuda.grid import wants_team
 from jitgraph.codegen.cuda.nests import Nest, nests_of
 from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Let, Local, Loop, Statement
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir import dims
 
@@ -55,6 +55,8 @@ def _nests(steps: Sequence[Step]) -> int | None:
                 nest_count = len(nests_of(kernel)) if _is_small(kernel) else None
             case Branch():
                 nest_count = _nests_of_turn(step)
+            case Exchange(names, bytes):  # whose contents a block moves
+                nest_count = 1 if isinstance(bytes, int) and len(names) * bytes <= MOST_STATEMENTS else None
             case While(_, _, _, int(count)):
                 turn = _nests_of_turn(step)
                 nest_count = None if turn is None else turn * count

@@ -14,7 +14,18 @@ from typing import Final
 
 from jitgraph.codegen.cuda.host_entry import HostEntry
 from jitgraph.codegen.cuda.launches import KernelLaunch, Launches
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Schedule, Step, While, aligned
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Exchange,
+    Launch,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    Step,
+    While,
+    aligned,
+)
 from jitgraph.codegen.kernels.steps import all_steps
 from jitgraph.codegen.llvm.builder import LlvmValue
 from jitgraph.codegen.llvm.control import emit_branch, emit_print, emit_while
@@ -103,11 +114,13 @@ class HostSteps:
                     assert count is not None
                     self._counted(entry.sizes.value(count), 1, partial(self._turn, body))
                 case Push(stack, name):
-                    entry.stacks.push(stack, entry.places[name], self.bytes[name])
+                    entry.stacks.push(stack, entry.address(name), self.bytes[name])
                 case Pop(stack, name):
-                    entry.stacks.pop(stack, entry.places[name], self.bytes[name])
+                    entry.stacks.pop(stack, entry.address(name), self.bytes[name])
                 case PrintStep():
                     self._print(step)
+                case Exchange():
+                    entry.exchange(step)
 
     def _launched(self, step: Branch | While, launch: KernelLaunch) -> None:
         """A branch or loop that is one launch, again and again where it may take more turns than one launch has."""
@@ -193,7 +206,7 @@ class HostSteps:
     def _fetch(self, to: str, name: str, size: str) -> None:
         """Ask for a copy of the first ``size`` bytes of a buffer in the host's memory."""
         entry = self.entry
-        source = entry.function.emit("i64", f"ptrtoint ptr {entry.places[name]} to i64")
+        source = entry.function.emit("i64", f"ptrtoint ptr {entry.address(name)} to i64")
         entry.ask("cuMemcpyDtoHAsync_v2", f"ptr {to}, {source}, i64 {size}, ptr {entry.stream}", 0)
 
     def _wait(self) -> None:

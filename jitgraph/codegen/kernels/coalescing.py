@@ -18,9 +18,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
-from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Schedule, Step, While
-from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.kernels.exchanging import exchange_copies
+from jitgraph.codegen.kernels.kernel import Loop
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Exchange,
+    HostStep,
+    Launch,
+    ParallelCopy,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    Step,
+    While,
+)
+from jitgraph.codegen.kernels.steps import copied, exchanged_together
 from jitgraph.records import dataclass
 
 
@@ -33,41 +46,28 @@ class Coalesced:
 
 
 def coalesce_copies(schedule: Schedule) -> Coalesced:
-    """``schedule`` with buffers merged along copies, and the copies of a buffer to itself left out."""
-    copies = list(_copies(schedule.steps, 0))
+    """``schedule`` with buffers merged along copies, and the copies of a buffer to itself left out.
+
+    Copies that stay in loops are replaced by exchanges of memory (``exchanging.py``). What exchanges its memory is not
+    the caller's: it is found first which buffers do where no buffer is merged with an output.
+    """
+    copies = sorted(_copies(schedule.steps, 0), key=lambda copy: -copy[0])
     if not copies:
         return Coalesced(_without_unused(schedule), {})
     classes = _Classes(schedule, copies)
     classes.interference(schedule.steps)
-    for _, source, target in sorted(copies, key=lambda copy: -copy[0]):
-        classes.merge(source, target)
-    names = classes.names()
-    if not names:
-        return Coalesced(_without_unused(schedule), {})
-    steps = _renamed(schedule.steps, names)
-    return Coalesced(_without_unused(replace(schedule, steps=steps)), names)
+    exchanged: list[str] = []
+    if copies[0][0]:  # there are loops
+        names = classes.merged(copies, classes.number)
+        together = frozenset[str]().union(*exchanged_together(_coalesced(schedule, names).steps))
+        exchanged = [name for name in classes.number if names.get(name, name) in together]
+    names = classes.merged(copies, exchanged)
+    return Coalesced(_coalesced(schedule, names), names)
 
 
-def copied(step: Step) -> tuple[str, str] | None:
-    """Source and target of a launch that copies all of one buffer to another and does nothing else."""
-    if isinstance(step, Launch) and len(step.buffers) == 2 and _is_copy(step.kernel):
-        return step.buffers[0], step.buffers[1]
-    return None
-
-
-def _is_copy(kernel: Kernel) -> bool:
-    first, second = kernel.params
-    inner = [statement for statement in statements_of(kernel.body) if not isinstance(statement, Loop)]
-    if (first.access, second.access) != ("read", "write") or len(inner) != 2 or first.size != second.size:
-        return False
-    load, store = inner
-    return (
-        isinstance(load, Load)
-        and isinstance(store, Store)
-        and (load.buffer, store.buffer) == (first.name, second.name)
-        and (load.index, load.mask, store.mask) == (store.index, None, None)
-        and store.value == load.var
-    )
+def _coalesced(schedule: Schedule, names: Mapping[str, str]) -> Schedule:
+    steps = _renamed(schedule.steps, names) if names else schedule.steps
+    return _without_unused(exchange_copies(replace(schedule, steps=steps)))
 
 
 def _copies(steps: Iterable[Step], depth: int) -> Iterator[tuple[int, str, str]]:
@@ -78,6 +78,8 @@ def _copies(steps: Iterable[Step], depth: int) -> Iterator[tuple[int, str, str]]
                 yield from _copies((*then, *otherwise), depth)
             case While(condition, _, body):
                 yield from _copies((*condition, *body), depth + 1)
+            case ParallelCopy(parts):
+                yield from _copies(parts, depth)
             case _:
                 pair = copied(step)
                 if pair is not None and pair[0] != pair[1]:
@@ -92,7 +94,8 @@ class _Use:
     writes: int = 0
     whole: int = 0  # of what is written, that of which nothing remains
     in_place: tuple[tuple[int, int], ...] = ()  # pairs written, read that may be one memory
-    copy: int = 0  # the source of a copy
+    copies: tuple[tuple[int, int], ...] = ()  # pairs written, read of which the first becomes what the second is
+    at_once: bool = False  # all is read before anything is written
 
 
 class _Classes:
@@ -111,6 +114,7 @@ class _Classes:
         self.uses: dict[int, _Use] = {}
         self.outputs = self._bits(name for name, buffer in self.buffers.items() if buffer.role == "output")
         self.given = self._bits(name for name, buffer in self.buffers.items() if buffer.role in ("input", "constant"))
+        self.private = 0  # those that are not merged with memory of the caller
 
     def _bits(self, names: Iterable[str]) -> int:
         bits = 0
@@ -156,12 +160,12 @@ class _Classes:
         while writes:
             one = writes & -writes
             writes ^= one
-            conflicts = (live & filled & ~use.copy) | (use.writes & ~one)
-            allowed = use.copy
-            for written, read in use.in_place:
-                if written == one:
-                    allowed |= read
-            self._meet(one, (conflicts | (use.reads & ~allowed)) & ~one)
+            copied_from = sum({read for written, read in use.copies if written == one})
+            conflicts = (live & filled & ~copied_from) | (use.writes & ~one)
+            if not use.at_once:
+                in_place = sum({read for written, read in use.in_place if written == one})
+                conflicts |= use.reads & ~(copied_from | in_place)
+            self._meet(one, conflicts & ~one)
         return (live & ~use.whole) | use.reads
 
     def _meet(self, one: int, others: int) -> None:
@@ -196,6 +200,13 @@ class _Classes:
         match step:
             case Launch():
                 return self._launch(step)
+            case ParallelCopy(copies):
+                uses = [self._launch(copy) for copy in copies]
+                reads = writes = 0
+                for use in uses:
+                    reads, writes = reads | use.reads, writes | use.writes
+                pairs = tuple(pair for use in uses for pair in use.copies)
+                return _Use(reads, writes, writes, copies=pairs, at_once=True)
             case Push(_, buffer):
                 return _Use(reads=self._bits((buffer,)))
             case Pop(_, buffer):
@@ -221,7 +232,7 @@ class _Classes:
             source = self._bits((copy[0],))
             if target is not None:
                 self.sources[target] |= source
-            return _Use(reads, writes, writes, copy=source)
+            return _Use(reads, writes, writes, copies=((writes, source),) if writes and source else ())
         self.computed |= writes
         in_place = tuple(self._in_place(launch)) if reads and writes else ()
         return _Use(reads, writes, writes & ~reads, in_place)
@@ -239,6 +250,17 @@ class _Classes:
             yield self._bits(names[:1]), self._bits(names[1:])
 
     # --- merging
+
+    def merged(self, copies: Sequence[tuple[int, str, str]], private: Iterable[str]) -> dict[str, str]:
+        """The names that buffers go by once merged along copies in this order, ``private`` with no output."""
+        known = self.root, self.members, self.meets, self.sources
+        self.root, self.members, self.meets, self.sources = map(list, known)
+        self.private = self._bits(private) & ~self.outputs & ~self.given
+        for _, source, target in copies:
+            self.merge(source, target)
+        names = self.names()
+        self.root, self.members, self.meets, self.sources = known
+        return names
 
     def _find(self, number: int) -> int:
         while self.root[number] != number:
@@ -261,6 +283,8 @@ class _Classes:
     def _may_be_one(self, members: int, sources: int) -> bool:
         """Whether memory of the caller is at most one of them, and an input or constant is written by no one."""
         if (members & (self.given | self.outputs)).bit_count() > 1:
+            return False
+        if members & self.outputs and members & self.private:
             return False
         return not members & self.given or not (members & self.computed or sources & ~members)
 
@@ -291,6 +315,10 @@ def _renamed(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...
             case While(condition, predicate, body):
                 asking, turning = _renamed(condition, names), _renamed(body, names)
                 result.append(replace(step, condition=asking, predicate=names.get(predicate, predicate), body=turning))
+            case ParallelCopy(copies):
+                left = [launch for launch in (_renamed_launch(copy, names) for copy in copies) if launch is not None]
+                if left:
+                    result.append(ParallelCopy(tuple(left)))
             case Push(_, buffer) | Pop(_, buffer):
                 result.append(replace(step, buffer=names.get(buffer, buffer)))
             case PrintStep(_, buffers):
@@ -341,5 +369,9 @@ def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
             case While(condition, predicate, body):
                 yield predicate
                 yield from _mentioned((*condition, *body))
+            case ParallelCopy(copies):
+                yield from _mentioned(copies)
+            case Exchange(buffers, _):
+                yield from buffers
             case Push(_, buffer) | Pop(_, buffer):
                 yield buffer

@@ -17,7 +17,19 @@ from typing import Any, Final
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Exchange,
+    HostStep,
+    Launch,
+    ParallelCopy,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    Step,
+    While,
+)
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.errors import GraphError
 
@@ -37,13 +49,15 @@ def verify_coalescing(before: Schedule, after: Schedule, names: Mapping[str, str
                 values[new, buffer.name] = prover.number("given", buffer.name)
             else:
                 values[new, buffer.name] = prover.number("memory of", buffer.name) if new else _UNDEFINED
-    roles = {buffer.name: buffer.role for buffer in before.buffers}
+    roles = {buffer.name: buffer.role for buffer in (*after.buffers, *before.buffers)}
     for name, role in roles.items():
         if role != "temporary" and name in names:
             raise GraphError(f"{before.name}: {name}, the caller's memory, goes by the name {names[name]}")
     for name in sorted(_written(after.steps)):
         if roles[name] in ("input", "constant"):
             raise GraphError(f"{before.name}: the {roles[name]} {name} is written")
+    for buffer in after.buffers:
+        values.setdefault((True, buffer.name), prover.number("memory of", buffer.name))
     prover.steps(before.steps, after.steps, values, ())
     for name, role in roles.items():
         if role == "output":
@@ -66,32 +80,55 @@ class _Prover:
             raise GraphError(f"{self.name}: {what} reads {new}, which does not contain the value of {old}")
 
     def steps(self, before: Sequence[Step], after: Sequence[Step], values: Values, at: tuple[int, ...]) -> None:
-        """Walk both, changing ``values``; ``at`` is where the steps stand."""
+        """Walk both, changing ``values``; ``at`` is where the steps stand.
+
+        What moves contents alone needs no counterpart: a copy, and an exchange of memory.
+        """
         rest = list(reversed(after))
         for position, step in enumerate(before):
             here = (*at, position)
+            if self._moves(step, values, new=False):
+                continue
+            while rest and self._moves(rest[-1], values, new=True):
+                rest.pop()
             if self._vanishes(step):
                 self._step(step, step, values, here, copies_alone=True)
             elif rest:
                 self._step(step, rest.pop(), values, here)
             else:
                 raise GraphError(f"{self.name}: a step is missing behind the last")
+        while rest and self._moves(rest[-1], values, new=True):
+            rest.pop()
         if rest:
             raise GraphError(f"{self.name}: there is a step more than before")
+
+    def _moves(self, step: Step, values: Values, *, new: bool) -> bool:
+        """Whether a step of one schedule moves contents from buffer to buffer and does nothing else; does it."""
+        match step:
+            case Launch(kernel, (source, target)) if _copies_all(kernel):
+                pairs = [(source, target)]
+            case ParallelCopy(copies) if not new and all(_copies_all(copy.kernel) for copy in copies):
+                pairs = [(copy.buffers[0], copy.buffers[1]) for copy in copies]
+            case Exchange(names, _):
+                pairs = list(zip((*names[1:], names[0]), names, strict=True))
+            case _:
+                return False
+        values |= {(new, target): contents for target, contents in [(b, values[new, a]) for a, b in pairs]}
+        return True
 
     def _vanishes(self, step: Step) -> bool:
         """Whether a step is a copy of a buffer to itself by its new name, or a branch with no more than such copies."""
         match step:
             case Launch(kernel, (source, target)):
                 return self.names.get(source, source) == self.names.get(target, target) and _copies_all(kernel)
+            case ParallelCopy(copies):
+                return all(map(self._vanishes, copies))
             case Branch(_, then, otherwise):
                 return all(map(self._vanishes, (*then, *otherwise)))
         return False
 
     def _step(self, old: Step, new: Step, values: Values, at: tuple[int, ...], *, copies_alone: bool = False) -> None:
         match old, new:
-            case (Launch(_, (source, target)), _) if copies_alone:
-                values[False, target] = values[False, source]
             case Launch(), Launch():
                 self._launch(old, new, values, at)
             case Branch(predicate, then, otherwise), Branch():
@@ -140,14 +177,10 @@ class _Prover:
                 pair = name, param.name
                 if param.name in written or pair not in kernel.aliases or pair not in aliasing_pairs(kernel):
                     raise GraphError(f"{self.name}: {kernel.name} is given {b} twice and cannot be in place")
-        copied = values[False, old.buffers[0]] if _copies_all(kernel) else None
         for index, (param, a, b) in enumerate(params):
             if param.access == "read":
                 continue
-            if copied is not None:
-                values[False, a], values[True, b] = copied, values[True, new.buffers[0]]
-            else:
-                values[False, a] = values[True, b] = self.number("computed", at, index)
+            values[False, a] = values[True, b] = self.number("computed", at, index)
 
     def _settle(self, values: Values) -> None:
         """Decide that what is undefined is what the coalesced schedule contains there."""
@@ -215,4 +248,6 @@ def _written(steps: Sequence[Step]) -> set[str]:
                 written.add(buffer)
             case HostStep():
                 written |= {*step.writes}
+            case Exchange(names, _):
+                written |= {*names}
     return written

@@ -26,8 +26,10 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
+    ParallelCopy,
     Pop,
     PrintStep,
     Push,
@@ -121,6 +123,12 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield f"print {site}({', '.join(names)})"
             case HostStep(site, reads, writes):
                 yield f"{', '.join(writes)} = host {site}({', '.join(reads)})"
+            case ParallelCopy(copies):
+                yield "at once {"
+                yield from (_INDENT + line for line in _steps(copies, kernels))
+                yield "}"
+            case Exchange(names, _):
+                yield f"exchange {', '.join(names)}"
 
 
 def _param(param: Param) -> str:

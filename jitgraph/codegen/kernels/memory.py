@@ -22,6 +22,7 @@ from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
     MemoryPlan,
@@ -56,13 +57,15 @@ class Access:
 class _Flat:
     """The steps in a row: every access, every loop as (first, last) number, and the launches by number.
 
-    ``prints`` are the steps that the host may end the call in: prints and calls of Python.
+    ``prints`` are the steps that the host may end the call in: prints and calls of Python. ``together`` are for each
+    buffer that exchanges its memory those that this may be the memory of, itself among them.
     """
 
     accesses: list[Access] = field(default_factory=list)
     loops: list[tuple[int, int]] = field(default_factory=list)
     launches: dict[int, Launch] = field(default_factory=dict)
     prints: list[int] = field(default_factory=list)
+    together: dict[str, set[str]] = field(default_factory=dict)
     count: int = 0
 
     def walk(self, steps: Iterable[Step]) -> None:
@@ -99,6 +102,12 @@ class _Flat:
                         self._use(number, buffer, True, False)
                     for buffer in writes:
                         self._use(number, buffer, False, True)
+                case Exchange(names, _):
+                    number = self._next()
+                    for buffer in names:
+                        self._use(number, buffer, True, True)
+                    joined = {*names}.union(*(self.together.get(name, ()) for name in names))
+                    self.together.update(dict.fromkeys(joined, joined))
 
     def _next(self) -> int:
         self.count += 1
@@ -126,6 +135,10 @@ def _lifetimes(flat: _Flat) -> dict[str, tuple[int, int]]:
     uses: dict[str, list[Access]] = {}
     for access in flat.accesses:
         uses.setdefault(access.buffer, []).append(access)
+    for names in {id(names): names for names in flat.together.values()}.values():
+        # each may lie where any of them does
+        some = [access for access in flat.accesses if access.buffer in names]
+        uses.update(dict.fromkeys(names, some))
     spans = {}
     for buffer, accesses in uses.items():
         first, last = accesses[0].number, accesses[-1].number
@@ -241,10 +254,12 @@ def _in_place(
 ) -> dict[str, str]:
     """For each temporary that takes over another's memory, the first one in that chain."""
     root: dict[str, str] = {}
-    taken: set[str] = set()
+    taken: set[str] = {*flat.together}
     for number, launch in sorted(flat.launches.items()):
         for written in dict.fromkeys(launch.buffers):
-            if buffers[written].role != "temporary" or written in root or spans[written][0] != number:
+            if buffers[written].role != "temporary" or written in root or written in flat.together:
+                continue
+            if spans[written][0] != number:
                 continue
             for read in dict.fromkeys(launch.buffers):
                 if buffers[read].role != "temporary" or read in taken or spans[read][1] != number:

@@ -11,6 +11,7 @@ from jitgraph.codegen.kernels.bounds import is_natural
 from jitgraph.codegen.kernels.kernel import CheckStatement
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
     MemoryPlan,
@@ -55,6 +56,7 @@ class _Checker:
     def __init__(self, schedule: Schedule, plan: MemoryPlan) -> None:
         self.plan = plan
         self.name = schedule.name
+        self.memories = _memories(schedule.steps)
         self.sizes: dict[str, DimLike] = {
             buffer.name: aligned(buffer.bytes, plan.alignment)
             for buffer in schedule.buffers
@@ -75,7 +77,14 @@ class _Checker:
             )
 
     def overlap(self, left: str, right: str) -> bool:
-        """Whether two different buffers may have a byte in common."""
+        """Whether two different buffers may have a byte in common, wherever exchanges have brought them."""
+        memories = self.memories.get(left, frozenset((left,))), self.memories.get(right, frozenset((right,)))
+        if memories[0] == memories[1]:  # each always has another one of them
+            return any(self.overlap_at_first(a, b) for a in memories[0] for b in memories[0] if a != b)
+        return any(self.overlap_at_first(a, b) for a in memories[0] for b in memories[1])
+
+    def overlap_at_first(self, left: str, right: str) -> bool:
+        """Whether two different buffers may have a byte in common where the plan has them."""
         donations = self.plan.donations
         if donations.get(left, left) == donations.get(right, right):
             return True
@@ -124,6 +133,10 @@ class _Checker:
             case Pop(_, buffer):
                 self.written("a pop", buffer, (live & filled) - {buffer}, frozenset())
                 return live - {buffer}
+            case Exchange(names, _):
+                moved = dict(zip(names, (*names[1:], names[0]), strict=True))
+                return frozenset(moved.get(name, name) for name in live)
+        raise GraphError(f"{self.name}: {type(step).__name__} has no place in a schedule with a memory plan")
 
     def launch(self, launch: Launch, live: Live, filled: Live) -> Live:
         params = dict(zip((param.name for param in launch.kernel.params), launch.buffers, strict=True))
@@ -187,4 +200,25 @@ def _written(steps: Sequence[Step]) -> Live:
                 written |= _written(condition) | _written(body)
             case Pop(_, buffer):
                 written.add(buffer)
+            case Exchange(names, _):
+                written |= {*names}
     return frozenset(written)
+
+
+def _memories(steps: Sequence[Step]) -> dict[str, frozenset[str]]:
+    """For each buffer that exchanges its memory the buffers, it among them, whose memory that may be."""
+    memories: dict[str, frozenset[str]] = {}
+    for step in steps:
+        match step:
+            case Exchange(names, _):
+                sets = [names]
+            case Branch(_, then, otherwise):
+                sets = [tuple(one) for one in _memories((*then, *otherwise)).values()]
+            case While(condition, _, body):
+                sets = [tuple(one) for one in _memories((*condition, *body)).values()]
+            case _:
+                continue
+        for one in sets:
+            joined = frozenset(one).union(*(memories.get(name, ()) for name in one))
+            memories |= dict.fromkeys(joined, joined)
+    return memories

@@ -109,7 +109,28 @@ class HostStep:
         return (*self.reads, *self.writes)
 
 
-Step: TypeAlias = Launch | Branch | While | Push | Pop | PrintStep | HostStep
+@dataclass(frozen=True, slots=True)
+class ParallelCopy:
+    """Run ``copies``, each of one whole buffer to another, at once: all are read before any is written.
+
+    Lowering alone writes it; ``kernels/exchanging.py`` replaces it by exchanges, and by copies in some order.
+    """
+
+    copies: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Each of ``buffers``, temporaries of so many ``bytes``, takes the memory of the next, and the last of the first.
+
+    So it holds what the next one held, and no byte is moved. The memory plan says where buffers lie at the beginning.
+    """
+
+    buffers: tuple[str, ...]
+    bytes: DimLike
+
+
+Step: TypeAlias = Launch | Branch | While | Push | Pop | PrintStep | HostStep | ParallelCopy | Exchange
 
 
 @dataclass(frozen=True, slots=True)

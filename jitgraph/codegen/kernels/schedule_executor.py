@@ -14,9 +14,11 @@ from jitgraph.codegen.kernels.executor import POISON, CheckFailedError, execute_
 from jitgraph.codegen.kernels.host_calls import run_host_call
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
     MemoryPlan,
+    ParallelCopy,
     Pop,
     PrintStep,
     Push,
@@ -203,6 +205,15 @@ class _ScheduleRun:
                 results = run_host_call(host, operands, self.sizes)
                 for name, array in zip(writes, results, strict=True):
                     self.buffer(name)[...] = array.reshape(-1)
+            case ParallelCopy(copies):
+                contents = [self.buffer(copy.buffers[0]).copy() for copy in copies]
+                for copy, array in zip(copies, contents, strict=True):
+                    self.buffer(copy.buffers[1])[...] = array
+            case Exchange(names, _):
+                following = (*names[1:], names[0])
+                self.memory |= dict(zip(names, [self.buffer(name) for name in following], strict=True))
+                if self.spans:
+                    self.spans |= dict(zip(names, [self.spans[name] for name in following], strict=True))
 
     def buffer(self, name: str) -> Array:
         if name not in self.memory:
@@ -230,4 +241,8 @@ def _mentioned(steps: Iterable[Step]) -> set[str]:
                 mentioned.update(names)
             case HostStep(_, reads, writes):
                 mentioned.update((*reads, *writes))
+            case ParallelCopy(copies):
+                mentioned |= _mentioned(copies)
+            case Exchange(names, _):
+                mentioned.update(names)
     return mentioned

@@ -12,8 +12,10 @@ from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
+    ParallelCopy,
     Pop,
     PrintStep,
     Push,
@@ -104,6 +106,25 @@ class _ScheduleVerifier:
                     self.print(step, written)
                 case HostStep():
                     self.host(step, written)
+                case ParallelCopy(copies):
+                    for copy in copies:
+                        self.launch(copy, written)
+                case Exchange():
+                    self.exchange(step, written)
+
+    def exchange(self, step: Exchange, written: set[str]) -> None:
+        """Temporaries of one size, each once; a buffer holds something behind it where the next one did before."""
+        names = step.buffers
+        for buffer in map(self.buffer, names):
+            if buffer.role != "temporary":
+                self.fail(f"{buffer.name} is {buffer.role} and cannot exchange its memory")
+            if buffer.bytes != step.bytes:
+                self.fail(f"{buffer.name} has {buffer.bytes} bytes, and exchanges memory of {step.bytes} bytes")
+        if len({*names}) < max(2, len(names)):
+            self.fail(f"an exchange of {', '.join(names)}: two buffers or more, each once")
+        moved = {name for name, following in zip(names, (*names[1:], names[0]), strict=True) if following in written}
+        written -= {*names}
+        written |= moved
 
     def host(self, step: HostStep, written: set[str]) -> None:
         if step.site >= len(self.schedule.calls):

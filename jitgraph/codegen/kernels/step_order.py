@@ -21,6 +21,7 @@ from typing import Final
 from jitgraph.codegen.kernels.kernel import CheckStatement
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    Exchange,
     HostStep,
     Launch,
     Pop,
@@ -173,6 +174,10 @@ def _uses(steps: Sequence[Step]) -> _Uses:
                 parts = []
                 uses.reads.update(reads)
                 uses.writes.update(writes)
+            case Exchange(buffers, _):
+                parts = []
+                uses.reads.update(buffers)
+                uses.writes.update(buffers)
         for part in parts:
             uses.reads |= part.reads
             uses.writes |= part.writes

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule, ScheduleBuffer, aligned
-from jitgraph.codegen.kernels.steps import extents_of
+from jitgraph.codegen.kernels.schedule import Exchange, MemoryPlan, Schedule, ScheduleBuffer, aligned
+from jitgraph.codegen.kernels.steps import exchanged_together, extents_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.codegen.llvm.exact_sizes import ExactSizes
 from jitgraph.codegen.llvm.sizes import Sizes
@@ -44,7 +44,10 @@ def emit_arena_bytes(module: LlvmModule, schedule: Schedule, arena_bytes: DimLik
 
 
 class EntryWriter:
-    """The entry function under construction. ``places`` are the addresses of buffers."""
+    """The entry function under construction.
+
+    ``places`` are the addresses of buffers, of those that exchange their memory the ones at the beginning.
+    """
 
     def __init__(self, module: LlvmModule, schedule: Schedule, plan: MemoryPlan) -> None:
         self.module, self.schedule, self.plan = module, schedule, plan
@@ -53,6 +56,7 @@ class EntryWriter:
         self.sizes = Sizes(self.function, schedule.sizes, self.dims)
         self.exact = ExactSizes(self.sizes)
         self.places: dict[str, str] = {}
+        self.exchanged: dict[str, LlvmValue] = {}  # where the addresses of buffers that exchange their memory stand
 
     def verify_sizes(self) -> None:
         """Leave where the sizes break a condition that kernels rely on, so that no reader can forget it.
@@ -109,6 +113,25 @@ class EntryWriter:
             raise CompileError(f"{self.schedule.name}: the memory plan has no place for {buffer.name}")
         offset = self.sizes.value(self.plan.offsets[buffer.name])
         self.places[buffer.name] = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
+
+    def place_exchanged(self) -> None:
+        """Variables for the addresses of buffers that exchange their memory, which LLVM's passes lift to registers."""
+        names = frozenset[str]().union(*exchanged_together(self.schedule.steps))
+        for name in sorted(names):
+            self.exchanged[name] = self.function.alloca("ptr", align=8)
+            self.function.do(f"store ptr {self.places[name]}, {self.exchanged[name]}, align 8")
+
+    def address(self, name: str) -> str:
+        """Where a buffer lies as the code goes on from here."""
+        if name not in self.exchanged:
+            return self.places[name]
+        return self.function.emit("ptr", f"load ptr, {self.exchanged[name]}, align 8").name
+
+    def exchange(self, step: Exchange) -> None:
+        """Each buffer takes the memory of the next one, and the last that of the first."""
+        addresses = [self.address(name) for name in step.buffers]
+        for name, address in zip(step.buffers, (*addresses[1:], addresses[0]), strict=True):
+            self.function.do(f"store ptr {address}, {self.exchanged[name]}, align 8")
 
     def leave_if(self, condition: str, code: int) -> None:
         """Return ``code`` where ``condition`` holds."""

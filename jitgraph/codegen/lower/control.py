@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from jitgraph.codegen.kernels.schedule import Branch, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, Launch, ParallelCopy, Step, While
+from jitgraph.codegen.kernels.steps import copied
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
@@ -56,16 +57,17 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], dests: S
 
 
 def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], dests: Sequence[Held]) -> list[Held]:
-    """The carries begin as copies of the operands in the places of the results, and each turn replaces them.
+    """The carries begin as copies of the operands in temporaries, and each turn replaces them.
 
-    Returns where the results are: a result whose place is one slice of a buffer is still to be copied there.
+    Returns where the results are; they are still to be copied to ``dests``. That a carry lives in the memory of the
+    result is for coalescing to decide: it may exchange its own with another's.
     """
     if loop.condition is None:
         return _lower_scan(selector, loop, operands, dests)
     condition, body = loop.condition, loop.body
     builder = selector.builder
     first, _, invariants = loop.parts(operands)
-    carries = _begin(selector, first, dests)
+    carries = _begin(selector, first)
     flag = builder.temporary(_FLAG)
     env = [*carries, *invariants]
     with builder.block() as asking:
@@ -84,8 +86,8 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
     first, xs, invariants = loop.parts(operands)
     builder = selector.builder
     counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
-    homes, ys = loop.results(dests)
-    carries = _begin(selector, first, homes)
+    ys = loop.results(dests)[1]
+    carries = _begin(selector, first)
     wholes = [_home(selector, dest) for dest in ys]
     _count(builder, counter, start=True)
     with builder.block() as asking:
@@ -114,18 +116,13 @@ def _slice(selector: Regions, storage: Held, type: TensorType, slot: StackSlice)
     return Storage(selector.whole(storage).name, type, slot)
 
 
-def _begin(selector: Regions, operands: Sequence[Held], dests: Sequence[Held]) -> list[Held]:
-    """Copy the first values of the carries to where they live; stacks stay what they are."""
-    carries: list[Held] = []
-    copies = []
-    for operand, dest in zip(operands, dests, strict=True):
-        if isinstance(operand, str) or isinstance(dest, str):
-            carries.append(operand)
-            continue
-        home = _home(selector, dest)
-        copies.append((operand, home))
-        carries.append(home)
-    selector.copy(copies)
+def _begin(selector: Regions, operands: Sequence[Held]) -> list[Held]:
+    """Copy the first values of the carries to temporaries; stacks stay what they are."""
+    carries = [
+        selector.builder.temporary(operand.type) if isinstance(operand, Storage) else operand for operand in operands
+    ]
+    pairs = zip(operands, carries, strict=True)
+    selector.copy([(one, carry) for one, carry in pairs if isinstance(one, Storage) and isinstance(carry, Storage)])
     return carries
 
 
@@ -136,16 +133,23 @@ def _home(selector: Regions, dest: Held) -> Storage:
 
 
 def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) -> None:
-    """Copy what a turn gave to the carries; a carry that becomes another's value goes by way of a temporary."""
+    """Copy what a turn gave to the carries, at once where one of them becomes the value of another."""
     homes = {carry.name for carry in carries if isinstance(carry, Storage)}
     moved = [
         (new, carry)
         for carry, new in zip(carries, after, strict=True)
         if isinstance(carry, Storage) and isinstance(new, Storage) and carry != new
     ]
-    aside = {new: selector.builder.temporary(new.type) for new, _ in moved if new.name in homes}
-    selector.copy(list(aside.items()))
-    selector.copy([(aside.get(new, new), carry) for new, carry in moved])
+    if not any(new.name in homes for new, _ in moved):
+        selector.copy(moved)
+        return
+    whole = [(selector.whole(new), carry) for new, carry in moved]
+    with selector.builder.block() as copies:
+        selector.copy(whole)
+    launches = tuple([copy for copy in copies if isinstance(copy, Launch)])
+    assert len(launches) == len(copies) and all(map(copied, launches)), "one launch copies a whole buffer"
+    if launches:
+        selector.builder.steps.append(ParallelCopy(launches))
 
 
 def _count(builder: ScheduleBuilder, counter: Storage, *, start: bool) -> None:

@@ -45,7 +45,7 @@ def select(
     """
     schedule = select_with_copies(graph, strategies, fastmath=fastmath, alone=alone)
     coalesced = coalesce_copies(schedule)
-    if coalesced.names and (config.VERIFY.is_on() if verify is None else verify):
+    if coalesced.schedule is not schedule and (config.VERIFY.is_on() if verify is None else verify):
         imports.module(_COALESCING_VERIFIER).verify_coalescing(schedule, coalesced.schedule, coalesced.names)
     return coalesced.schedule
 

@@ -115,6 +115,29 @@ def writing(x: Any, table: Any) -> Any:
     return out, table
 
 
+def exchanged(a: Any, b: Any, turns: Any) -> Any:
+    """Carries that exchange their memory, in one branch too."""
+
+    def body(c: Any) -> Any:
+        a, b, i = c
+        a, b = jg.cond(i % 3 == 1, lambda a, b: (b, a), lambda a, b: (a, b + 1), a, b)
+        return b, a * 0.5 + b, i + 1
+
+    return jg.while_loop(lambda c: c[2] < turns, body, (a, b, jg.asarray(0)))
+
+
+def rotated(a: Any, x: Any) -> Any:
+    """Four buffers go round, of which each turn reads one element, in a loop in a loop."""
+
+    def row(c: Any, x: Any) -> Any:
+        def element(c: Any, v: Any) -> Any:
+            return (c[1], c[2], c[3], c[0]), c[0][1] + v
+
+        return jg.scan(element, c, x)
+
+    return jg.scan(row, (a, a + 1, a + 2, a + 3), x)
+
+
 def _positive(*shape: int) -> Any:
     return jg.abs(floats(*shape)) + 1
 
@@ -139,6 +162,8 @@ PROGRAMS: dict[str, Program] = {
     "powers": (powers, (floats(4, 800), floats(800, 4) * 0.01)),
     "printing": (printing, (floats(3, 2),)),
     "writing": (writing, (floats(5), floats(5, 70))),
+    "exchanged": (exchanged, (floats(67), floats(67) + 3, jg.asarray(5))),
+    "rotated": (rotated, (floats(65), floats(3, 5))),
     "taking": (taking, (floats(6, 3), ints(0, 6, 4))),
 }
 

@@ -7,7 +7,9 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.codegen.cuda import small_loops
+from jitgraph.codegen.kernels.schedule import Exchange
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.steps import all_steps
 from jitgraph.ir.interpreter import interpret
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.runtime import loader
@@ -27,6 +29,7 @@ WAITING = {
     "nested",
     "newton",
     "swapped",
+    "exchanged",
     "no_turns_of_while",
     "one_long_row",
     "printing",
@@ -35,7 +38,7 @@ WAITING = {
 """Programs whose entry looks at the device although their loops are blocks: of unknown length, with stacks, prints."""
 
 
-LONG = {"gradient_of_while", "nested", "one_long_row", "rnn"}
+LONG = {"exchanged", "gradient_of_while", "nested", "one_long_row", "rnn", "rotated"}
 """Programs that take more than the few turns."""
 
 
@@ -64,6 +67,11 @@ def test_loops_give_the_bits_of_the_executor(name: str, form: str, capsys: pytes
     require_same(expected, planned.results(), ulps=0)
     if form == "block":
         assert planned.code.waits == (name in WAITING)
+
+
+@pytest.mark.parametrize("name", ["exchanged", "rotated"])
+def test_programs_that_exchange_do_so_here(name: str) -> None:
+    assert any(isinstance(step, Exchange) for step in all_steps(schedule_of(traced(name)[0]).steps))
 
 
 @needs_native

@@ -34,7 +34,7 @@ POLL_LINES: Final = 1 << 21
 """Instructions, about, between two questions: a ms or two."""
 
 
-class Places(Protocol):
+class BufferAddresses(Protocol):
     """Where buffers lie, which changes where they exchange their memory (``EntryWriter``)."""
 
     def address(self, name: str) -> str: ...
@@ -56,7 +56,7 @@ class StepWriter:
     dims: LlvmValue
     scratch: LlvmValue
     sizes: Mapping[str, str]
-    places: Places
+    places: BufferAddresses
     stacks: Mapping[str, LlvmValue]
     stack_bytes: Mapping[str, str]
     kernels: Mapping[int, Emitted]

@@ -41,14 +41,14 @@ Names = frozenset[str]
 
 def exchange_copies(schedule: Schedule) -> Schedule:
     """``schedule`` with exchanges of memory in place of copies in loops, and without parallel copies."""
-    rewriter = _Rewriter(schedule)
+    rewriter = _ExchangeRewriter(schedule)
     outputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role == "output")
     steps = rewriter.steps(schedule.steps, outputs, looping=False)
     buffers = (*schedule.buffers, *rewriter.added)
     return replace(schedule, steps=steps, buffers=buffers) if rewriter.changed else schedule
 
 
-class _Rewriter:
+class _ExchangeRewriter:
     def __init__(self, schedule: Schedule) -> None:
         self.buffers = {buffer.name: buffer for buffer in schedule.buffers}
         self.added: list[ScheduleBuffer] = []

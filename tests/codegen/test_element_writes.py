@@ -481,12 +481,16 @@ def test_random_programs_write_what_numpy_writes() -> None:
     def run(source: str, n: int, seed: int) -> None:
         program = define(source)
         rng = np.random.default_rng(seed)
-        a, b, c = (rng.integers(0, 97, shape) for shape in ((6,), (6,), (3, 4)))
+        a, b, c = (rng.integers(0, 97, shape) for shape in ((40,), (40,), (3, 4)))  # long enough to be exchanged
         due = program(a, b, c, n)
         found = jg.script(program)(*map(jg.asarray, (a, b, c)), jg.asarray(n))
         for x, y in zip(found, due, strict=True):
             np.testing.assert_array_equal(np.asarray(x), np.asarray(y), err_msg=source)
-        covered.update(word for word in ("if", "while", "break", "a, b = b, a", "where", "[::2]") if word in source)
+        covered.update(
+            word
+            for word in ("if", "while", "break", "a, b = b, a", "a, b, d = b, d, a", "where", "[::2]")
+            if word in source
+        )
 
     run()
     print(covered)

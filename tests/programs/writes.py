@@ -23,9 +23,20 @@ TESTS = (
     "i > j and b[i] > 2",
     "s % 2 < 1",
 )
-SWAPS = ("a, b = b, a", "b = a * 1", "a = a * (a > b) + b * (a <= b)", "a = a + b % 3", "n = n + s % 5", "c = c * 1")
+SWAPS = (
+    "a, b = b, a",
+    "a, b = b, a * 1",
+    "a, b, d = b, d, a",
+    "d, a = a + i, b",
+    "d = d - b[j]",
+    "b = a * 1",
+    "a = a * (a > b) + b * (a <= b)",
+    "a = a + b % 3",
+    "n = n + s % 5",
+    "c = c * 1",
+)
 LEAVES = ("break", "continue")
-RESULT = "a, b, c, n, s"
+RESULT = "a, b, c, d, n, s"
 
 
 @st.composite
@@ -41,7 +52,21 @@ def scalars(draw: Any) -> str:
 @st.composite
 def statements(draw: Any, depth: int, loops: int) -> list[str]:
     """The lines of a statement."""
-    kinds = ["element", "element", "element", "add", "swap", "row", "slice", "column", "mask", "scalar", "whole"]
+    kinds = [
+        "element",
+        "element",
+        "element",
+        "add",
+        "swap",
+        "row",
+        "slice",
+        "column",
+        "mask",
+        "scalar",
+        "whole",
+        "whole",
+        "whole",
+    ]
     kind = draw(st.sampled_from(kinds + (["if", "if", "for", "while", "leave"] if depth else [])))
     value = f"({draw(scalars())}) % 97"
     place, other = draw(st.sampled_from(PLACES)), draw(st.sampled_from(PLACES))
@@ -93,8 +118,8 @@ def blocks(draw: Any, depth: int, loops: int) -> list[str]:
 
 @st.composite
 def programs(draw: Any) -> str:
-    """A function of arrays a and b of 6, a matrix c of 3 by 4, and an int n."""
-    lines = ["a, b, c, s, j = a * 1, b * 1, c * 1, 0, 0"]
+    """A function of arrays a and b of at least 6, a matrix c of 3 by 4, and an int n."""
+    lines = ["a, b, c, d, s, j = a * 1, b * 1, c * 1, a + 1, 0, 0"]
     for _ in range(draw(st.integers(1, 2))):
         lines += ["for i in range(6):", *indented(draw(blocks(2, 1)))]
     lines += [f"return {RESULT}"]

@@ -53,6 +53,7 @@ SLOW = Nests(
             most_parts=7,
             named_columns=5,
             columns_balanced=True,
+            folded=False,
         ),
         columns=ColumnBlocks(
             least_columns=2,

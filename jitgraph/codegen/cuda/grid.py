@@ -39,7 +39,12 @@ from jitgraph.ir.target import Target
 
 FLAT_THREADS: Final = 256
 MOST_WARPS: Final = 8
-"""Of a team."""
+"""Of a team, where there are rows for all processors."""
+
+_FEW_ROWS: Final = 64
+"""Rows up to which a team is as many warps as a block has, since no other block would run in their place."""
+
+_WARPS_OF_BLOCK: Final = 32
 
 _TEAMS: Final = 4
 """In a block, where a team is one warp."""
@@ -255,17 +260,19 @@ def _is_short(loop: Loop) -> bool:
 
 def warps_of_team(nest: Nest, *, free_order: bool) -> int:
     """Warps of a team: as many as the longest loop that it shares gives steps, or chunks, to."""
+    rows = dims.product(level.extent for level in nest.levels)
+    limit = _WARPS_OF_BLOCK if isinstance(rows, int) and rows <= _FEW_ROWS else MOST_WARPS
     most = 1
     for loop in statements_of(nest.body):
         if not isinstance(loop, Loop) or not is_shared(loop):
             continue
         extent = loop.span if loop.span is not None else loop.extent
         if not isinstance(extent, int):
-            most = max(most, _UNKNOWN_WARPS)
+            most = max(most, min(limit, _UNKNOWN_WARPS if limit == MOST_WARPS else limit))
             continue
         in_order = loop.kind == "reduce" and loop.chain and not free_order
         each = max(WARP, loop.lanes) * loop.chain if in_order else WARP * _STEPS_OF_A_LANE
-        most = max(most, min(MOST_WARPS, 1 << max(0, -(-extent // each) - 1).bit_length()))
+        most = max(most, min(limit, 1 << max(0, -(-extent // each) - 1).bit_length()))
     return most
 
 

@@ -8,16 +8,18 @@ every thread has an accumulator.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from jitgraph.codegen.cuda import tree
 from jitgraph.codegen.cuda.warp import WARP, from_below, from_first
-from jitgraph.codegen.kernels.kernel import Loop
+from jitgraph.codegen.kernels.kernel import CheckStatement, Contract, Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.combine import combined
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.llvm.structure import length
 from jitgraph.dtypes import int64
 from jitgraph.errors import CompileError
 
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
 
 FEW: Final = 8
 """Elements up to which a row is one thread's."""
+
+_ACCUMULATORS: Final = 4
+"""Of a thread, where the order is free."""
+
+
+_AT_ONCE: Final = 16
+"""Steps whose loads a thread has on their way at a time, so that it waits for memory once."""
+
+_SHORT: Final = 32
+"""Instructions of a step up to which several are written out."""
 
 
 class StepReduction:
@@ -43,6 +55,10 @@ class StepReduction:
         self.most = loop.span if known is None else known
         """Steps that there are at most, where that is known."""
         self._rest = loops.hoist(loop, self.env, self.count)
+        self.is_short = length(self._rest) <= _SHORT and not any(
+            isinstance(statement, Loop | Contract | CheckStatement) for statement in self._rest
+        )
+        """Whether several steps may be written out."""
 
     def fold(self, step: LlvmScalar, slots: Sequence[LlvmScalar]) -> list[LlvmScalar]:
         """``slots`` with what ``step`` contributes."""
@@ -98,9 +114,74 @@ def _chunks(reduction: StepReduction) -> list[LlvmScalar]:
         last = least(env, add(env, first, chain), reduction.end)
         return loops.counted(env, first, last, 1, reduction.init, reduction.fold)
 
+    def whole(number: LlvmScalar) -> list[LlvmScalar]:
+        first = add(env, reduction.begin, multiply(env, number, chain))
+
+        def step(number: LlvmScalar, slot: list[LlvmScalar]) -> list[LlvmScalar]:
+            return reduction.fold(add(env, first, number), slot)
+
+        return several_at_a_time(env, reduction.loop.chain, _AT_ONCE, reduction.init, step)
+
     count = _quotient_up(env, reduction.count, reduction.loop.chain)
-    most = None if reduction.most is None else -(-reduction.most // reduction.loop.chain)
-    return tree.merged(env, integer(0), count, reduction.init, chunk, reduction.merge, most)
+    steps = reduction.loop.chain
+    return in_runs(reduction, integer(0), count, reduction.init, chunk, whole, reduction.merge, slots=1, steps=steps)
+
+
+def several_at_a_time(
+    env: Environment, count: int, several: int, init: Sequence[LlvmScalar], step: loops.Emit
+) -> list[LlvmScalar]:
+    """``count`` steps, a power of two, of which ``several`` are written out.
+
+    An assembler that chose for itself would take the registers of half a processor for it.
+    """
+    several = max(1, min(several, count))
+
+    def steps(first: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
+        for each in range(several):
+            carries = step(add(env, first, integer(each)), carries)
+        return carries
+
+    return loops.counted(env, integer(0), integer(count), several, init, steps, rolled=True)
+
+
+def in_runs(
+    reduction: StepReduction,
+    begin: LlvmScalar,
+    end: LlvmScalar,
+    init: Sequence[LlvmScalar],
+    chunk: tree.Chunk,
+    whole: tree.Chunk,
+    merge: tree.Merge,
+    slots: int,
+    steps: int,
+    most_chunks: int | None = None,
+) -> list[LlvmScalar]:
+    """Chunks ``begin .. end`` of ``steps`` steps each as one, of which a thread has ``slots`` slots.
+
+    There are ``most_chunks`` of them or fewer, where that is known.
+    """
+    env = reduction.env
+    if most_chunks is None and reduction.most is not None:
+        most_chunks = -(-reduction.most // steps)
+    if not reduction.is_short or most_chunks == 0:
+        return tree.merged(env, begin, end, init, chunk, merge, most_chunks)
+    run = max(1, _AT_ONCE // (slots * reduction.loop.chain))
+    while most_chunks is not None and run > max(1, most_chunks):
+        run //= 2
+    count = constant_of(reduction.count)
+    even = count is not None and count % (steps * run) == 0
+    if count is not None and count < steps:
+        return tree.merged(env, begin, end, init, chunk, merge, most_chunks)
+    wholes = _quotient(env, reduction.count, steps)
+    return tree.merged_in_runs(env, begin, end, wholes, init, chunk, whole, merge, run, most_chunks, even=even)
+
+
+def _quotient(env: Environment, x: LlvmScalar, y: int) -> LlvmScalar:
+    """``x / y`` rounded down, of what is at least 0; 0 of what is less."""
+    known = constant_of(x)
+    if known is not None:
+        return integer(max(0, known // y))
+    return env.ops.make(f"udiv {env.ops.max(x, integer(0))}, {y}", int64, 1)
 
 
 def _quotient_up(env: Environment, x: LlvmScalar, y: int) -> LlvmScalar:
@@ -122,13 +203,31 @@ class TeamReduction(StepReduction):
     def in_any_order(self) -> list[LlvmScalar]:
         """The accumulators of all threads together, in each of them."""
         team, env = self.team, self.env
-        first = add(env, self.begin, team.thread)
-        values = loops.counted(env, first, self.end, team.threads, self.init, self.fold)
+        first, values = add(env, self.begin, team.thread), self.init
+        known = constant_of(self.count)
+        several = _ACCUMULATORS * team.threads
+        if self.is_short and (known is None or known >= several):
+            turns = _quotient(env, self.count, several)
+
+            def turn(number: LlvmScalar, flat: list[LlvmScalar]) -> list[LlvmScalar]:
+                at = add(env, first, multiply(env, number, integer(several)))
+                parts = zip(range(_ACCUMULATORS), self._each(flat), strict=True)
+                return [x for part, old in parts for x in self.fold(add(env, at, integer(part * team.threads)), old)]
+
+            flat = loops.counted(env, integer(0), turns, 1, self.init * _ACCUMULATORS, turn)
+            values = tree.folded(self._each(flat), self.merge)
+            first = add(env, first, multiply(env, turns, integer(several)))
+        values = loops.counted(env, first, self.end, team.threads, values, self.fold)
         values = self._across_lanes(values, WARP)
         if team.warps == 1:
             return values
         parts = team.exchanged(env, [values], one_lane=True)
         return tree.folded([part[0] for part in parts], self.merge)
+
+    def _each(self, flat: Sequence[LlvmScalar]) -> list[list[LlvmScalar]]:
+        """Accumulators one after another as those of each slot."""
+        each = len(self.init)
+        return [list(flat[at : at + each]) for at in range(0, len(flat), each)]
 
     def in_order(self) -> list[list[LlvmScalar]]:
         """The slots of a lane, the same in each warp of the team: slots lane, lane + 32, ..."""
@@ -137,33 +236,32 @@ class TeamReduction(StepReduction):
         init = self.init * of_lane
         chunks = _quotient_up(env, self.count, loop.lanes * loop.chain)
 
-        def split(flat: Sequence[LlvmScalar]) -> list[list[LlvmScalar]]:
-            each = len(self.init)
-            return [list(flat[each * index : each * (index + 1)]) for index in range(of_lane)]
-
         def merge(left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]) -> list[LlvmScalar]:
-            pairs = zip(split(left), split(right), strict=True)
+            pairs = zip(self._each(left), self._each(right), strict=True)
             return [value for one, other in pairs for value in self.merge(one, other)]
 
-        most = None if self.most is None else -(-self.most // (loop.lanes * loop.chain))
+        steps = loop.lanes * loop.chain
+        most = None if self.most is None else -(-self.most // steps)
         known = constant_of(chunks)
+        whole = partial(self._chunk, whole=True)
+        parts = partial(in_runs, self, init=init, chunk=self._chunk, whole=whole, merge=merge, slots=of_lane)
         if team.warps == 1 or known == 0:
-            return split(tree.merged(env, integer(0), chunks, init, self._chunk, merge, most))
+            return self._each(parts(begin=integer(0), end=chunks, steps=steps))
         run, shift = self._run_of_a_warp(chunks if most is None else integer(most))
         first = env.ops.make(f"shl {team.warp}, {shift.name}", int64, 1)
         last = least(env, add(env, first, run), chunks)
-        flat = tree.merged(env, first, last, init, self._chunk, merge, constant_of(run))
+        flat = parts(begin=first, end=last, steps=steps, most_chunks=constant_of(run))
         up = subtract(env, add(env, chunks, run), integer(1))
         runs = integer(-(-known // _known(run))) if known is not None else env.ops.make(
             f"lshr {up}, {shift.name}", int64, 1
         )  # fmt: skip
-        parts = team.exchanged(env, split(flat), one_lane=False)
-        together = tree.merged_parts(env, [[value for slot in part for value in slot] for part in parts], runs, merge)
+        others = team.exchanged(env, self._each(flat), one_lane=False)
+        together = tree.merged_parts(env, [[value for slot in part for value in slot] for part in others], runs, merge)
         if known is None:  # of no steps at all no part is there
             together = [
                 env.ops.select(env.ops.cmp("gt", chunks, integer(0)), x, y) for x, y in zip(together, init, strict=True)
             ]
-        return split(together)
+        return self._each(together)
 
     def folded(self, slots: list[list[LlvmScalar]]) -> list[LlvmScalar]:
         """The slots in halves: first those of a lane, then across lanes."""
@@ -189,8 +287,8 @@ class TeamReduction(StepReduction):
         exponent = s.sub(integer(64), zeros)
         return s.make(f"shl i64 1, {exponent.name}", int64, 1), exponent
 
-    def _chunk(self, number: LlvmScalar) -> list[LlvmScalar]:
-        """The slots of a lane after one chunk."""
+    def _chunk(self, number: LlvmScalar, *, whole: bool = False) -> list[LlvmScalar]:
+        """The slots of a lane after one chunk, which may be known to have all of its steps."""
         env, s, loop, lane = self.env, self.env.ops, self.loop, self.team.lane
         steps = loop.lanes * loop.chain
         first = add(env, self.begin, multiply(env, number, integer(steps)))
@@ -198,7 +296,7 @@ class TeamReduction(StepReduction):
         slots: list[LlvmScalar] = []
         of_lane = max(1, loop.lanes // WARP)
         idle = loop.lanes < WARP
-        total = subtract(env, last, first)
+        total = integer(steps) if whole else subtract(env, last, first)
         fixed = constant_of(total)
         full = integer(fixed // loop.lanes) if fixed is not None else s.make(f"udiv {total}, {loop.lanes}", int64, 1)
         rows = s.select(s.cmp("lt", lane, integer(loop.lanes)), full, integer(0)) if idle else full
@@ -212,6 +310,8 @@ class TeamReduction(StepReduction):
                 folded += self.fold(add(env, at, offset), flat[each * index : each * (index + 1)])
             return folded
 
+        if whole and self.is_short and not idle:
+            return several_at_a_time(env, loop.chain, _AT_ONCE // of_lane, self.init * of_lane, row)
         flat = loops.counted(env, integer(0), rows, 1, self.init * of_lane, row)
         if fixed is not None and fixed % loop.lanes == 0:
             return flat

@@ -11,7 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, multiply, subtract
+from jitgraph.codegen.llvm.index import add, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 Merge = Callable[[Sequence[LlvmScalar], Sequence[LlvmScalar]], list[LlvmScalar]]
@@ -78,6 +78,68 @@ def merged(
         return values
 
     return loops.counted(env, begin, end, 1, init, step)
+
+
+def merged_in_runs(
+    env: Environment,
+    begin: LlvmScalar,
+    end: LlvmScalar,
+    wholes: LlvmScalar,
+    init: Sequence[LlvmScalar],
+    chunk: Chunk,
+    whole: Chunk,
+    merge: Merge,
+    run: int,
+    most: int | None = None,
+    *,
+    even: bool = False,
+) -> list[LlvmScalar]:
+    """As ``merged``, aligned runs of ``run`` chunks at once, a power of two: their loads wait for memory together.
+
+    Chunks before number ``wholes`` have all of their steps, and ``whole`` gives their accumulators. ``even`` says that
+    ``begin .. end`` is runs of such chunks alone.
+    """
+    function = env.function
+    count = subtract(env, end, begin)
+    known = constant_of(count)
+    most = most if known is None else known
+    if known is not None:
+        nodes = integer(max(0, -(-known // run)))
+    else:
+        up = add(env, env.ops.max(count, integer(0)), integer(run - 1))
+        nodes = env.ops.make(f"udiv {up}, {run}", count.dtype, 1)
+    inside = least(env, end, wholes)
+
+    def node(number: LlvmScalar) -> list[LlvmScalar]:
+        first = add(env, begin, multiply(env, number, integer(run)))
+
+        def together() -> list[LlvmScalar]:
+            return neighbours([whole(add(env, first, integer(each))) for each in range(run)], merge)
+
+        if even:
+            return together()
+        behind = add(env, first, integer(run))
+        full, part, after = map(function.label, ("whole", "part", "after"))
+        outside = function.known
+        function.branch(env.ops.cmp("le", behind, inside).name, full, part)
+        function.start_block(full, outside)
+        all_chunks, one = together(), function.block
+        function.jump(after)
+        function.start_block(part, outside)
+        some_chunks = merged(env, first, least(env, behind, end), init, chunk, merge, run)
+        other = function.block
+        function.jump(after)
+        function.start_block(after, outside)
+        return loops.joined(function, (one, all_chunks), (other, some_chunks))
+
+    return merged(env, integer(0), nodes, init, node, merge, None if most is None else -(-most // run))
+
+
+def neighbours(nodes: Sequence[Sequence[LlvmScalar]], merge: Merge) -> list[LlvmScalar]:
+    """A power of two of neighbouring nodes of one height as one."""
+    while len(nodes) > 1:
+        nodes = [merge(left, right) for left, right in zip(nodes[::2], nodes[1::2], strict=True)]
+    return list(nodes[0])
 
 
 def merged_parts(

@@ -128,6 +128,7 @@ class _InParts:
         self.rows = tuple(form.domain[axis] for axis in form.kept)
         self.before = tuple(axis for axis in form.axes if axis < cut.axis)
         self.after = tuple(axis for axis in form.axes if axis > cut.axis)
+        self.folded = form.decisions.parts is not None and form.decisions.parts.folded
         self.count: DimLike = (form.domain[cut.axis] + (cut.span - 1)) // cut.span
         self.work: dict[Node, list[Storage]] = {}
 
@@ -138,19 +139,23 @@ class _InParts:
     def slots(self, node: Node) -> int:
         """The slots that a part of ``node`` stores."""
         order = self.order(node, self.cut.axis)
-        return order.slots if order.chain and self.count != 1 else 1
+        return order.slots if order.chain and self.count != 1 and not self.folded else 1
 
     def allocate(self, builder: ScheduleBuilder) -> None:
-        """Buffers for what the parts make: outer axes, parts, rows, slots."""
+        """Buffers for what the parts make: outer axes, rows, parts, slots; rows that are lanes stand behind parts."""
         outer = tuple(self.form.domain[axis] for axis in self.before)
         for node in self.form.reductions:
-            shape = (*outer, self.count, *self.rows, self.slots(node))
+            shape = (*outer, *self.inner(self.count, self.rows), self.slots(node))
             self.work[node] = [builder.temporary(TensorType(var.dtype, shape)) for var in identity(self.recorder, node)]
 
     def place(
         self, storage: Storage, outer: Sequence[DimLike], part: DimLike, row: Sequence[DimLike], slot: DimLike
     ) -> DimLike:
-        return offset((*outer, part, *row, slot), storage.type.shape)
+        return offset((*outer, *self.inner(part, row), slot), storage.type.shape)
+
+    def inner(self, part: DimLike, row: Sequence[DimLike]) -> tuple[DimLike, ...]:
+        """A part of a row, in the order of memory."""
+        return (part, *row) if self.form.by_column else (*row, part)
 
     # --- the first nest
 
@@ -244,32 +249,22 @@ class _InParts:
                 order.chain,
             )
             return or_empty(recorder, node, extents[axis], folded)
-        if self.slots(node) == 1:
-            folded = self._over_parts(node, row, outer, 0)
-        else:
-            slots = self.slots(node)
-            folded = recorder.reduce(
-                slots,
-                identity(recorder, node),
-                lambda slot: self._over_parts(node, row, outer, slot),
-                combiner(node),
-                slots,
-                1,
-            )
+        folded = self._over_parts(node, row, outer)
         return or_empty(recorder, node, extents[self.cut.axis], folded)
 
-    def _over_parts(
-        self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...], slot: DimLike
-    ) -> tuple[Var, ...]:
-        recorder = self.recorder
+    def _over_parts(self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...]) -> tuple[Var, ...]:
+        """The parts merged and their slots folded: one loop, in which a part is a chunk of as many steps as slots."""
+        recorder, slots = self.recorder, self.slots(node)
         order = self.order(node, self.cut.axis)
 
-        def element(part: DimLike) -> tuple[Var, ...]:
+        def element(step: DimLike) -> tuple[Var, ...]:
+            part, slot = (step, 0) if slots == 1 else (0, step)
             return tuple(
                 recorder.load(storage, self.place(storage, outer, part, row, slot), again=True)
                 for storage in self.work[node]
             )
 
+        lanes = order.slots if self.folded and not self.form.by_column else slots
         return recorder.reduce(
-            self.count, identity(recorder, node), element, combiner(node), 1, 1 if order.chain else 0
+            self.count * slots, identity(recorder, node), element, combiner(node), lanes, 1 if order.chain else 0
         )

@@ -43,6 +43,7 @@ CPU: Final = Nests(
             most_parts=1 << 12,
             named_columns=64,
             columns_balanced=False,
+            folded=False,
         ),
         columns=ColumnBlocks(
             least_columns=64,  # from which on the order of memory is worth the accumulators' loads and stores

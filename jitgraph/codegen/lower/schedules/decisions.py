@@ -41,7 +41,8 @@ class PartSizes:
     of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
     ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known
     extent about ``most_parts`` parts. With ``columns_balanced`` a part of columns of known extent has about as many
-    steps as there are parts, as a thread walks through either.
+    steps as there are parts, as a thread walks through either. Where sums go in any order parts may be ``folded``: each
+    stores one value, not one for each slot.
     """
 
     few_rows: int
@@ -51,6 +52,7 @@ class PartSizes:
     most_parts: int
     named_columns: int
     columns_balanced: bool
+    folded: bool
 
 
 @dataclass(frozen=True)

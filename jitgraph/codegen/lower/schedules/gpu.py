@@ -25,6 +25,18 @@ from jitgraph.codegen.lower.schedules.roots import ROOTS, ROWS, innermost_in_lan
 
 _SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
 
+# A part is a block's, and there are enough of them to fill the device.
+_PARTS: Final = PartSizes(
+    few_rows=64,
+    least_run=1024,
+    many_runs=64,
+    least_elements=1 << 13,
+    most_parts=1 << 10,  # one block merges those of a row
+    named_columns=64,
+    columns_balanced=True,
+    folded=False,
+)
+
 GPU: Final = Nests(
     roots={**ROOTS, "attention": lower_attention, "attention_gradient": lower_attention_gradient},
     rows=ROWS,
@@ -38,16 +50,7 @@ GPU: Final = Nests(
             least_work=4.0,
             work={"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0},
         ),
-        # A part is a block's, and there are enough of them to fill the device.
-        parts=PartSizes(
-            few_rows=64,
-            least_run=1024,
-            many_runs=64,
-            least_elements=1 << 13,
-            most_parts=1 << 12,
-            named_columns=64,
-            columns_balanced=True,
-        ),
+        parts=_PARTS,
         columns=None,
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
@@ -63,7 +66,10 @@ GPU: Final = Nests(
 )
 
 GPU_IN_ANY_ORDER: Final = replace(
-    GPU, decisions=replace(GPU.decisions, scattering=replace(_SCATTERING, any_order=True))
+    GPU,
+    decisions=replace(
+        GPU.decisions, parts=replace(_PARTS, folded=True), scattering=replace(_SCATTERING, any_order=True)
+    ),
 )
 """For targets whose sums go in any order."""
 

@@ -1,0 +1,120 @@
+"""Sums in at most two launches, both of which many threads share, in the order of the CPU and in any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.codegen.cuda.nests import nests_of
+from jitgraph.codegen.kernels.schedule import Launch
+from tests.codegen.cuda.assembled import assemble, needs_ptxas
+from tests.codegen.cuda.launched import SM_90, Array, code_of, run, schedule_of
+from tests.codegen.cuda.parallelism import steps_of
+
+TARGETS = {"in order": SM_90, "in any order": SM_90.in_any_order()}
+Function = Callable[..., Any]
+
+
+def everything(x: Any) -> Any:
+    return jg.sum(x)
+
+
+def results(function: Function, target: str, *arrays: Array, spec: tuple[Any, ...] = ()) -> tuple[list[Array], int]:
+    """What the launches give, and how many there are; ``spec`` are the tensors that the function is lowered for."""
+    lowered = jg.trace(function).lower(*(spec or map(jg.asarray, arrays)))
+    schedule = schedule_of(lowered.graph, TARGETS[target])
+    code = code_of(schedule, TARGETS[target])
+    return run(schedule, code, arrays, races=True), len(code.launches)
+
+
+def assert_gives(
+    function: Function, target: str, *arrays: Array, spec: tuple[Any, ...] = (), launches: int = 2
+) -> None:
+    """The bits of the CPU in its order, and what is near to them in any other."""
+    found, count = results(function, target, *arrays, spec=spec)
+    expected = function(*map(jg.asarray, arrays))
+    assert count <= launches
+    for result, tensor in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        if target == "in order":
+            assert result.tobytes() == tensor.numpy().tobytes()
+        else:
+            np.testing.assert_allclose(result, tensor.numpy(), rtol=1e-4, atol=1e-3)
+
+
+def normal(*shape: int) -> Array:
+    return np.random.default_rng(prod(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "extent",
+    [0, 1, 31, 32, 33, 63, 64, 65, 2047, 2048, 2049, 4097, 8191, 8193, 1 << 14, (1 << 16) + 1, (1 << 17) - 1, 327_681],
+)
+def test_a_sum_of_all(extent: int, target: str) -> None:
+    assert_gives(everything, target, normal(extent))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("extent", [0, 1, 33, 2048, 8193, 70_000])
+def test_a_sum_of_a_named_extent(extent: int, target: str) -> None:
+    assert_gives(everything, target, normal(extent), spec=(jg.TensorSpec(("n",), jg.float32),))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_of_few_long_rows(target: str) -> None:
+    assert_gives(lambda x: jg.sum(x, axis=1), target, normal(3, 40_001))
+    assert_gives(lambda x: jg.sum(x, axis=(0, 2)), target, normal(2, 3, 20_001))
+    assert_gives(
+        lambda x: (jg.sum(x, axis=-1), jg.max(x, axis=-1), jg.argmin(x, axis=-1)), target, normal(2, 20_001), launches=4
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 32, 33, 129, 161, 255, 1000, 4500])
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_of_columns(rows: int, target: str) -> None:
+    assert_gives(lambda x: jg.sum(x, axis=0), target, normal(rows, 37))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_sum_of_a_view(target: str) -> None:
+    assert_gives(lambda x: jg.sum(x[1::2, ::-3]), target, normal(301, 207))
+
+
+def test_zeros_keep_their_sign_and_nan_its_place() -> None:
+    zeros = np.full(20_001, -0.0, np.float32)
+    for target in TARGETS:
+        (total,), _ = results(everything, target, zeros)
+        assert np.signbit(total) and total == 0
+        zeros[-1] = np.nan
+        assert np.isnan(results(everything, target, zeros)[0][0])
+        zeros[-1] = -0.0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(everything, (1 << 25,)), (lambda x: jg.sum(x, axis=1), (4, 1 << 23)), (lambda x: jg.max(x), (1 << 25,))],
+)
+def test_no_thread_of_a_long_sum_merges_alone(function: Function, shape: tuple[int, ...], target: str) -> None:
+    schedule = schedule_of(jg.trace(function).lower(jg.TensorSpec(shape, jg.float32)).graph, TARGETS[target])
+    first, second = code_of(schedule, TARGETS[target]).launches
+    nests = [nest for step in schedule.steps if isinstance(step, Launch) for nest in nests_of(step.kernel)]
+    assert steps_of(nests[1], prod(second.block)) <= 64
+    assert prod(first.grid) * prod(first.block) >= 1 << 17
+
+
+@needs_ptxas
+def test_reductions_assemble() -> None:
+    functions = [everything, lambda x: jg.sum(x, axis=1), lambda x: (jg.sum(x), jg.max(x))]
+    texts = []
+    for function in functions:
+        for target in TARGETS.values():
+            schedule = schedule_of(jg.trace(function).lower(jg.TensorSpec((8, 1 << 21), jg.float32)).graph, target)
+            texts.append(code_of(schedule, target).texts["ptx"])
+    for usage in assemble(texts, "sm_90"):
+        assert usage.spilled == 0 and usage.registers <= 64, usage

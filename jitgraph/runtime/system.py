@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 if sys.platform != "win32":
     import fcntl
@@ -142,3 +142,40 @@ def remove_unless_locked(path: str) -> None:
             os.unlink(path)
         finally:
             os.close(handle)
+
+
+class MemoryLimit(NamedTuple):
+    """A finite limit on the memory of this process: its bytes, how many are free, and the command that shows it."""
+
+    name: str
+    bytes: int
+    free: int
+    command: str
+
+
+_STATUS: Final = "/proc/self/statm"
+_LIMITS: Final = {"RLIMIT_AS": (0, "ulimit -v"), "RLIMIT_DATA": (5, "ulimit -d")}
+"""By name: which number of ``_STATUS`` counts against it, and the command of a shell that shows it."""
+
+
+def memory_limits() -> list[MemoryLimit]:
+    """The finite limits on the memory of this process; none where the system tells of none, or not what is used."""
+    if sys.platform == "win32":
+        return []
+    import resource  # here: most processes compile nothing
+
+    most = {name: resource.getrlimit(getattr(resource, name))[0] for name in _LIMITS}
+    finite = [name for name in most if most[name] != resource.RLIM_INFINITY]
+    if not finite:
+        return []
+    try:
+        with open(_STATUS, encoding="ascii") as file:
+            pages = [int(text) for text in file.read().split()]
+    except OSError:
+        return []
+    page = os.sysconf("SC_PAGE_SIZE")
+    return [
+        MemoryLimit(name, most[name], max(0, most[name] - page * pages[number]), command)
+        for name, (number, command) in _LIMITS.items()
+        if name in finite
+    ]

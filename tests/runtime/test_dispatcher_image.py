@@ -26,7 +26,7 @@ PACKAGE = Path(jg.__file__).parent
 WITHOUT_INFLUENCE = {  # modules that the maker of the image imports, and that say nothing of what is in it
     *("", "config", "errors", "location", "once", "record_code", "records", "runtime", "ir.target"),
     *(f"codegen.cpu{name}" for name in ("", ".object_store", ".objects", ".units")),
-    *(f"codegen.llvm{name}" for name in ("", ".undisturbed")),
+    *(f"codegen.llvm{name}" for name in ("", ".room", ".undisturbed")),
     *(f"runtime.{name}" for name in ("cache_entry", "collector", "cpython_api", "disk_cache", "forks", "imports")),
     *(f"runtime.{name}" for name in ("module_locks", "shared", "sources", "system", "whole_file")),
 }
@@ -171,7 +171,7 @@ from jitgraph.eager.dispatch import start
 x, y = jg.ones((10,)), jg.ones((10,))
 for _ in range({calls}):
     x + y
-print(start._START.runtime is not None, library.functions.cache_info().currsize)
+print(start._START.runtime is not None, len(library._loaded))
 """
 
 

@@ -17,7 +17,7 @@ from jitgraph.codegen.cpu.work import work
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, end_of_block, index_value, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 RIGHT_SHARE: Final = 3 / 8
@@ -155,12 +155,13 @@ def emit_units(
     def unit(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         row, column = _divided(env, number, across) if plan.unit_rows is not None else (integer(0), number)
         first = multiply(env, column, integer(plan.columns))
-        columns = (first, least(env, add(env, first, integer(plan.columns)), n))
+        columns = (first, end_of_block(env, first, integer(plan.columns), (integer(0), n)))
         if plan.unit_rows is None:
             _emit_columns(emission, env, (integer(0), m), columns)
         else:
             first = multiply(env, row, integer(plan.unit_rows))
-            _emit_columns(emission, env, (first, least(env, add(env, first, integer(plan.unit_rows)), m)), columns)
+            last = end_of_block(env, first, integer(plan.unit_rows), (integer(0), m))
+            _emit_columns(emission, env, (first, last), columns)
         return []
 
     loops.counted(env, begin, end, 1, [], unit)
@@ -197,11 +198,11 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
 
     def row_block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         first = add(env, rows[0], multiply(env, number, emission.rows))
-        block = (first, least(env, add(env, first, emission.rows), rows[1])) if plan.deep else rows
+        block = (first, end_of_block(env, first, emission.rows, rows)) if plan.deep else rows
 
         def depth_block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             begin = multiply(env, number, integer(block_k))
-            end = least(env, add(env, begin, integer(block_k)), depth)
+            end = end_of_block(env, begin, integer(block_k), (integer(0), depth))
             _emit_depth_block(emission, env, block, columns, _Depths(number, begin, end))
             return []
 
@@ -226,7 +227,7 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
     merges = merging.merges(env, depths.number, emission.blocks)
 
     def row_tile(row: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-        tile_rows = (row, least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
+        tile_rows = (row, end_of_block(env, row, integer(plan.tile.rows), rows))
         start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
         free = panels.part(env, emission.sums, add(env, offset, start))
         _emit_tiles(emission, env, right, tile_rows, free, (merges, level))

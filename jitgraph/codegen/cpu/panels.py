@@ -17,7 +17,7 @@ from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import DimLike, names
@@ -196,7 +196,7 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
 
     def panel(first: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         memory = panels.panel_at(env, first)
-        last = least(env, add(env, first, integer(width)), panels.places[1])
+        last = end_of_block(env, first, integer(width), panels.places)
 
         def depth(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
@@ -206,7 +206,8 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
                 store_vector(here, memory, add(env, row, subtract(env, base, first)), value_of(operand, here, dtype))
                 return carries
 
-            vectors.in_lanes(own, operand.body, env.at({k: at}), first, last, lanes, [], step)
+            inner = env.at({k: at})
+            vectors.in_lanes(own, operand.body, inner, first, last, lanes, [], step, most=width)
             return []
 
         loops.counted(env, *panels.depths, 1, [], depth)
@@ -241,7 +242,7 @@ def _pack_along_depth(
 
     def panel(first: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         memory = panels.panel_at(env, first)
-        last = least(env, add(env, first, integer(width)), panels.places[1])
+        last = end_of_block(env, first, integer(width), panels.places)
 
         def group(begin: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             if width > lanes:  # the last square of a panel moves back, so that it stays inside

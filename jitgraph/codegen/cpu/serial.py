@@ -42,13 +42,17 @@ def polled(env: Environment, step: Emit, size: int) -> Emit:
     def asking(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
         results = step(axis, carries)
         pool.declare(env.module)
+        question = f"call i32 @jg_poll_anywhere({env['$host']}, {env['$call']}, {env['$scratch']})"
+        if every == 1:
+            check(function, question)
+            return results
         ask, go_on = function.label("ask"), function.label("go_on")
         low = function.emit("i64", f"and {axis}, {every - 1}")
         due = function.emit("i1", f"icmp eq {low}, {every - 1}")
         function.branch(due.name, ask, go_on, likely=False)
         known = function.known
         function.start_block(ask)
-        check(function, f"call i32 @jg_poll_anywhere({env['$host']}, {env['$call']}, {env['$scratch']})")
+        check(function, question)
         function.jump(go_on)
         function.start_block(go_on, known)
         return results

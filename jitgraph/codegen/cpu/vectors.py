@@ -52,9 +52,11 @@ def in_lanes(
     step: Step,
     *,
     narrow: bool = False,
+    most: int | None = None,
 ) -> list[LlvmScalar]:
     """``step`` for ``begin .. end``, ``count`` at a time: full vectors, then once the rest under a mask.
 
+    There are ``most`` at most where that is known: fewer than ``count`` are a rest alone.
     With ``narrow`` a rest of known length goes in as few lanes as it needs; else in as many as the vectors before it.
 
     ``body`` is what ``step`` emits. One that becomes much code is emitted once, with a mask all the time; where nothing
@@ -76,6 +78,8 @@ def in_lanes(
         return counted(env, begin, end, count, carries, masked)
     if known is not None:
         middle = add(env, begin, integer(known // count * count))
+    elif most is not None and most < count:
+        middle = begin
     else:
         middle = s.add(begin, s.and_(total, integer(-count)))
     carries = counted(env, begin, middle, count, carries, full)

@@ -118,6 +118,7 @@ class LlvmFunction:
         self.known: dict[
             str, LlvmValue
         ] = {}  # the values of instructions that have run wherever the current block runs
+        self.offsets: dict[str, tuple[str, int]] = {}  # integers that are another one plus a literal
         self._names = 0
         self._returns = 0
 

@@ -45,15 +45,41 @@ def add(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         return folded(a + b)
     if a == 0:
         return y
-    return x if b == 0 else env.ops.add(x, y)
+    if b == 0:
+        return x
+    total = env.ops.add(x, y)
+    literal = a if b is None else b
+    if literal is not None and total.lanes == 1:
+        base, offset = _offset(env, y if b is None else x)
+        env.function.offsets[total.name] = (base, offset + literal)
+    return total
 
 
 def subtract(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
-    """``x - y`` of uniform values, folded where both are literals."""
-    a, b = constant_of(x), constant_of(y)
-    if a is not None and b is not None:
-        return folded(a - b)
-    return x if b == 0 else env.ops.sub(x, y)
+    """``x - y`` of uniform values, folded where both are literals or the same value plus literals."""
+    (base, offset), (other, less) = _offset(env, x), _offset(env, y)
+    if base == other:
+        return folded(offset - less)
+    return x if constant_of(y) == 0 else env.ops.sub(x, y)
+
+
+def _offset(env: Environment, x: LlvmScalar) -> tuple[str, int]:
+    """A uniform value as the name of another and what ``add`` added to it; no name for a literal."""
+    known = constant_of(x)
+    return env.function.offsets.get(x.name, (x.name, 0)) if known is None else ("", known)
+
+
+def end_of_block(
+    env: Environment, first: LlvmScalar, size: LlvmScalar, whole: tuple[LlvmScalar, LlvmScalar]
+) -> LlvmScalar:
+    """Where the block that begins with ``first`` ends, of those of ``size`` into which (begin, end) is cut.
+
+    Where all are known to be full nothing is compared, and ``subtract`` knows their length.
+    """
+    begin, end = whole
+    total, each = constant_of(subtract(env, end, begin)), constant_of(size)
+    last = add(env, first, size)
+    return last if total is not None and each is not None and total % each == 0 else least(env, last, end)
 
 
 def multiply(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
@@ -153,13 +179,18 @@ def _wrap_once(env: Environment, remainder: LlvmScalar, y: LlvmScalar, width: in
 def _wrap_often(env: Environment, remainder: LlvmScalar, y: LlvmScalar, width: int) -> tuple[LlvmScalar, LlvmScalar]:
     """Quotient and remainder of ``remainder + lane`` by y below the number of lanes; anything for other y.
 
-    All is below 128, so the quotient of floats, half a step from the next integer, rounds down as it should.
+    All is below 128, so the quotient of floats, half a step from the next integer, rounds down as it should; so does a
+    product with the reciprocal of a known y, rounded up in 16 bits: it is too large by less than 128 * 64 / 2**16.
     """
-    s = env.ops
+    s, known = env.ops, constant_of(y)
     steps = ", ".join(f"i32 {lane}" for lane in range(width))
-    small = s.cast(s.min(remainder, integer(width)), int32)
-    divisor = s.cast(s.min(y, integer(width)), int32)
+    small = s.cast(remainder if known is not None else s.min(remainder, integer(width)), int32)
+    divisor = s.cast(s.min(y, integer(width)), int32) if known is None else s.const(known, int32)
     spread = s.add(small, LlvmScalar(f"<{steps}>", f"<{width} x i32>", int32, width))
+    if known is not None:
+        many = s.make(f"mul {spread}, splat (i32 {(1 << 16) // known + 1})", int32, width)
+        quotient = s.make(f"lshr {many}, splat (i32 16)", int32, width)
+        return s.cast(quotient, int64), s.cast(s.sub(spread, s.mul(quotient, divisor)), int64)
     middle = s.make(f"fadd {s.cast(spread, float32)}, splat (float 0.5)", float32, width)
     ratio = s.make(f"fdiv {middle}, {s.splat(s.cast(divisor, float32), width).name}", float32, width)
     quotient = s.make(f"fptosi {ratio} to <{width} x i32>", int32, width)

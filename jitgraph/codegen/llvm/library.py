@@ -12,10 +12,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
-from functools import cache
 from typing import Any, Final
 
+from jitgraph.codegen.llvm import room
+from jitgraph.runtime import forks
+
 _TEXT: Final = ctypes.POINTER(c_char_p)
+
+_DATA: Final = 40 << 20
+"""Bytes that the library writes at most until its targets are initialised: relocated tables, and memory of its own."""
 
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {  # the type of the result, then those of the arguments
     "ContextCreate": (c_void_p,),
@@ -67,10 +72,26 @@ def folder() -> str:
     return spec.submodule_search_locations[0]
 
 
-@cache
 def functions() -> Any:
-    """The functions by name, without the prefix that llvmlite gives them; targets are initialised."""
-    library = ctypes.CDLL(os.path.join(folder(), "binding", "libllvmlite.so"))
+    """The functions by name, without the prefix that llvmlite gives them; targets are initialised.
+
+    MemoryError where a limit on memory leaves no room for the library.
+    """
+    if not _loaded:
+        with forks.whole(), _lock:  # of two threads one loads it: there may be no room to be asked for twice
+            if not _loaded:
+                _loaded.append(_load())
+    return _loaded[0]
+
+
+_loaded: Final[list[Any]] = []
+_lock: Final = forks.lock()
+
+
+def _load() -> Any:
+    path = os.path.join(folder(), "binding", "libllvmlite.so")
+    room.require(os.path.getsize(path) + _DATA, _DATA, "LLVM's library")
+    library = ctypes.CDLL(path)
     api: Any = _Functions()
     for name, (result, *arguments) in _FUNCTIONS.items():
         function = getattr(library, f"LLVMPY_{name}")

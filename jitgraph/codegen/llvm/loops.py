@@ -54,8 +54,7 @@ def counted(
     is unrolled by no one.
     """
     function = env.function
-    first, last = constant_of(begin), constant_of(end)
-    known = last - first if first is not None and last is not None else None
+    known = constant_of(subtract(env, end, begin))
     if known is not None and known <= 0:
         return list(carries)
     if known is not None and known <= step:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from jitgraph.codegen.llvm import library
+from jitgraph.codegen.llvm import library, room
 from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
@@ -67,7 +67,12 @@ class Unit(NamedTuple):
 
 
 def start(name: str) -> None:
-    """Let LLVM load and initialise itself for a target in a thread, beside what Python has to do; once a process."""
+    """Let LLVM load and initialise itself for a target in a thread, beside what Python has to do; once a process.
+
+    Not where memory is limited: who asks for code gets the error that there is too little, and no thread before.
+    """
+    if room.is_limited():
+        return
     if _started.acquire(blocking=False) and loader.processors() > 1:
         can_start(threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start"))
 
@@ -108,7 +113,19 @@ def _new_machine(processor: Processor, level: int) -> Any:
 
 
 @contextmanager
-def _parsed(ir_text: str, machine: Any, triple: str = TRIPLE) -> Iterator[Any]:
+def _opened(ir_text: str, processor: Processor, level: int = _OPTIMISE) -> Iterator[tuple[Any, Any]]:
+    """The module of a text and a machine for it, for the block alone; MemoryError where there is no room for LLVM."""
+    library.functions()
+    with (
+        room.claimed(room.needed_by(ir_text), "LLVM"),
+        _target_machine(processor, level) as machine,
+        _parsed(ir_text, machine, processor.triple) as module,
+    ):
+        yield module, machine
+
+
+@contextmanager
+def _parsed(ir_text: str, machine: Any, triple: str) -> Iterator[Any]:
     """The module of a text, verified, for the block alone."""
     llvm = library.functions()
     context = llvm.ContextCreate()  # of its own: contexts belong to one thread
@@ -169,11 +186,7 @@ def _run_passes(module: Any, machine: Any, scalar_loops: str = "") -> None:
 @undisturbed
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
-    with (
-        _target_machine(_processor(target.name)) as machine,
-        _parsed(ir_text, machine) as module,
-        library.text() as text,
-    ):
+    with _opened(ir_text, _processor(target.name)) as (module, machine), library.text() as text:
         _run_passes(module, machine)
         library.functions().PrintModuleToString(module, text.pointer)
         return str(text)
@@ -182,7 +195,7 @@ def optimise(ir_text: str, target: Target) -> str:
 @undisturbed
 def assemble(ir_text: str, target: Target, scalar_loops: str = "") -> bytes:
     """The module as a relocatable ELF object, position independent; RuntimeError where LLVM refuses it."""
-    with _target_machine(_processor(target.name)) as machine, _parsed(ir_text, machine) as module:
+    with _opened(ir_text, _processor(target.name)) as (module, machine):
         _run_passes(module, machine, scalar_loops)
         return _emitted(module, machine, _OBJECT)
 
@@ -204,7 +217,7 @@ def assemble_unit(unit: Unit, target: Target) -> bytes:
     """As ``assemble``, for one of the units of a module; without optimisation where its speed does not matter."""
     if unit.hot:
         return assemble(unit.llvm_ir, target, unit.scalar_loops)
-    with _target_machine(_processor(target.name), level=0) as machine, _parsed(unit.llvm_ir, machine) as module:
+    with _opened(unit.llvm_ir, _processor(target.name), level=0) as (module, machine):
         return _emitted(module, machine, _OBJECT)
 
 
@@ -216,6 +229,6 @@ def asm(ir_text: str, target: Target, scalar_loops: str = "") -> str:
 @undisturbed
 def assembly(ir_text: str, processor: Processor, scalar_loops: str = "") -> str:
     """The module as assembly for any processor; RuntimeError where LLVM refuses it."""
-    with _target_machine(processor) as machine, _parsed(ir_text, machine, processor.triple) as module:
+    with _opened(ir_text, processor) as (module, machine):
         _run_passes(module, machine, scalar_loops)
         return _emitted(module, machine, _ASSEMBLY).decode()

@@ -11,6 +11,8 @@ import pytest
 import jitgraph as jg
 from jitgraph.passes import reverse
 from jitgraph.tracing.record.gradients import Gradients
+from jitgraph.tracing.record.trace import Trace
+from jitgraph.tracing.record.values import TracedValue
 
 x = np.linspace(-1.0, 1.0, 6)
 
@@ -99,3 +101,35 @@ def test_targets_between_outputs_and_other_targets() -> None:
     assert want[4] is None
     for have, eager in zip(made, want[:4], strict=True):
         np.testing.assert_array_equal(have.numpy(), eager)
+
+
+def test_one_walk_tells_through_which_outputs_gradients_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether gradients go from an output to an input is asked for each; the trace is walked over once for all."""
+    walks: list[int] = []
+    dependent, is_differentiable = Gradients.dependent, Trace.is_differentiable
+
+    def counted(self: Gradients, *args: Any) -> Any:
+        walks.append(len(self._recorder.producers))
+        return dependent(self, *args)
+
+    def checked(self: Trace, value: TracedValue) -> bool:
+        reached = self.gradients.reached([value.ir]) if value.requires_grad else set()
+        answer = is_differentiable(self, value)
+        assert answer == (any(ir in self._input_numbers for ir in reached) and value.ir not in self._released)
+        answers.append(answer)
+        return answer
+
+    def many(p: Any, q: Any) -> Any:
+        outputs = []
+        for number in range(30):
+            p = jg.tanh(p) if number % 7 else p.detach() * q
+            outputs += [p, (p > 0).sum(), p * 2, q.detach() + number]
+        return outputs
+
+    answers: list[bool] = []
+    monkeypatch.setattr(Gradients, "dependent", counted)
+    monkeypatch.setattr(Trace, "is_differentiable", checked)
+    a, b = (jg.asarray(x + number, requires_grad=True) for number in range(2))
+    outputs = jg.trace(many)(a, b)
+    assert len(walks) == 1 and len(answers) == len(outputs) and 0 < sum(answers) < len(answers)
+    assert [y.requires_grad for y in outputs] == answers

@@ -190,6 +190,17 @@ class Gradients:
                     pending.append(operand)
         return found
 
+    def dependent(self, inputs: Collection[Value]) -> set[Value]:
+        """The values that depend on ``inputs`` in a differentiable way: those from which ``reached`` comes to one.
+
+        One walk over the trace answers for every value.
+        """
+        found = {value for value in inputs if value in self.differentiable}
+        for value, node in self._recorder.producers.items():
+            if value in self.differentiable and value not in self.leaves and not found.isdisjoint(node.inputs):
+                found.add(value)
+        return found
+
     def recomputed(self, values: Sequence[TracedValue]) -> list[TracedValue]:
         """Values of a surrounding recorder, computed here once more: gradients pass between them as they do out there.
 

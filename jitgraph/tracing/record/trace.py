@@ -84,6 +84,7 @@ class Trace(Recorder):
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
         self._numbers: dict[tuple[str, Any], TracedValue] = {}
         self._released: set[Value] = set()
+        self._dependent: tuple[tuple[int, ...], set[Value]] | None = None  # on inputs, in a trace of that size
         self._outputs: dict[Value, int] = {}
         self._names: set[str] = set()
         self._kept: list[Any] = []
@@ -315,8 +316,13 @@ class Trace(Recorder):
 
     def is_differentiable(self, value: TracedValue) -> bool:
         """Whether gradients of the caller's go through a value to an input."""
-        reached = self.gradients.reached([value.ir]) if value.requires_grad else set()
-        return any(ir in self._input_numbers for ir in reached) and value.ir not in self._released
+        if not value.requires_grad or value.ir in self._released:
+            return False
+        gradients = self.gradients
+        size = (len(self.producers), len(self._input_numbers), len(gradients.differentiable), len(gradients.leaves))
+        if self._dependent is None or self._dependent[0] != size:
+            self._dependent = size, gradients.dependent(self._input_numbers)
+        return value.ir in self._dependent[1]
 
     def graph(self) -> Graph:
         """The graph, with the outputs that were asked for."""

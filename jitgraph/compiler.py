@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from jitgraph.codegen.backend import Backend
 
 
+_ENTRY_BYTES, _NODE_BYTES = 10_000, 2_500
+"""About what the graphs and kernels of an entry's stages take: for the entry, and for each node of its graph."""
+
+
 class Interpreted:
     """A graph that the NumPy interpreter runs: under JITGRAPH_INTERPRET=1."""
 
@@ -47,31 +51,38 @@ class Cache:
     """Compiled graphs of this process; safe to use from several threads.
 
     The key holds names and source lines too, which errors and the stages show. What was used least recently goes where
-    code and its texts together pass ``limit`` bytes.
+    the code, its texts and the stages that it went through together pass about ``limit`` bytes.
     """
 
-    def __init__(self, limit: int = 64 << 20) -> None:
-        self._made: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
+    def __init__(self, limit: int = 128 << 20) -> None:
+        self._made: OrderedDict[tuple[Any, ...], tuple[Executable, int]] = OrderedDict()
         self._limit = limit
         self._bytes = 0
         self._lock = forks.lock()
+
+    @property
+    def bytes(self) -> int:
+        """About what all entries take."""
+        return self._bytes
 
     def find(self, key: tuple[Any, ...]) -> Executable | None:
         """What was compiled for ``key``."""
         with self._lock:
             cached = self._made.get(key)
-            if cached is not None:
-                self._made.move_to_end(key)
-            return cached
+            if cached is None:
+                return None
+            self._made.move_to_end(key)
+            return cached[0]
 
-    def keep(self, key: tuple[Any, ...], compiled: Executable) -> Executable:
-        """Remember ``compiled``; where another thread was faster, what it made."""
+    def keep(self, key: tuple[Any, ...], compiled: Executable, node_count: int) -> Executable:
+        """Remember the code of a graph of ``node_count`` nodes; where another thread was faster, what it made."""
+        size = compiled.code_bytes + _ENTRY_BYTES + _NODE_BYTES * node_count
         with self._lock:
-            cached = self._made.setdefault(key, compiled)
+            cached, _ = self._made.setdefault(key, (compiled, size))
             if cached is compiled:
-                self._bytes += compiled.code_bytes
+                self._bytes += size
                 while self._bytes > self._limit:
-                    self._bytes -= self._made.popitem(last=False)[1].code_bytes
+                    self._bytes -= self._made.popitem(last=False)[1][1]
             return cached
 
     def clear(self) -> None:
@@ -110,7 +121,9 @@ def compile(
         return _compiled(graph, target, donate, backend)
     key = _key(graph, target, tuple(donate), config.VERIFY.is_on(), None if backend is None else backend.name)
     cached = cache.find(key)
-    return cached if cached is not None else cache.keep(key, _compiled(graph, target, donate, backend))
+    if cached is not None:
+        return cached
+    return cache.keep(key, _compiled(graph, target, donate, backend), sum(1 for _ in graph.walk()))
 
 
 def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend | None) -> Executable:

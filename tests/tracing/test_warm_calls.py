@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -213,10 +215,33 @@ def test_the_cache_drops_what_was_used_least_recently() -> None:
     from jitgraph import compiler
 
     graphs = [jg.trace(lambda x, n=n: x + n).lower(filled(0), n).graph for n in range(3)]
-    size = compiler.compile(graphs[0]).code_bytes  # type: ignore[union-attr]
-    cache = compiler.Cache(limit=int(2.5 * size))
+    compiler.compile(graphs[0], cache=(cache := compiler.Cache()))
+    cache = compiler.Cache(limit=int(2.5 * cache.bytes))
     first, second = (compiler.compile(graph, cache=cache) for graph in graphs[:2])
     assert compiler.compile(graphs[0], cache=cache) is first
     compiler.compile(graphs[2], cache=cache)
     assert compiler.compile(graphs[0], cache=cache) is first
     assert compiler.compile(graphs[1], cache=cache) is not second
+
+
+@needs_native
+def test_the_cache_counts_the_objects_of_its_entries() -> None:
+    """Graphs, kernels and other stages take more than the code: dropped functions must not fill the memory."""
+    from jitgraph import compiler
+
+    graphs = [jg.trace(lambda x, n=n: jg.where(x > n, x * n, x + x.sum())).lower(filled(0), n).graph for n in range(30)]
+    cache = compiler.Cache(limit=400_000)
+    compiler.compile(graphs[0])  # what the first compilation loads
+    tracemalloc.start()
+    try:
+        for graph in graphs:
+            compiler.compile(graph, cache=cache)
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        counted = cache.bytes
+        cache.clear()
+        gc.collect()
+        freed = before - tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * counted < freed < 1.5 * counted <= 1.5 * 400_000

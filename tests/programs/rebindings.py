@@ -15,23 +15,25 @@ from tests.programs import indented
 TENSORS: Final = ("a", "b", "c", "x", "y", "z")
 PLACES: Final = (
     *TENSORS, *TENSORS, "box[0]", "box[1]", "spare[0]", "pair[0]", "pair[1]", "point.total", "first", "last",
-    "box[k % 2]", "spare[i % 2]",
+    "box[k % 2]", "spare[i % 2]", "state['rows'][0]", "state['rows'][1]",
 )  # fmt: skip
 SETTABLE: Final = (
     *TENSORS, *TENSORS, "box[0]", "box[1]", "spare[1]", "point.total", "x, y", "box[0], a", "b, point.total",
-    "box[i % 2]", "spare[1], box[k % 2]",
+    "box[i % 2]", "spare[1], box[k % 2]", "state['rows'][0]", "state['rows'][1], x",
 )  # fmt: skip
 EXCHANGES: Final = (
     "a, b = b, a", "x, y, z = y, z, x", "a, x = x, a", "box[0], box[1] = box[1], box[0]", "box, spare = spare, box",
     "box = spare", "spare = [x, b]", "box = [box[1], z]", "pair = pair[1], pair[0]", "pair = (x, a)",
     "point.total, a = a, point.total", "x = y = z", "box = [y, y]", "pair = (box[0], c)", "z = spare[1]",
+    "state['rows'] = box", "state['rows'] = [x, c]", "spare = state['rows']",
+    "box, state['rows'] = state['rows'], spare",
 )  # fmt: skip
 TESTS: Final = (
     "x.sum() > 9", "a[0] > b[1]", "n > 1", "n % 2 == 0", "y[i % 3] > 4", "point.total.sum() < 12", "z[0] < c[2]",
     "box[0][1] % 2 == 0", "first[0] > 3", "i % 2 == 1", "i > 1 and last[2] > 5", "k < 2 or b[0] > 6",
     "x is y", "a is not point.total", "box is spare or z is x",
 )  # fmt: skip
-RESULT: Final = "(a, b, c, x, y, z, box, spare, pair, point.total)"
+RESULT: Final = "(a, b, c, x, y, z, box, spare, pair, point.total, state)"
 HEAD: Final = """class Point:
     def __init__(self, total):
         self.total = total
@@ -45,6 +47,7 @@ def grown(v, w):
 def program(a, b, c, n):
     x, y, z, i, k = a, b * 1, c + 1, 0, 0
     box, spare, pair, point = [x, z], [b, y], (a, y), Point(z)
+    state = {"rows": [c, x]}
 """
 
 

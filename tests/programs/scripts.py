@@ -100,12 +100,13 @@ COMPREHENSIONS = (
     "a = a + sum(x * 0.5 for x in xs)", "b = jg.stack([x + b for x in xs]).max()",
     "a = [a * j for j in range(11)][-1] - sum([b - j for j in range(10)])",
 )  # fmt: skip
+SCRATCH = ("", "", "[a]", "[a, b]", "(b, n)", "b", "n > 1", "'text'", "{'a': a}", "helper", "point")
 SINGLE: Final = {
     "augmented": AUGMENTED, "list": LIST, "dict": DICT, "attribute": ATTRIBUTE, "by number": BY_NUMBER,
     "comprehension": COMPREHENSIONS,
 }  # fmt: skip
 SIMPLE = (
-    "float", "int", "flag", "exit", "function", "grown", "nonlocal", "deleted", "number", "number", *SINGLE,
+    "float", "int", "flag", "exit", "function", "grown", "nonlocal", "deleted", "scratch", "number", "number", *SINGLE,
 )  # fmt: skip
 NESTED = (
     "if", "if", "range", "step", "rows", "enumerate", "zip", "while", "while", "finally", "with", "match", "endless",
@@ -162,6 +163,9 @@ def simple(draw: Any, kind: str, in_loop: bool) -> list[str]:
             return [f"def {name}(y):", *body, f"b = {name}(b)"]
         case "deleted":
             return ["gone = a * 0.5", "b = b - gone", "del gone"]
+        case "scratch":  # a variable of any type, which is set again before each read
+            kept = draw(st.sampled_from(SCRATCH))
+            return [f"scratch = {kept}"] if kept else ["scratch = a * 0.5 + n", "b = b - scratch"]
         case "number":
             return [draw(operation_statements())]
         case "function":
@@ -294,7 +298,7 @@ def parts(source: str) -> set[str]:
         "match": "match ", "list": "box[", "dict": "state[", "attribute": "point.", ":=": ":=", "closure": "def inner",
         "grown": "out.append", "comprehension": "for x in xs", "nonlocal": "nonlocal", "endless": "while True",
         "pattern": "match n:", "deleted": "del gone", "step": "range(n % 9, -2", "zip": "zip(",
-        "enumerate": "enumerate(", "by number": "box[3]",
+        "enumerate": "enumerate(", "by number": "box[3]", "scratch": "b - scratch",
     }  # fmt: skip
     return {part for part, word in words.items() if word in body}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from types import CellType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
@@ -81,7 +82,8 @@ class Recorder:
         self.positions: dict[Value, int] = {}  # of what nodes produced: later values have greater ones
         self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
-        self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
+        self.dropped: dict[str, Any] = {}  # variables that a staged statement left unbound: why, and a hint
+        self.dropped_cells: dict[int, tuple[CellType, Any]] = {}  # of a whole trace: those that Python would have bound
         self.ended = False
         self.has_staged = False  # of a whole trace: whether there are Python numbers that the graph computes
         self.text: PrintText | None = None  # of the print that is being recorded

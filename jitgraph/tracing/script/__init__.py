@@ -48,7 +48,6 @@ from weakref import WeakSet
 
 from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
-from jitgraph.location import Location
 from jitgraph.tracing.bound_function import BoundFunction
 from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.options import AskedOptions
@@ -56,7 +55,7 @@ from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.callees import EndlessRecursionError, bound_call, refuse_endless_recursion, staged
 from jitgraph.tracing.script.lists import require_known_lengths
-from jitgraph.tracing.script.variables import unbound_name
+from jitgraph.tracing.script.variables import line_of, unbound_name
 
 __all__ = ["script", "staging"]
 
@@ -144,11 +143,7 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
             name = unbound_name(error)
             if name not in recorder.dropped:
                 raise
-            raise ScriptError(
-                f"the variable {name!r} is read but {recorder.dropped[name]}",
-                location=_line_of(error),
-                hint="give it a value before that statement",
-            ) from error
+            raise recorder.dropped[name].error(name, line_of(error)) from error
         except ConcretisationError as error:
             withdraw(error)
             raise ScriptError(
@@ -164,10 +159,3 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
         call.made_of = original  # type: ignore[attr-defined]
     _ENTRIES.add(call)
     return call
-
-
-def _line_of(error: BaseException) -> Location | None:
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return None if traceback is None else Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)

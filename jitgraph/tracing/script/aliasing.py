@@ -15,7 +15,6 @@ from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.control.journal import UNBOUND
 from jitgraph.tracing.control.region import Region
 from jitgraph.tracing.record.aliases import Condition, GrownElement, aliases_of, unknown_write, value_of
 from jitgraph.tracing.record.recorder import Recorder
@@ -112,14 +111,16 @@ def relations(
 
 
 class Merging:
-    """The mutable objects that are results of a staged choice, on each side, and which may be one, or one outside."""
+    """The mutable objects that are results of a staged choice, on each side, and which may be one, or one outside.
+
+    ``pairs`` has of each result the objects on both sides, None for a side on which it has no value.
+    """
 
     def __init__(self, regions: Sequence[Region], pairs: Sequence[Pair]) -> None:
         self.objects: list[Pair] = []
         for pair in pairs:
-            sides = [None if value is UNBOUND else [*objects_in(value)] for value in pair]
-            count = max(0 if side is None else len(side) for side in sides)
-            columns = [[None] * count if side is None else side for side in sides]
+            count = max(0 if side is None else len(side) for side in pair)
+            columns = [[None] * count if side is None else side for side in pair]
             self.objects += zip(*columns, strict=True)
         left, right = (
             relations(
@@ -176,12 +177,17 @@ def _itself(value: Any) -> Any:
 
 
 def outlives(region: Recorder, value: Any) -> bool:
-    """Whether an object was there before the region, as far as its tensors and the journal tell."""
-    if region.journal is not None and region.journal.has_made(value):
+    """Whether an object was there before the region, as far as its tensors and the journal tell: a container that the
+    region changes was, whatever stands in it now."""
+    journal = region.journal
+    if journal is not None and journal.has_made(value):
         return False
-    outer = [recorder for recorder in region.outwards() if recorder is not region]
-    for leaf in tree.flatten(value)[0]:
-        traced = leaf._value if isinstance(leaf, Tensor) or type(leaf) is StagedNumber else None
-        if isinstance(traced, TracedValue) and traced.trace not in outer:
-            return False
-    return True
+    if journal is not None and journal.before(value) is not None:
+        return True
+    container = tree.container_of(value)
+    if container is not None:
+        return all(outlives(region, child) for child in container.take_apart(value).children)
+    traced = value._value if isinstance(value, Tensor) or type(value) is StagedNumber else None
+    return not isinstance(traced, TracedValue) or any(
+        traced.trace is recorder for recorder in region.outwards() if recorder is not region
+    )

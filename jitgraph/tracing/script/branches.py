@@ -15,14 +15,15 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.bodies import unchanged
-from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry, Tail, grows_by_data, other_extent
+from jitgraph.tracing.control.journal import UNBOUND, Changed, Journal, JournalEntry, Tail, grows_by_data, other_extent
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.script.aliasing import Merging, objects_in
+from jitgraph.tracing.script.aliasing import Merging, Pair, objects_in
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
+    Dropped,
     Kind,
     Name,
     describe,
@@ -74,11 +75,13 @@ def in_body(region: Recorder, function: Callable[[], Any]) -> Any:
 
 
 class Outcome(NamedTuple):
-    """What a side gives, with the entries of outer objects that it sets; and copies of those results that hold a
-    container which it changes, as these changes are put back."""
+    """What a side gives, with the entries of outer objects that it sets; and, as changes are put back, of those results
+    that hold a container which it changes copies, and the mutable objects that stand in them when the side ends."""
 
     results: Results
     copies: Results
+    objects: dict[Any, list[Any]]
+    changes: Mapping[JournalEntry, Changed]
 
     @staticmethod
     def of(side: Callable[[], Results]) -> Outcome:
@@ -86,9 +89,29 @@ class Outcome(NamedTuple):
         results = side()
         changes = innermost().changes()
         results = {**results, **{entry: changed.after for entry, changed in changes.items()}}
-        owners = {id(entry.owner) for entry in changes if not entry.attribute}
-        copies = {name: tree.map_leaves(lambda leaf: leaf, x) for name, x in results.items() if _holds(x, owners)}
-        return Outcome(results, copies)
+        outcome = Outcome({}, {}, {}, changes)
+        outcome.add(results)
+        return outcome
+
+    def add(self, results: Results) -> None:
+        """Add results as they are now."""
+        owners = {id(entry.owner) for entry in self.changes if not entry.attribute}
+        self.results.update(results)
+        for name, value in results.items():
+            if _holds(value, owners):
+                self.copies[name] = tree.map_leaves(lambda leaf: leaf, value)
+                self.objects[name] = [*objects_in(value)]
+
+    def add_unset(self, entries: Sequence[JournalEntry]) -> None:
+        """Add what stands at entries that the side does not set when it ends: its changes have been put back."""
+        before = {entry: entry.get() for entry in self.changes if not entry.attribute}
+        for entry in before:
+            entry.put(self.changes[entry].after)
+        try:
+            self.add({entry: entry.get() for entry in entries if entry not in self.results})
+        finally:
+            for entry, value in reversed(before.items()):
+                entry.put(value)
 
 
 def _holds(value: Any, owners: Set[int]) -> bool:
@@ -117,10 +140,10 @@ def choose(
     trace = context.current().trace
     predicate = trace.own(truth(test).value)
     regions = [Region(word, trace, [], []) for word in words]
-    found, entries, originals = _recorded(regions, sides)
+    found, entries, objects = _recorded(regions, sides)
     results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
     outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
-    merging = Merging(regions, [_pair(merge, name, originals) for name, merge in merges.items()])
+    merging = Merging(regions, [_pair(merge, name, found, objects) for name, merge in merges.items()])
     for side, (region, out) in enumerate(zip(regions, outputs, strict=True)):
         out += region.record(merging.outputs, region, side)
     written = handles_of(regions)
@@ -144,37 +167,45 @@ def choose(
     return results
 
 
-def _pair(merge: Merge, name: Name, originals: Sequence[Results | None]) -> tuple[Any, Any]:
-    """What a name holds on both sides, UNBOUND where it has no value; with the structure of the result."""
-    left, right = (UNBOUND if values is None else values[name] for values in originals)
-    if merge.structure.kind is Unsure:
-        left, right = (value if value is UNBOUND else Unsure.of(value) for value in (left, right))
-    return left, right
+def _pair(
+    merge: Merge, name: Name, found: Sequence[Results | None], objects: Sequence[Mapping[Any, list[Any]]]
+) -> Pair:
+    """The mutable objects of a name on both sides, None where it has no value; as many as the result has."""
+    pair: list[list[Any] | None] = []
+    for values, known in zip(found, objects, strict=True):
+        value = UNBOUND if values is None else values[name]
+        if value is UNBOUND:
+            pair.append(None)
+            continue
+        on_side = known[name] if name in known else [*objects_in(value)]
+        is_wrapped = merge.structure.kind is Unsure and not isinstance(value, Unsure)
+        pair.append([*on_side, None] if is_wrapped else on_side)
+    return pair[0], pair[1]
 
 
 def _recorded(
     regions: Sequence[Region], sides: Sequence[Callable[[], Results]]
-) -> tuple[list[Results | None], list[JournalEntry], list[Results | None]]:
+) -> tuple[list[Results | None], list[JournalEntry], list[dict[Any, list[Any]]]]:
     """What each side gives, recorded into its region, or None where it always raises; the entries that any sets,
-    which then each side has; and what each gives with the containers themselves, where they are copied."""
+    which then each side has; and the objects in what is copied."""
     outcomes: list[Outcome | None] = []
     for side, region in zip(sides, regions, strict=True):
         try:
             outcomes.append(region.record(in_body, region, partial(Outcome.of, side)))
         except DeadEnd:
             outcomes.append(None)
+    entries = [entry for outcome in outcomes if outcome is not None for entry in outcome.changes]
+    for region, outcome in zip(regions, outcomes, strict=True):
+        if outcome is not None and any(entry not in outcome.results for entry in entries):
+            region.record(outcome.add_unset, entries)
     found = [None if outcome is None else outcome.results for outcome in outcomes]
-    entries = [entry for values in found for entry in values or () if isinstance(entry, JournalEntry)]
-    for values in found:
-        if values is not None:
-            values.update({entry: entry.get() for entry in entries if entry not in values})
-    originals = [None if values is None else dict(values) for values in found]
+    objects: list[dict[Any, list[Any]]] = [{} if outcome is None else outcome.objects for outcome in outcomes]
     for values, outcome, other in zip(found, outcomes, found[::-1], strict=True):
         if values is not None and outcome is not None:
             for name, value in outcome.copies.items():
                 if other is None or other[name] is not values[name]:
                     values[name] = value
-    return found, entries, originals
+    return found, entries, objects
 
 
 def set_entry(entry: JournalEntry, value: Any) -> None:
@@ -263,6 +294,9 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
         if a is b and not one_raises:
             results[name] = a
             continue
+        if type(a) is Dropped or type(b) is Dropped:
+            results[name] = a if type(a) is Dropped else b
+            continue
         if a is UNBOUND or b is UNBOUND:
             if isinstance(name, JournalEntry) and a is not b:
                 word = sides.words[1] if a is UNBOUND else sides.words[0]
@@ -279,7 +313,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
                 results[name] = UNBOUND
                 if a is not b:
                     word = sides.words[1] if a is UNBOUND else sides.words[0]
-                    drop(name, f"is defined only in the {word} of the statement at {Location.of_user()}")
+                    drop(name, f"is read but is defined only in the {word} of the statement at {Location.of_user()}")
                 continue
             homes = (second, second) if a is UNBOUND else (first, first)
             a = b = b if a is UNBOUND else a
@@ -291,20 +325,17 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
             raise grows_by_data(name.location) if known else other_extent(name.owner, name.location)
         if merge is not None:
             merges[name] = merge
-        elif isinstance(name, JournalEntry) or not name.isidentifier() or (name in live and not _are_functions(a, b)):
-            raise ScriptError(
-                f"{title(name)} is {first.record(describe, a)} in the {sides.words[0]} and "
-                f"{second.record(describe, b)} in the {sides.words[1]}{sides.where(name)}",
-                hint="give it the same structure, dtype and shape on both sides, as by .astype(...) or jg.zeros(...)",
-            )
+            continue
+        known = f"{first.record(describe, a)} in the {sides.words[0]} and {second.record(describe, b)} in the "
+        known += f"{sides.words[1]}{sides.where(name)}"
+        hint = "give it the same structure, dtype and shape on both sides, as by .astype(...) or jg.zeros(...)"
+        if isinstance(name, JournalEntry) or not name.isidentifier() or name == RESULT:
+            raise ScriptError(f"{title(name)} is {known}", hint=hint)
+        at = f"of the statement at {Location.of_user()}"
+        if _are_functions(a, b):
+            results[name] = drop(name, f"is read but is another function on each side {at}")
         else:
-            results[name] = UNBOUND
-            what = (
-                "is another function on each side"
-                if _are_functions(a, b)
-                else "has types that differ between the sides"
-            )
-            drop(name, f"{what} of the statement at {Location.of_user()}")
+            results[name] = drop(name, f"is {known} {at}", hint)
     return results, merges
 
 
@@ -362,10 +393,12 @@ def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) 
     return made
 
 
-def drop(name: str, why: str) -> None:
-    """Note why a variable has no value any more, for the error that reading it raises."""
+def drop(name: str, why: str, hint: str = "give it a value before that statement") -> Dropped:
+    """Note why a variable has no value any more, and the way out, for the error that reading it raises."""
+    value = Dropped(why, hint)
     for recorder in recorders():
-        recorder.dropped[name] = why
+        recorder.dropped[name] = value
+    return value
 
 
 def lazily(test: Any, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:

@@ -46,14 +46,17 @@ from jitgraph.tracing.script.lists import ElementRows, is_growing, last_of
 from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
+    Dropped,
     Kind,
     Name,
     Site,
     describe,
     handle,
+    is_bound,
     is_staged,
     joined,
     kind_of,
+    line_of,
     operand,
     same,
     title,
@@ -97,16 +100,35 @@ class _ReviseError(Exception):
     def __init__(self, name: Name, variable: _Variable) -> None:
         super().__init__(name)
         self.name = name
-        self.variable = variable
+        self._variable = variable
+
+    @property
+    def variable(self) -> _Variable:
+        """The variable, asked for when the body's changes have been put back."""
+        return self._variable
+
+
+class _CarriedFromNowOnError(_ReviseError):
+    """``name`` has to be carried, too, starting as ``value``: in which lists may stand that the body has changed."""
+
+    def __init__(self, name: Name, value: Any) -> None:
+        Exception.__init__(self, name)
+        self.name = name
+        self._value = value
+
+    @property
+    def variable(self) -> _Variable:
+        return _Variable.of(self._value)
 
 
 class _RedefinedError(Exception):
     """The body gives ``name`` a value that cannot be carried, as ``why`` says: it must not be read before that."""
 
-    def __init__(self, name: str, why: ScriptError) -> None:
+    def __init__(self, name: str, why: ScriptError, dropped: Dropped | None = None) -> None:
         super().__init__(name)
         self.name = name
         self.why = why
+        self.dropped = dropped  # where it has no value for another reason than the loop
 
 
 @dataclass(slots=True)
@@ -125,11 +147,11 @@ class StagedLoop:
         variables: dict[Name, _Variable] = {
             name: _Variable.of(value)
             for name, value in before.items()
-            if value is not UNBOUND
-            and not (name in self.site.kept and (isinstance(value, Tensor) or is_growing(value)))
+            if is_bound(value) and not (name in self.site.kept and (isinstance(value, Tensor) or is_growing(value)))
         }
         inside = before
         redefined: dict[str, ScriptError] = {}
+        dropped: dict[str, Dropped] = {}
         identities = KnownIdentities()
         while True:
             carry = _Carry(self, inside, variables, redefined, identities)
@@ -143,11 +165,15 @@ class StagedLoop:
                 continue
             except _RedefinedError as change:
                 redefined[change.name] = change.why
+                if change.dropped is not None:
+                    dropped[change.name] = change.dropped
                 inside = {**inside, change.name: UNBOUND}
                 variables = {name: variable for name, variable in variables.items() if name != change.name}
                 continue
             except NameError as error:
-                if (unbound := unbound_name(error)) in redefined:
+                if (unbound := unbound_name(error)) in dropped:
+                    raise dropped[unbound].error(unbound, line_of(error)) from None
+                if unbound in redefined:
                     raise redefined[unbound] from None
                 raise
             finally:
@@ -164,11 +190,12 @@ class StagedLoop:
         carry.join(values, outputs)
         carry.mark_elements(values)
         line = Location.of_user()
-        for dropped in carry.undefined - redefined.keys():
-            drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
+        for name in carry.undefined - redefined.keys():
+            why = f"is read but is defined only in the body of the loop at {line}, which may never run"
+            self.cells.set(name, carry.dropped[name] if name in carry.dropped else drop(name, why))
         for other in redefined.keys() - variables.keys():
-            self.cells.set(other, UNBOUND)
-            drop(other, f"has another type after the loop at {line} than before it, or no value, if that runs")
+            why = f"is read but has another type after the loop at {line} than before it, or no value, if that runs"
+            self.cells.set(other, dropped[other] if other in dropped else drop(other, why))
 
 
 class _Carry:
@@ -189,6 +216,7 @@ class _Carry:
         self.variables = variables
         self.unchanged: set[Name] = set()
         self.undefined: set[str] = set()
+        self.dropped: dict[str, Dropped] = {}  # of these the ones for which the body has no value
         self.growth = Growth()
         self._entered: dict[Name, tuple[Any, list[Any]]] = {}
         self._entered_objects: dict[Position, Any] = {}
@@ -245,6 +273,7 @@ class _Carry:
         made: list[Tensor] = []
         self.unchanged.clear()
         self.undefined.clear()
+        self.dropped.clear()
         self._left.clear()
         for name, variable in self.variables.items():
             self._left[name] = value = name.get() if isinstance(name, JournalEntry) else after[name]
@@ -257,15 +286,17 @@ class _Carry:
         for name, value in after.items():
             if name in self.variables or value is self.before[name]:
                 continue
-            if self.before[name] is not UNBOUND:
-                raise _ReviseError(name, _Variable.of(self.before[name]))
+            if type(before := self.before[name]) is Dropped:
+                raise _RedefinedError(name, before.error(name, None), before)
+            if before is not UNBOUND:
+                raise _CarriedFromNowOnError(name, before)
             self._consider(name, value)
         self.growth = Growth()
         for entry, changed in changes.items():
             if isinstance(entry, Tail):
                 self._grown(entry, changed.after)
             elif entry not in self.variables:
-                raise _ReviseError(entry, self._entry(entry, changed))
+                raise self._entry(entry, changed)
         return made
 
     def ended(self, values: dict[Name, Any]) -> dict[int, Tensor]:
@@ -359,7 +390,7 @@ class _Carry:
                     location=entry.location,
                     hint="put so many elements into it before the loop",
                 )
-            raise _ReviseError(window, _Variable.of(start))
+            raise _CarriedFromNowOnError(window, start)
         self._require_own(entry, parts)
         if type(self.loop.turns) is int and self.loop.turns <= LONGEST:
             self._require_unknown(entry, parts)
@@ -368,7 +399,9 @@ class _Carry:
     def _consider(self, name: str, value: Any) -> None:
         """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
         site = self.loop.site
-        if name in self.redefined:
+        if type(value) is Dropped:
+            self.dropped[name] = value
+        if name in self.redefined or type(value) is Dropped:
             self.undefined.add(name)
             return
         sure = (
@@ -380,8 +413,8 @@ class _Carry:
             raise _ReviseError(name, _Variable.starting_as_zeros(Unsure.of(value)))
         self.undefined.add(name)
 
-    def _entry(self, entry: JournalEntry, changed: Changed) -> _Variable:
-        """The variable for an entry of an outer object that the body sets."""
+    def _entry(self, entry: JournalEntry, changed: Changed) -> _ReviseError:
+        """What asks for the variable for an entry of an outer object that the body sets."""
         if changed.after is UNBOUND or (changed.before is UNBOUND and not self.loop.runs):
             raise ScriptError(
                 f"{entry} is {'removed' if changed.after is UNBOUND else 'new'} in the body of a loop on a tensor, "
@@ -389,8 +422,9 @@ class _Carry:
                 location=entry.location,
                 hint="set it to a value of the same type before the loop",
             )
-        known = changed.before is not UNBOUND
-        return _Variable.of(changed.before) if known else _Variable.starting_as_zeros(changed.after)
+        if changed.before is not UNBOUND:
+            return _CarriedFromNowOnError(entry, changed.before)
+        return _ReviseError(entry, _Variable.starting_as_zeros(changed.after))
 
     def _next(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
         """The tensors of a carried variable; ScriptError where it does not keep its type, unless it may be another
@@ -400,9 +434,12 @@ class _Carry:
         except ScriptError as error:
             if isinstance(name, JournalEntry) or name == RESULT or variable.start is UNBOUND:
                 raise
-            raise _RedefinedError(name, error) from None
+            raise _RedefinedError(name, error, value if type(value) is Dropped else None) from None
 
     def _carried(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
+        if type(value) is Dropped:
+            assert isinstance(name, str)
+            raise value.error(name, None)
         if value is UNBOUND:
             raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
         if variable.structure.kind is Unsure:

@@ -7,6 +7,7 @@ tensor with which it meets.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from types import CellType, FunctionType
@@ -16,7 +17,9 @@ import numpy as np
 
 from jitgraph import dtypes, tree
 from jitgraph.errors import ScriptError
+from jitgraph.ir import context
 from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
@@ -52,6 +55,26 @@ class Site(NamedTuple):
             )
 
 
+class Dropped:
+    """The value of a variable that Python has bound, but the graph has no value for: its cell is empty, as reading it
+    raises. It is no ``UNBOUND``, which a variable is that is sure to be bound again before it is read."""
+
+    __slots__ = ("hint", "why")
+
+    def __init__(self, why: str, hint: str) -> None:
+        self.why = why
+        self.hint = hint
+
+    def error(self, name: str, location: Location | None) -> ScriptError:
+        """The error where the variable is read."""
+        return ScriptError(f"the variable {name!r} {self.why}", location=location, hint=self.hint)
+
+
+def is_bound(value: Any) -> bool:
+    """Whether what ``Cells`` say of a variable is a value."""
+    return value is not UNBOUND and type(value) is not Dropped
+
+
 class Cells:
     """The variables that a statement binds, by the cells that its inner functions share."""
 
@@ -75,18 +98,28 @@ class Cells:
         return bool(self._cells)
 
     def get(self, name: str) -> Any:
-        """The variable's value, or UNBOUND."""
+        """The variable's value, or UNBOUND, or why it was dropped."""
+        cell = self._cells[name]
         try:
-            return self._cells[name].cell_contents
+            return cell.cell_contents
         except ValueError:
-            return UNBOUND
+            trace: Recorder | None = context.current().trace
+            return UNBOUND if trace is None else trace.outermost.dropped_cells.get(id(cell), (cell, UNBOUND))[1]
 
     def set(self, name: str, value: Any) -> None:
-        """Bind the variable, or with UNBOUND unbind it."""
-        if value is not UNBOUND:
-            self._cells[name].cell_contents = value
-        elif self.get(name) is not UNBOUND:
-            del self._cells[name].cell_contents
+        """Bind the variable, or with UNBOUND or ``Dropped`` unbind it."""
+        cell = self._cells[name]
+        if is_bound(value):
+            cell.cell_contents = value
+        else:
+            with contextlib.suppress(ValueError):  # it is unbound already
+                del cell.cell_contents
+        trace: Recorder | None = context.current().trace
+        if type(value) is Dropped:
+            assert trace is not None
+            trace.outermost.dropped_cells[id(cell)] = cell, value
+        elif trace is not None:
+            trace.outermost.dropped_cells.pop(id(cell), None)
 
     def read(self) -> dict[str, Any]:
         return {name: self.get(name) for name in self._cells}
@@ -192,6 +225,14 @@ def unbound_name(error: NameError) -> str:
     """The variable that has no value, or an empty text where the error does not tell."""
     found = _UNBOUND_NAME.search(str(error))
     return next((part for part in found.groups() if part), "") if found else ""
+
+
+def line_of(error: BaseException) -> Location | None:
+    """The line at which an error was raised."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return None if traceback is None else Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
 
 
 def describe(value: Any) -> str:

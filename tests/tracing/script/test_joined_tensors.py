@@ -248,12 +248,69 @@ def new_in_each_turn(a, b, n):
     return x, a
 
 
+def an_element_set_in_the_list_that_a_branch_chooses(a, b, n):
+    z = a + b
+    box, spare = [a, z], [b, b * 10]
+    if n < 2:
+        spare[1] = z
+        box = spare
+    box[0] = box[1]
+    spare[0] += 5
+    return z, box, spare
+
+
+def an_item_replaced_on_one_side_and_changed_on_the_other(a, b, n):
+    state = {"x": [a]}
+    row = state["x"]
+    if n > 1:
+        state["x"] = [b]
+    else:
+        row[0] = a + b
+    state["x"][0] += 10
+    row[0] -= 2
+    return state, row
+
+
+def an_item_changed_and_replaced_by_each_turn(a, b, n):
+    box = [a, b]
+    state = {"rows": [b * 2, a]}
+    first = state["rows"]
+    for i in range(n):
+        state["rows"][0] = b + i
+        b = state["rows"][0]
+        state["rows"] = box
+    return b, box, state, first
+
+
+def a_list_bound_by_each_turn_for_the_next(a, b, n):
+    box = [a, b]
+    row = first = [b * 2, a]
+    nested = {"box": box}
+    for i in range(n):
+        row[0] = b + 100 + i
+        row = nested["box"]
+    return box, row, first, nested
+
+
+def an_attribute_replaced_on_one_side_and_changed_on_the_other(a, b, n):
+    point = Point([a, [b]])
+    if n > 1:
+        point.total[1][0] = a
+    else:
+        point.total = [b, [a]]
+    point.total[1][0] *= 2
+    return point.total
+
+
 PROGRAMS = [
     exchanged_and_read_by_old_names, one_of_both_from_the_second_turn, elements_of_lists_exchanged,
     old_name_after_a_loop, written_after_a_loop, the_one_before, three_in_a_row, nested, left_early, a_list_rebound,
     a_tuple_and_an_attribute, a_row_in_a_tuple_that_branches_make, chosen_in_a_branch_of_what_it_made,
     copies_that_the_body_makes, written_choice, written_in_a_branch, fresh_or_new, two_buffers, exchanged, best_copied,
-    new_in_each_turn,
+    new_in_each_turn, an_element_set_in_the_list_that_a_branch_chooses,
+    a_list_bound_by_each_turn_for_the_next, an_item_changed_and_replaced_by_each_turn,
+    an_item_replaced_on_one_side_and_changed_on_the_other,
+    an_attribute_replaced_on_one_side_and_changed_on_the_other,
 ]  # fmt: skip
 
 

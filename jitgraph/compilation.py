@@ -19,7 +19,7 @@ from jitgraph.codegen.backend import Backend
 from jitgraph.codegen.cpu.backend import CpuBackend
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule
-from jitgraph.codegen.kernels.step_order import order_steps
+from jitgraph.codegen.kernels.step_order import checks_first, order_steps
 from jitgraph.graph_signature import Donation, signature_of
 from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
@@ -95,11 +95,12 @@ def _staged(clock: _Clock, target: Target, donate: Sequence[Donation], backend: 
     with clock.stage("passes"):
         optimized = pipeline.run(graph, target, _BEFORE_FUSION)
     with clock.stage("fuse"):
-        fused, unfused = fuse_with_reasons(optimized, target)
+        given_away = {wish if isinstance(wish, int) else wish[1] for wish in donate}
+        fused, unfused = fuse_with_reasons(optimized, target, given_away)
     with clock.stage("select"):
-        schedule = backend.schedule(fused, target)
+        schedule = backend.schedule(fused, target, given_away)
     with clock.stage("memory"):
-        schedule = order_steps(schedule, donate)
+        schedule = order_steps(checks_first(schedule, donate), donate)
         schedule = plan_memory(schedule, donate, backend.alignment, reads_again=backend.reads_again)
     if config.VERIFY.is_on():
         with faults_reported(graph, "verify"):

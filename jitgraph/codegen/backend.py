@@ -6,7 +6,7 @@ chooses the loop nests of its schedules, writes code for them, and puts code to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Protocol
@@ -50,9 +50,9 @@ class Backend(Protocol):
     reads_again: bool
     """Whether code of a kernel may read what stands outside of its loops more than once."""
 
-    def schedule(self, graph: Graph, target: Target) -> Schedule:
+    def schedule(self, graph: Graph, target: Target, given_away: Collection[int] = ()) -> Schedule:
         """The schedule of a fused graph without gradients: kernels and steps, no code. UnsupportedOp where an op has
-        no lowering."""
+        no lowering. ``given_away`` are inputs that the call may be allowed to overwrite."""
         ...
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:

@@ -8,12 +8,13 @@ group that reads through them, and stand alone only where their result itself is
 
 Groups grow by merging the producer of a value with its consumer, then groups of one domain that read the same value.
 A merge is refused where it would make a cycle, or where a value would be read at another index than it is computed at.
-In loops writes of a part of a carry stand alone, behind what reads the carry before them (``partial_writes.py``).
+Writes of a part of a loop's carry, or of an input that is given away, stand alone, behind what reads that before them
+(``partial_writes.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from jitgraph import config
@@ -49,12 +50,16 @@ def fuse(graph: Graph, target: Target) -> Graph:
     return fuse_with_reasons(graph, target)[0]
 
 
-def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[MissedFusion, ...]]:
-    """As ``fuse``, with the neighbours that were kept apart."""
-    return _fused(graph, target, in_loop=False)
+def fuse_with_reasons(
+    graph: Graph, target: Target, given_away: Collection[int] = ()
+) -> tuple[Graph, tuple[MissedFusion, ...]]:
+    """As ``fuse``, with the neighbours that were kept apart; ``given_away`` are inputs that may be overwritten."""
+    return _fused(graph, target, {graph.inputs[i] for i in given_away}, in_loop=False)
 
 
-def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple[MissedFusion, ...]]:
+def _fused(
+    graph: Graph, target: Target, carried: Collection[Value], *, in_loop: bool
+) -> tuple[Graph, tuple[MissedFusion, ...]]:
     missed: list[MissedFusion] = []
     nodes = []
     for node in graph.nodes:
@@ -63,7 +68,7 @@ def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple
             inside = in_loop or isinstance(structure_of(node), CarriedLoop)
 
             def rewrite(region: Graph, inside: bool = inside) -> Graph:
-                result, inner_missed = _fused(region, target, in_loop=inside)
+                result, inner_missed = _fused(region, target, region.inputs if inside else (), in_loop=inside)
                 missed.extend(inner_missed)
                 return result
 
@@ -71,7 +76,7 @@ def _fused(graph: Graph, target: Target, *, in_loop: bool) -> tuple[Graph, tuple
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
     rewritten = Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name)
-    plan = _Grouping(partial_writes(rewritten, inside=in_loop), target)
+    plan = _Grouping(partial_writes(rewritten, carried, inside=in_loop), target)
     plan.merge_along_values()
     plan.merge_side_by_side()
     result = plan.build()

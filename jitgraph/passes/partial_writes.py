@@ -1,8 +1,9 @@
-"""Writes of a part of a tensor that a loop carries: an order in which each can be a store into the carry's memory.
+"""Writes of a part of a tensor that a loop carries, or of an input given away: an order in which they can be stores.
 
 A write of an element gives a new tensor, and may go into the memory of its operand where nothing after it reads that.
-So, in the body of a loop, what reads the operand stands before the write where the program has it there, and is part of
-no kernel that stands behind; an index map over the operand that is read behind the write is computed before it.
+So, in the body of a loop, and of inputs that a call may overwrite, what reads the operand stands before the write where
+the program has it there, and is part of no kernel that stands behind; an index map over the operand that is read behind
+the write is computed before it.
 
 This decides what can be fast. Whether memory is shared is decided, and proved, where copies are left out
 (``codegen/kernels/coalescing.py``): in any order results are the same.
@@ -10,7 +11,7 @@ This decides what can be fast. Whether memory is shared is decided, and proved, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -25,24 +26,29 @@ _WRITES: Final = ("scatter", "dynamic_update_slice")
 
 
 class PartialWrites:
-    """The partial writes of a graph in which ``inside`` says that it is, or belongs to, the body of a loop."""
+    """The partial writes of a graph into the memory of what ``carried`` holds, or of what became of that.
 
-    def __init__(self, graph: Graph, *, inside: bool) -> None:
+    ``inside`` says that the graph is, or belongs to, the body of a loop, where loops and branches write to it too.
+    """
+
+    def __init__(self, graph: Graph, carried: Collection[Value], *, inside: bool) -> None:
         self.graph = graph
+        self.carried = carried
+        self.inside = inside
         self._position = {node: number for number, node in enumerate(graph.nodes)}
         self._read: dict[Value, frozenset[Value]] = {}
-        self.writers: dict[Node, tuple[Value, ...]] = dict(self._found()) if inside else {}
+        self.writers: dict[Node, tuple[Value, ...]] = dict(self._found()) if carried else {}
         self.alone = {node for node in self.writers if not node.regions}
         """Writes of a carry, or of what became of one: each is a step of its own."""
 
     def _found(self) -> Iterator[tuple[Node, tuple[Value, ...]]]:
         """The nodes that may write into the memory of operands, and these operands, without what is a view of them."""
-        carried = set(self.graph.inputs)
+        carried = set(self.carried)
         for node in self.graph.nodes:
             operands: list[Value] = []
             if node.op.lowering in _WRITES:
                 operands = [value for value in node.inputs[:1] if self._viewed(value) in carried]
-            elif node.regions:
+            elif node.regions and self.inside:
                 match structure_of(node):
                     case CarriedLoop() as loop:
                         operands = loop.parts(node.inputs)[0]
@@ -54,12 +60,7 @@ class PartialWrites:
                 yield node, tuple(map(self._viewed, operands))
 
     def _viewed(self, value: Value) -> Value:
-        """The value whose memory ``value`` is a view of."""
-        producer = self.graph.producers.get(value)
-        while producer is not None and "alias" in producer.op.traits:
-            value = producer.inputs[0]
-            producer = self.graph.producers.get(value)
-        return value
+        return _source(self.graph, value)
 
     def _reads(self, value: Value) -> frozenset[Value]:
         """The values in memory that are read for ``value``: those behind index maps, or itself."""
@@ -175,13 +176,35 @@ class PartialWrites:
         return any(defined_at < last.get(source, -1) < position for source in self._reads(value))
 
 
-def partial_writes(graph: Graph, *, inside: bool) -> PartialWrites:
+def partial_writes(graph: Graph, carried: Collection[Value], *, inside: bool) -> PartialWrites:
     """The partial writes of a graph, with its nodes in an order in which they can be stores into memory of operands."""
-    writes = PartialWrites(graph, inside=inside)
+    writes = PartialWrites(graph, carried, inside=inside)
     for change in (PartialWrites.with_readers_first, PartialWrites.read_in_time):
         if writes.writers and (changed := change(writes)) is not writes.graph:
-            writes = PartialWrites(changed, inside=inside)
+            writes = PartialWrites(changed, carried, inside=inside)
     return writes
+
+
+def writes_into(graph: Graph, inputs: Collection[Value]) -> bool:
+    """Whether a part of one of ``inputs`` is written, by a node of the graph or of a kernel in it."""
+    for node in graph.nodes:
+        if node.op.lowering in _WRITES and _source(graph, node.inputs[0]) in inputs:
+            return True
+        if "one_kernel" in node.op.traits:
+            (region,) = node.regions
+            pairs = zip(region.inputs, node.inputs, strict=True)
+            if writes_into(region, {inner for inner, outer in pairs if _source(graph, outer) in inputs}):
+                return True
+    return False
+
+
+def _source(graph: Graph, value: Value) -> Value:
+    """The value whose memory ``value`` is a view of."""
+    producer = graph.producers.get(value)
+    while producer is not None and "alias" in producer.op.traits:
+        value = producer.inputs[0]
+        producer = graph.producers.get(value)
+    return value
 
 
 def _needs(node: Node, other: Node, before: Mapping[Node, set[Node]]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,8 +103,8 @@ class SlowBackend:
     def __init__(self, nests: Nests = SLOW) -> None:
         self.nests = nests
 
-    def schedule(self, graph: Graph, target: Target) -> Schedule:
-        return select(graph, self.nests, fastmath=target.fastmath)
+    def schedule(self, graph: Graph, target: Target, given_away: Collection[int] = ()) -> Schedule:
+        return select(graph, self.nests, fastmath=target.fastmath, given_away=given_away)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:
         with stage("nothing"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.cpu import native
 from jitgraph.codegen.kernels.host_calls import HostCalls
@@ -21,9 +23,9 @@ class CpuBackend:
     alignment = loader.ALIGNMENT
     reads_again = False
 
-    def schedule(self, graph: Graph, target: Target) -> Schedule:
+    def schedule(self, graph: Graph, target: Target, given_away: Collection[int] = ()) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        return select(graph, CPU, fastmath=target.fastmath, alone=target.alone)
+        return select(graph, CPU, fastmath=target.fastmath, alone=target.alone, given_away=given_away)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:
         """The LLVM IR of the schedule and the image of it."""

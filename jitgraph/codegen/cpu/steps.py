@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from jitgraph.codegen.cpu import pool, stacks
@@ -39,6 +40,7 @@ class BufferAddresses(Protocol):
 
     def address(self, name: str) -> str: ...
     def exchange(self, step: Exchange) -> None: ...
+    def unless_in_place(self, launch: Launch, write: Callable[[], None]) -> None: ...
 
 
 @dataclass
@@ -68,7 +70,8 @@ class StepWriter:
         for step in steps:
             match step:
                 case Launch():
-                    self._launch(step)
+                    self._keep_quiet((step,))
+                    self.places.unless_in_place(step, partial(self._launch, step))
                 case Branch():
                     self._branch(step)
                 case While():
@@ -101,7 +104,6 @@ class StepWriter:
         emit_print(self.function, self.host, self.call, step, lambda: pointers, lambda call: check(self.function, call))
 
     def _launch(self, launch: Launch) -> None:
-        self._keep_quiet((launch,))
         kernel = self.kernels[id(launch)]
         arguments = [str(self.host), str(self.call), str(self.scratch)]
         arguments += [f"ptr {self.places.address(name)}" for name in launch.buffers]

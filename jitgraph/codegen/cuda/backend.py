@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import chain
 from typing import Final
 
@@ -58,10 +59,10 @@ class CudaBackend:
     alignment = 256
     reads_again = True  # each launch of a kernel does by itself what stands before it
 
-    def schedule(self, graph: Graph, target: Target) -> Schedule:
+    def schedule(self, graph: Graph, target: Target, given_away: Collection[int] = ()) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
         strategies = GPU if not target.free_order else GPU_WITH_LIBRARY if target.library else GPU_IN_ANY_ORDER
-        schedule = select(graph, strategies, fastmath=target.fastmath, alone=target.alone)
+        schedule = select(graph, strategies, fastmath=target.fastmath, alone=target.alone, given_away=given_away)
         for call in schedule.calls:
             raise UnsupportedOp(
                 f"{call.op.name} runs in Python on the host, and code for GPUs cannot call it",

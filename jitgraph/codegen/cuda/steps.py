@@ -104,8 +104,7 @@ class HostSteps:
                 continue
             match step:
                 case Launch():
-                    for launch in entry.launches[id(step)]:
-                        entry.launch(launch)
+                    entry.unless_in_place(step, partial(self._launch, step))
                 case Branch():
                     emit_branch(entry.function, step, self._predicate, self.write)
                 case While(_, _, _, None):
@@ -121,6 +120,10 @@ class HostSteps:
                     self._print(step)
                 case Exchange():
                     entry.exchange(step)
+
+    def _launch(self, step: Launch) -> None:
+        for launch in self.entry.launches[id(step)]:
+            self.entry.launch(launch)
 
     def _launched(self, step: Branch | While, launch: KernelLaunch) -> None:
         """A branch or loop that is one launch, again and again where it may take more turns than one launch has."""

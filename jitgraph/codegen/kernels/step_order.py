@@ -9,12 +9,15 @@ first that is ready.
 An order is kept unless the new one lowers the peak by ``LEAST_GAIN`` bytes. What can raise, print, call Python or be
 interrupted keeps its order, and what is written in memory that the caller gave away stays behind it, and behind what
 reads that memory: donations are as many as before.
+
+Where an output may begin as the memory of an input, all that can raise stands before what writes there, as far as it
+does not need it: an index of the last layer's cache is checked before the first layer's is written.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
@@ -32,6 +35,7 @@ from jitgraph.codegen.kernels.schedule import (
     Step,
     While,
 )
+from jitgraph.codegen.kernels.steps import copied
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir import dims
 from jitgraph.records import dataclass
@@ -65,6 +69,41 @@ def order_steps(
         return schedule
     steps = _ordered(schedule.steps, sizes, _takers(schedule.buffers, donate), least)
     return replace(schedule, steps=steps)
+
+
+def checks_first(schedule: Schedule, donate: Sequence[int | tuple[int, int]]) -> Schedule:
+    """The schedule with what can raise, and what that needs, first, where inputs are copied to outputs to be written.
+
+    Everything else, and those among themselves, are in the order in which they are. ``donate`` is what ``plan_memory``
+    takes.
+    """
+    takers = _takers(schedule.buffers, donate)
+    copies = filter(None, map(copied, schedule.steps))
+    if not any(source in takers.get(target, ()) for source, target in copies):
+        return schedule
+    uses = [_uses((step,)) for step in schedule.steps]
+    behind = _dependencies(uses, takers)
+    first = [one.is_effect for one in uses]
+    for i in reversed(range(len(uses))):
+        if first[i]:
+            for before in behind[i]:
+                first[before] = True
+    order = sorted(range(len(uses)), key=lambda i: not first[i])
+    return replace(schedule, steps=tuple(_each_check_once([schedule.steps[i] for i in order])))
+
+
+def _each_check_once(steps: Sequence[Step]) -> Iterator[Step]:
+    """The steps without launches that only check, of what one before them has checked."""
+    checked: list[Launch] = []
+    for step in steps:
+        uses = _uses((step,))
+        if isinstance(step, Launch) and not uses.writes:
+            if any(step.kernel == one.kernel and step.buffers == one.buffers for one in checked):
+                continue
+            checked.append(step)
+        else:
+            checked = [one for one in checked if uses.writes.isdisjoint(one.buffers)]
+        yield step
 
 
 def peak_bytes(steps: Sequence[Step], sizes: Mapping[str, int]) -> int:

@@ -6,10 +6,11 @@ them. Of ``buffers`` the inputs come first, by position, then the outputs, by po
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from jitgraph.codegen.kernels.schedule import Exchange, MemoryPlan, Schedule, ScheduleBuffer, aligned
-from jitgraph.codegen.kernels.steps import exchanged_together, extents_of
+from jitgraph.codegen.kernels.schedule import Exchange, Launch, MemoryPlan, Schedule, ScheduleBuffer, aligned
+from jitgraph.codegen.kernels.steps import copied, exchanged_together, extents_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.codegen.llvm.exact_sizes import ExactSizes
 from jitgraph.codegen.llvm.sizes import Sizes
@@ -132,6 +133,21 @@ class EntryWriter:
         addresses = [self.address(name) for name in step.buffers]
         for name, address in zip(step.buffers, (*addresses[1:], addresses[0]), strict=True):
             self.function.do(f"store ptr {address}, {self.exchanged[name]}, align 8")
+
+    def unless_in_place(self, launch: Launch, write: Callable[[], None]) -> None:
+        """Write a launch; one that copies an input to the output that may be its memory is passed over where it is."""
+        pair = copied(launch)
+        if pair is None or self.plan.donations.get(pair[1]) != pair[0]:
+            write()
+            return
+        function = self.function
+        copy, after = function.label("copy"), function.label("after")
+        source, target = map(self.address, pair)
+        function.branch(function.emit("i1", f"icmp ne ptr {source}, {target}").name, copy, after)
+        function.start_block(copy)
+        write()
+        function.jump(after)
+        function.start_block(after)
 
     def leave_if(self, condition: str, code: int) -> None:
         """Return ``code`` where ``condition`` holds."""

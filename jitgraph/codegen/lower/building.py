@@ -60,6 +60,8 @@ class ScheduleBuilder:
         self.prints: list[loader.Print] = []
         self.calls: list[HostCall] = []
         self.steps: list[Step] = []
+        self.given_away: frozenset[str] = frozenset()  # inputs that may be overwritten, where a part of one is written
+        self._depth = 0
         self.location: Location | None = None  # of the node that is lowered just now
         self.lines: tuple[Location, ...] = ()  # of that and of what was fused into it
         self._table = table
@@ -119,10 +121,17 @@ class ScheduleBuilder:
     def block(self) -> Iterator[list[Step]]:
         """Collect the steps appended inside the ``with`` into a list of their own."""
         outer, self.steps = self.steps, []
+        self._depth += 1
         try:
             yield self.steps
         finally:
             self.steps = outer
+            self._depth -= 1
+
+    @property
+    def overwrites_inputs(self) -> bool:
+        """Whether what is lowered now may write to the memory of inputs, so that indices are to be checked first."""
+        return bool(self.given_away) and not self._depth
 
 
 def is_empty(type: TensorType) -> bool:

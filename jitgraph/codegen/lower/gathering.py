@@ -93,11 +93,12 @@ def dynamic_update_slice_at(values: Evaluator, node: Node, output: int, index: I
 def check_indices(builder: ScheduleBuilder, group: Group) -> Group:
     """Check the indices of the group's gathers and scatters in kernels of their own where the op may have no elements.
 
-    An index out of range is an error even where nothing is read or written with it.
+    An index out of range is an error even where nothing is read or written with it. Where memory of the caller may be
+    written all are checked so: nothing can fail once a part of it is written.
     """
     checked: set[Node] = set()
     for node in group.graph.nodes:
-        if "bounds_checked" not in node.op.traits or not _may_be_empty(node):
+        if "bounds_checked" not in node.op.traits or not (builder.overwrites_inputs or _may_be_empty(node)):
             continue
         checked.add(node)
         recorder = KernelRecorder()

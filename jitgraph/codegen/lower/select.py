@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.passes.partial_writes import writes_into
 from jitgraph.passes.rewriter import has_effect
 from jitgraph.runtime import imports
 
@@ -35,22 +36,32 @@ _CONTROL: Final = "jitgraph.codegen.lower.control"  # imported, as prints are, b
 
 
 def select(
-    graph: Graph, strategies: Nests, *, fastmath: bool = False, alone: bool = False, verify: bool | None = None
+    graph: Graph,
+    strategies: Nests,
+    *,
+    fastmath: bool = False,
+    alone: bool = False,
+    verify: bool | None = None,
+    given_away: Collection[int] = (),
 ) -> Schedule:
     """The schedule of a graph without ``grad`` nodes in a target's nests; UnsupportedOp where an op has no lowering.
 
     Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions. With
     ``alone`` there is no Python to call, and matrices are factored by the kernels of ``lower/matrices``. With
     ``verify`` (by default under JITGRAPH_VERIFY) it is proved that the schedule needs none of the copies it leaves out.
+    ``given_away`` are inputs that the call may be allowed to overwrite: where a part of them is written their copies
+    are launches of their own, behind checks of indices, so that a call can do without.
     """
-    schedule = select_with_copies(graph, strategies, fastmath=fastmath, alone=alone)
+    schedule = select_with_copies(graph, strategies, fastmath=fastmath, alone=alone, given_away=given_away)
     coalesced = coalesce_copies(schedule)
     if coalesced.schedule is not schedule and (config.VERIFY.is_on() if verify is None else verify):
         imports.module(_COALESCING_VERIFIER).verify_coalescing(schedule, coalesced.schedule, coalesced.names)
     return coalesced.schedule
 
 
-def select_with_copies(graph: Graph, strategies: Nests, *, fastmath: bool = False, alone: bool = False) -> Schedule:
+def select_with_copies(
+    graph: Graph, strategies: Nests, *, fastmath: bool = False, alone: bool = False, given_away: Collection[int] = ()
+) -> Schedule:
     """As ``select``, with all copies: of carries, of what branches give, and of the operands of partial writes."""
     builder = ScheduleBuilder(strategies.decisions, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
@@ -60,6 +71,8 @@ def select_with_copies(graph: Graph, strategies: Nests, *, fastmath: bool = Fals
         builder.storage(ScheduleBuffer(f"out{position}", _tensor(value, "an output"), "output", position))
         for position, value in enumerate(graph.outputs)
     ]
+    if given_away and writes_into(graph, {graph.inputs[i] for i in given_away}):
+        builder.given_away = frozenset(f"in{i}" for i in given_away)
     Selector(builder, strategies, alone=alone).region(graph, env, results)
     return Schedule(
         graph.name,

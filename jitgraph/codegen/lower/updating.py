@@ -23,11 +23,14 @@ from jitgraph.passes.fusion_forms import is_free
 def is_copied_first(builder: ScheduleBuilder, group: Group, node: Node) -> bool:
     """Whether the operand of a partial write is worth a copy of its own: it, and the result, are whole buffers.
 
-    An input of the schedule and a constant have to be copied in any case, which the kernel of the write does best.
+    A constant has to be copied in any case, which the kernel of the write does best, and so has an input but where the
+    call may be given leave to overwrite it.
     """
     source = group.inputs.get(_operand(group, node))
     if source is None or source.slot is not None or group.outputs[0][1].slot is not None:
         return False
+    if builder.overwrites_inputs and source.name in builder.given_away:
+        return True
     return builder.buffers[source.name].role in ("temporary", "output")
 
 

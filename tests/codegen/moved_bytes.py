@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from jitgraph.codegen.kernels.kernel import Body, Load, Loop, Store
 from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.steps import copied
 from jitgraph.ir import dims
 
 
-def moved_bytes(schedule: Schedule, sizes: Mapping[str, int] | None = None, turns: int = 0) -> int:
-    """The bytes for these sizes, both sides of branches; ``turns`` are those of a loop whose number is not known."""
+def moved_bytes(
+    schedule: Schedule, sizes: Mapping[str, int] | None = None, turns: int = 0, *, donated: bool = False
+) -> int:
+    """The bytes for these sizes, both sides of branches; ``turns`` are those of a loop whose number is not known.
+
+    With ``donated`` outputs are the memory of the inputs that the plan gives them, and no input is copied to itself.
+    """
+    if donated:
+        assert schedule.plan is not None
+        donations = schedule.plan.donations.items()
+        steps = [step for step in schedule.steps if (copied(step) or ())[::-1] not in donations]
+        schedule = replace(schedule, steps=tuple(steps))
     buffers = {buffer.name: dims.evaluate(buffer.bytes, sizes or {}) for buffer in schedule.buffers}
     return _of_steps(schedule.steps, buffers, sizes or {}, turns)
 

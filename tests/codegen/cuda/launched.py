@@ -14,6 +14,7 @@ from jitgraph.codegen.cuda.backend import CudaBackend, CudaCode
 from jitgraph.codegen.cuda.failures import LAUNCH_SHIFT
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.schedule import Schedule, ScheduleBuffer
+from jitgraph.codegen.kernels.step_order import checks_first
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
@@ -38,7 +39,8 @@ class DeviceCheckError(Exception):
 def schedule_of(graph: Graph, target: Target = SM_90, donate: Sequence[tuple[int, int]] = ()) -> Schedule:
     """The planned schedule of a graph, each op by itself if the graph has no fused ones."""
     optimised = pipeline.run(expand_grads(graph), target)
-    return plan_memory(BACKEND.schedule(optimised, target), donate, BACKEND.alignment, reads_again=True)
+    schedule = checks_first(BACKEND.schedule(optimised, target, {given for _, given in donate}), donate)
+    return plan_memory(schedule, donate, BACKEND.alignment, reads_again=True)
 
 
 def code_of(schedule: Schedule, target: Target = SM_90) -> CudaCode:

@@ -102,8 +102,9 @@ class NotingDriver:
 class Planned:
     """The image of a schedule on arrays: outputs, the error record, what was printed, and what the driver was asked."""
 
-    def __init__(self, schedule: Schedule, arguments: list[Any], *, races: bool = False) -> None:
+    def __init__(self, schedule: Schedule, arguments: list[Any], *, races: bool = False, donated: bool = False) -> None:
         self.schedule, self.code = schedule, code_of(schedule)
+        self.donated = donated  # outputs are the memory of the inputs that the plan gives them
         self.arguments = arguments
         self.driver = NotingDriver(self.code, races=races)
         self.record = np.zeros(5, np.int64)
@@ -124,7 +125,17 @@ class Planned:
         names = (ctypes.c_int64 * max(1, len(schedule.sizes)))(*[sizes[name] for name in schedule.sizes])
         places = [self.put(np.asarray(argument)) for argument in self.arguments]
         outputs = sorted((b for b in schedule.buffers if b.role == "output"), key=lambda b: b.position)
-        self.outputs = [(b, memory.allocate(max(1, dims.evaluate(b.bytes, sizes)), b.name)) for b in outputs]
+        donors = schedule.plan.donations if self.donated and schedule.plan is not None else {}
+        inputs = {b.name: places[b.position] for b in schedule.buffers if b.role == "input"}
+        self.outputs = [
+            (
+                b,
+                inputs[donors[b.name]]
+                if b.name in donors
+                else memory.allocate(max(1, dims.evaluate(b.bytes, sizes)), b.name),
+            )
+            for b in outputs
+        ]
         places += [address for _, address in self.outputs]
         places += [self.put(value.value) for _, value in self.code.constants]
         if self.code.reports:

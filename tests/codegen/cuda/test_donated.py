@@ -12,13 +12,17 @@ from jitgraph import dtypes, ops
 from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.schedule import Launch, Schedule, ScheduleBuffer
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
+from jitgraph.runtime import loader
 from tests.codegen.cuda import launched
+from tests.codegen.cuda.planned import Planned
+from tests.graphs import needs_native
 
 ROWS, COLUMNS = 3, 200
 
@@ -103,3 +107,40 @@ def test_a_single_element_that_launches_read_again_stays() -> None:
     plan = plan_memory(select(graph, CPU), [(0, 0)]).plan
     assert plan is not None
     assert plan.donations == {"out0": "in0"}
+
+
+def written_rows(k: Any, v: Any, row: Any) -> tuple[Any, ...]:
+    """A row of each state, where the index of the second is checked behind the write of the first."""
+    index = ops.cast(ops.slice(row, starts=(0,), stops=(1,), strides=(1,)), dtype=dtypes.int64)
+    updates = ops.reshape(row, shape=(1, row.shape[0]))
+    k = ops.scatter(k, index, updates, axis=0)
+    v = ops.scatter(v, ops.add(index, index), ops.add(updates, updates), axis=0)
+    return k, v, ops.reduce_sum(k, axes=(1,))
+
+
+@needs_native
+@pytest.mark.parametrize("first", [1, 5, 9, 12])
+def test_rows_of_state_are_written_in_place(first: int) -> None:
+    """The host launches no copy of memory to itself; where a check fails nothing is written."""
+    rows, columns = 12, 70
+    graph = graph_of(written_rows, (rows, columns), (rows, columns), (columns,))
+    rng = np.random.default_rng(0)
+    arrays = [np.asarray(rng.normal(size=size), np.float32) for size in ((rows, columns), (rows, columns), (columns,))]
+    arrays[2][0] = first
+    schedule = launched.schedule_of(graph, donate=[(0, 0), (1, 1)])
+    assert schedule.plan is not None
+    assert schedule.plan.donations == {"out0": "in0", "out1": "in1"}
+    counts = []
+    for donated in (False, True):
+        planned = Planned(schedule, arrays, donated=donated)
+        assert planned.run() == loader.OK
+        counts.append(planned.driver.calls.count("cuLaunchKernel"))
+        failed = planned.record[1] != -1
+        assert failed == (2 * first >= rows)
+        if not failed:
+            for have, want in zip(planned.results(), execute_schedule(schedule, arrays), strict=True):
+                np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+        elif donated:
+            for have, want in zip(planned.results()[:2], arrays, strict=False):
+                np.testing.assert_array_equal(have, want)
+    assert counts[0] == counts[1] + 2

@@ -2,8 +2,8 @@
 
 A file of ``tests/golden`` holds cases between lines of ``===``. A case: a line ``# RUN: cse,dce`` (steps of
 ``golden_steps.py``, before them options such as ``fastmath`` or ``wrt=0,2``; without a RUN line that of the case before
-holds), a graph, a line ``---``, what the last step must give. A case without ``---`` must be refused: a comment
-``# error: words`` stands on the guilty line, and the message must hold the words. A line
+holds), a graph, a line ``---``, what the last step must give, which ``pytest --bless`` writes where it is missing. A
+case that must be refused has a comment ``# error: words`` on the guilty line, whose words the message must hold. A line
 ``# run: f([1, 2], 3) == [4, 5]`` runs both graphs on arguments of the inputs' dtypes. Files ``*.kernel`` hold kernels,
 for the steps of ``golden_kernels.py``.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +107,19 @@ def numbers_in(options: Options, key: str) -> list[int] | None:
 
 def cases(pattern: str = "*") -> list[Case]:
     """Every case in the golden files whose names match."""
-    return [case for file in sorted(FOLDER.glob(pattern)) for case in _read(file)]
+    return [case for file in sorted(FOLDER.glob(pattern)) for case in read(file)]
 
 
-def _read(file: Path) -> list[Case]:
+def read(file: Path) -> list[Case]:
+    """The cases of a golden file."""
     found = []
     command, line = "", 1
     for block in re.split(r"^===\n", file.read_text(), flags=re.MULTILINE):
         if match := re.search(r"^# RUN: (.*)$", block, flags=re.MULTILINE):
             command = match[1].strip()
-        text, separator, expected = block.partition("\n---\n")
-        found.append(Case(file, line, command, text, expected if separator else None))
+        text, *expected = re.split(r"\n---[ \t]*(?:\n|\Z)", block, maxsplit=1)
+        case = Case(file, line, command, text, None)
+        found.append(case if case.errors() else replace(case, expected=expected[0] if expected else ""))
         line += block.count("\n") + 1
     return found
 

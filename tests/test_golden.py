@@ -22,7 +22,7 @@ from jitgraph.ir.verifier import verify
 from jitgraph.ops import OPS
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
-from tests.golden_files import FOLDER, Case, cases, check_run, write
+from tests.golden_files import FOLDER, Case, cases, check_run, read, write
 from tests.golden_kernels import kernel_result
 from tests.golden_steps import result_of
 
@@ -85,8 +85,17 @@ def test_bless(request: pytest.FixtureRequest) -> None:
     if not request.config.getoption("--bless"):
         pytest.skip("only with --bless")
     for file in sorted({case.file for case in CASES}):
-        found = [case for case in CASES if case.file == file]
-        write(file, [case.text if case.expected is None else f"{case.text}\n---\n{found_text(case)}" for case in found])
+        bless(file)
+
+
+def bless(file: Path) -> None:
+    """Write what the steps of each case give into its file."""
+    found = read(file)
+    blocks = [
+        case.text.rstrip() if case.expected is None else f"{case.text.rstrip()}\n---\n{found_text(case)}"
+        for case in found
+    ]
+    write(file, blocks)
 
 
 def case_of(text: str, command: str) -> Case:
@@ -131,9 +140,28 @@ def test_a_text_that_differs_is_shown_as_a_diff() -> None:
         case.require(DIFFERENCE.replace("%x, %y)\n", "%y, %x)\n"))
 
 
+@pytest.mark.parametrize("end", ["\n---\n", "\n---", "\n--- \n", "\n", ""])
+def test_a_case_appended_without_its_text_is_red_until_it_is_blessed(tmp_path: Path, end: str) -> None:
+    file = tmp_path / "sample.jgir"
+    refused = "graph @refused(%x: f64[n]) -> f64[n] {\n  return %y  # error: %y\n}\n"
+    first = f"# RUN: cse\n{DIFFERENCE}\n---\n{DIFFERENCE}\n===\n{refused}"
+    file.write_text(f"{first}===\n{DIFFERENCE.replace('@difference', '@appended')}{end}")
+    whole, _, appended = read(file)
+    whole.require(found_text(whole))
+    with pytest.raises(AssertionError, match="--bless"):
+        appended.require(found_text(appended))
+    bless(file)
+    *_, appended = read(file)
+    appended.require(found_text(appended))
+    assert file.read_text().startswith(first)
+    blessed = file.read_text()
+    bless(file)
+    assert file.read_text() == blessed
+
+
 def test_the_folder_holds_cases_alone() -> None:
     assert {file.suffix for file in FOLDER.iterdir()} == {".jgir", ".kernel"}
-    assert not [case for case in CASES if case.expected is None and not case.errors()], "a case that expects nothing"
+    assert not [case for case in CASES if case.expected == ""], "a case that expects nothing: --bless fills it"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -97,8 +97,13 @@ class _Assembly:
         shown = [*list(changed)[:_MOST_SHOWN], *(["..."] if len(changed) > _MOST_SHOWN else [])]
         if any(effect.source.text.endswith(".training") for effect in self.plan.state_effects):
             hint = "call eval() or train() before the function is saved, not inside of it"
+        elif any(effect.operation != "set" for effect in self.plan.state_effects):
+            hint = "return what is put into the container, and let the caller keep it"
         else:
-            hint = "keep that state in tensors, and change them in place: self.n += 1, not self.n = self.n + 1"
+            hint = (
+                "keep that state in tensors, which a file holds, and change them in place: "
+                'self.register_buffer("n", jg.asarray(0)) for self.n = 0, and self.n += 1 for self.n = self.n + 1'
+            )
         self._refuse(f"it changes Python state besides tensors: {', '.join(shown)}", hint)
 
     def _refuse(self, reason: str, hint: str) -> None:
@@ -209,12 +214,21 @@ class _Assembly:
             isinstance(s, Item) and isinstance(s.key, str) for s in structure.steps
         )
         if not is_dict and structure.kind not in (tuple, list):
-            self._refuse(f"it returns a {structure.kind.__name__}", "return tensors in tuples, lists or dicts of names")
+            self._refuse_container(structure, structure.kind)
         steps = [step[0] if is_dict else f"{i}" if path else f"out{i}" for i, step in enumerate(structure.steps)]
         children = [
             self._structure(child, leaves, (*path, step)) for step, child in zip(steps, structure.children, strict=True)
         ]
         return {"dict": dict(zip(steps, children, strict=True))} if is_dict else {structure.kind.__name__: children}
+
+    def _refuse_container(self, structure: TreeDef, kind: type) -> None:
+        keys = [step.key for step in structure.steps if isinstance(step, Item) and not isinstance(step.key, str)]
+        if kind is dict and keys:
+            self._refuse(
+                f"it returns a dict with the key {keys[0]!r}, and in a file keys are names",
+                "return a tuple or a list, or {str(key): value for key, value in result.items()}",
+            )
+        self._refuse(f"it returns a {kind.__name__}", "return tensors in tuples, lists or dicts of names")
 
     def _leaf(self, leaf: Leaf, name: str) -> Any:
         at: Any = leaf.at

@@ -67,12 +67,13 @@ def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwar
         return form(*args, **kwargs)
     if context.current().trace is not None:
         name = function.__name__
+        shown = f"{function.__module__}.{name}".replace("numpy", "np", 1)
         ours = MODULE.get(name) or (
             f"jg.{name}" if hasattr(sys.modules["jitgraph"], name) else "it with jg's functions"
         )
         raise TraceError(
-            f"np.{name} needs the values of its tensors, which are known only when the graph runs",
-            hint=f"write {ours}, or call np.{name} outside of the traced function",
+            f"{shown} needs the values of its tensors, which are known only when the graph runs",
+            hint=f"write {ours}, or call {shown} outside of the traced function",
         )
     return function(*_arrays(args), **_arrays(kwargs))
 

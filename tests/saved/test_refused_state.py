@@ -52,3 +52,23 @@ def test_eval_inside_of_a_saved_function_is_named(tmp_path: Path) -> None:
     message = rf"model\.training \(.*:{line_of('# inside')}\), .*, \.\.\.\n  hint: call eval\(\) or train\(\) before"
     with pytest.raises(jg.JitgraphError, match=message):
         jg.save(predict, tmp_path / "model.jg", example_inputs=(X,))
+
+
+def test_a_python_number_that_is_counted_up_is_named_with_the_buffer_that_it_can_be(tmp_path: Path) -> None:
+    model = Counting(False)
+    model.n = 0  # type: ignore[assignment]
+    place = rf"\bn \(.*test_refused_state\.py:{line_of('the line that is named')}\)"
+    with pytest.raises(jg.JitgraphError, match=rf'{place}\n  hint: .*register_buffer\("n", jg\.asarray\(0\)\)'):
+        jg.save(model, tmp_path / "model.jg", example_inputs=(X,))
+
+
+def test_a_list_that_is_appended_to_is_named(tmp_path: Path) -> None:
+    history: list[Any] = []
+
+    def step(x: Any) -> Any:
+        history.append(x * 2)  # append
+        return x
+
+    message = rf"history \(.*:{line_of('# append')}\)\n  hint: return what is put into the container"
+    with pytest.raises(jg.JitgraphError, match=message):
+        jg.save(step, tmp_path / "model.jg", example_inputs=(X,))

@@ -225,6 +225,7 @@ def test_an_argument_that_is_not_used_is_still_an_argument(path: Path) -> None:
         (3, (), "saves a function"),
         (lambda x: x, normal(2), "in a tuple"),
         (lambda x: object(), (normal(2),), "returns a object"),
+        (lambda x: {0: x, 1: x * 2}, (normal(2),), r"dict with the key 0, [\s\S]*\{str\(key\): value for key"),
     ],
 )
 def test_what_cannot_be_saved_says_why(path: Path, function: object, inputs: object, message: str) -> None:

@@ -31,6 +31,7 @@ from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.record.aliases import Aliases, GrownElement, aliases_of, chosen, unknown_write
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.module_path import Places
+from jitgraph.tracing.record.refusals import way_out, way_out_of_text
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -417,8 +418,7 @@ class Recorder:
             )
         error = ConcretisationError(
             f"{what} needs the value of a traced tensor {self.read(handle).type}; it is known only when the graph runs",
-            hint="use @jg.script for an if or while on tensors, or jg.where; write jg.exp for math.exp and the like; "
-            "call numpy() and item() outside",
+            hint=way_out(what),
         )
         if what == "bool()" and _asks_whether_lazy():
             withdraw(error)
@@ -453,6 +453,5 @@ def text_too_early() -> TraceError:
     """The error for a text that is made of a traced tensor where no print makes it."""
     return TraceError(
         "a text of a traced tensor is made while tracing, but its value is known only when the compiled code runs",
-        hint='let the print make the text: jg.debug.print("loss {}", loss) or print("loss", loss), '
-        'not print(f"loss {loss}")',
+        hint=way_out_of_text(Location.of_user()),
     )

@@ -189,7 +189,11 @@ class Recording:
                 stand_in(varying, trace.numbers, capture.log)
                 with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                     with noting() as noted, printing.intercepting():
-                        result = capture.call(self.function, *args, **keywords)
+                        try:
+                            result = capture.call(self.function, *args, **keywords)
+                        except Exception as error:
+                            _raise_refused_before(error, noted)
+                            raise
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = RecordedCall(self.function, self.binder.names, arguments, keys)
                     plan = Planning(trace, call, containers, given).plan(result)
@@ -240,6 +244,18 @@ def _pin_sizes(held: Sequence[HeldNumber], family: Family, positions: Mapping[st
         if origin.axis >= 0:
             position = origin.leaf, origin.axis
             family.pin(next((places for places in positions.values() if position in places), [position]), location)
+
+
+def _raise_refused_before(error: Exception, noted: Sequence[JitgraphError]) -> None:
+    """Raise the refusal from which an error followed: NumPy raises its own where an element is refused."""
+    if isinstance(error, JitgraphError):
+        return
+    followed: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in followed:
+        followed.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    _raise_refusal([refusal for refusal in noted if refusal in followed], shapes=False)
 
 
 def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:

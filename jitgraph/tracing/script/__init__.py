@@ -52,6 +52,7 @@ from jitgraph.tracing.bound_function import BoundFunction
 from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.options import AskedOptions
 from jitgraph.tracing.record.recorder import ConcretisationError
+from jitgraph.tracing.record.refusals import OF_TRUTH
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.callees import EndlessRecursionError, bound_call, refuse_endless_recursion, staged
 from jitgraph.tracing.script.lists import require_known_lengths
@@ -59,6 +60,10 @@ from jitgraph.tracing.script.variables import line_of, unbound_name
 
 __all__ = ["script", "staging"]
 
+_OF_TRUTH: Final = (
+    "in a script if, while, for, and, or, not, assert, min, max, any and all take tensors; jg.where and jg's other "
+    "functions compute with them; use range(n), not Python's own functions"
+)
 _ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
 
 
@@ -146,12 +151,8 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
             raise recorder.dropped[name].error(name, line_of(error)) from error
         except ConcretisationError as error:
             withdraw(error)
-            raise ScriptError(
-                error.message,
-                location=error.location,
-                hint="in a script if, while, for, and, or, not, assert, min, max, any and all take tensors; "
-                "jg.where and jg's other functions compute with them; use range(n), not Python's own functions",
-            ) from error
+            hint = _OF_TRUTH if error.hint == OF_TRUTH else error.hint
+            raise ScriptError(error.message, location=error.location, hint=hint) from error
 
     call.__name__ = getattr(original, "__name__", type(original).__name__)
     call.is_staged = True  # type: ignore[attr-defined]

@@ -50,6 +50,16 @@ def is_indexable(container: Any) -> bool:
     return type(container) in (*_SEQUENCES, *_DICTS, range, bytes, str)
 
 
+def is_sequence(container: Any) -> bool:
+    """Whether ``container[i]`` is an element of a builtin sequence, which Python looks up by the ``__index__`` of i."""
+    return type(container) in (*_SEQUENCES, range, bytes, str)
+
+
+def is_index(x: Tensor) -> bool:
+    """Whether a traced tensor stands for one integer."""
+    return context.current().trace is not None and x.ndim == 0 and dtypes.is_integer(x.dtype)
+
+
 def holds_staged(container: Any) -> bool:
     """Whether a list, tuple or deque has a staged number among its elements."""
     return type(container) in _SEQUENCES and any(type(x) is StagedNumber for x in container)

@@ -10,14 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from jitgraph import dtypes, ops
 from jitgraph.errors import LocatedError, ScriptError
 from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
-from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.record.aliases import aliases_of
+from jitgraph.tracing.record.refusals import WRITE_TO_ARRAY
 from jitgraph.tracing.script import aliasing
 from jitgraph.tracing.script.branches import DeadEnd, choose_value, innermost_journal
 from jitgraph.tracing.script.lists import GrowingList, is_growing
@@ -25,13 +28,15 @@ from jitgraph.tracing.script.lookups import (
     choose_among,
     dict_entry,
     has_every_key,
+    is_index,
     is_indexable,
+    is_sequence,
     number_of,
     pick,
     position_in,
     sequence_entry,
 )
-from jitgraph.tracing.script.variables import Cells
+from jitgraph.tracing.script.variables import Cells, is_staged
 from jitgraph.tracing.staged.checks import only_where, require
 from jitgraph.tracing.staged.number import StagedNumber, of_bool, table_kind
 from jitgraph.tracing.symbolic.arithmetic import BINARY
@@ -58,7 +63,18 @@ def _step(step: Any) -> Any:
 
 
 def _follow(value: Any, step: Any) -> Any:
-    return getattr(value, step.name) if type(step) is AttributeStep else value[step]
+    if type(step) is AttributeStep:
+        return getattr(value, step.name)
+    return wrap(lifting.value_of(value))[step] if _is_gather(value, step) else value[step]
+
+
+def _is_gather(value: Any, step: Any) -> bool:
+    """Whether a NumPy array is indexed by what a graph computes."""
+    if type(value) is not np.ndarray or context.current().trace is None:
+        return False
+    indices = step if type(step) is tuple else (step,)
+    ends = [end for x in indices if type(x) is slice for end in (x.start, x.stop, x.step)]
+    return any(map(is_staged, (*indices, *ends)))
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -68,6 +84,8 @@ def read(value: Any, steps: Sequence[Any]) -> Any:
     """``value[step][other]...``."""
     for number, step in enumerate(steps):
         step = _step(step)
+        if isinstance(step, Tensor) and is_sequence(value) and is_index(step):
+            step = StagedNumber(lifting.positions(step.value))
         if type(step) is StagedNumber and is_indexable(value):
             return _element(value, step, steps[number + 1 :])
         value = _follow(value, step)
@@ -251,6 +269,11 @@ def put(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``, also in the objects that may be ``target``."""
     for owner, new in aliasing.put(target, key, value, _unless):
         note(owner)
+        if type(owner) is np.ndarray and (is_staged(new) or _is_gather(owner, key)):
+            raise ScriptError(
+                "a NumPy array takes what the graph computes as an element; it is known only when the graph runs",
+                hint=WRITE_TO_ARRAY,
+            )
         owner[key] = new
 
 

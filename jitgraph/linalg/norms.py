@@ -16,7 +16,7 @@ from jitgraph.ops.matrices import with_ones
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import isnan, where
 from jitgraph.tensor.functions.method import array_function, ordered_axes_of
-from jitgraph.tensor.functions.norms import extreme, p_norm
+from jitgraph.tensor.functions.norms import extreme, whole_range_norm
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import min as least
@@ -38,7 +38,7 @@ def vector_norm(x: TensorLike, *, axis: Axis = None, keepdims: bool = False, ord
     """
     if isinstance(ord, bool) or not isinstance(ord, int | float):
         raise ShapeError(f"vector_norm: ord is {ord!r}", hint="a number, as 2, 1, math.inf")
-    return p_norm(wrap(inexact("vector_norm", x)), float(ord), axis, keepdims=keepdims)
+    return whole_range_norm(wrap(inexact("vector_norm", x)), float(ord), axis, keepdims=keepdims)
 
 
 @array_function
@@ -54,7 +54,7 @@ def _matrix_norm(value: Any, keepdims: bool, ord: float | str) -> Tensor:
     if isinstance(ord, bool) or ord not in _MATRIX_ORDERS:
         raise ShapeError(f"matrix_norm: ord is {ord!r}", hint="one of 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'")
     if ord == "fro":
-        return p_norm(wrap(value), 2.0, (-2, -1), keepdims=keepdims)
+        return whole_range_norm(wrap(value), 2.0, (-2, -1), keepdims=keepdims)
     if ord in ("nuc", 2, -2):
         values = svdvals(wrap(value))
         norms = total(values, axis=-1) if ord == "nuc" else extreme(values, (values.ndim - 1,), float(ord))
@@ -74,7 +74,7 @@ def norm(x: TensorLike, ord: float | str | None = None, axis: Axis = None, keepd
     value = inexact("norm", x)
     rank = len(value.shape)
     if ord is None:
-        return p_norm(wrap(value), 2.0, axis, keepdims=keepdims)
+        return whole_range_norm(wrap(value), 2.0, axis, keepdims=keepdims)
     if axis is None and rank not in (1, 2):
         raise ShapeError(f"norm of {value.type} with ord={ord!r}", hint="axis= says where vectors or matrices stand")
     axes = (*range(rank),) if axis is None else listed(axis)

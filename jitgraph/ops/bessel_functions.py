@@ -6,18 +6,20 @@ Chebyshev expansions of exp(-x) I(x) up to 8 and of sqrt(x) exp(-x) I(x) beyond 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from jitgraph import dtypes
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules, special_tables
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, sign, sub
-from jitgraph.ops.comparison import eq, le, select
+from jitgraph.ops.comparison import le, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.sampling import elementwise_samples
 from jitgraph.ops.transcendental import exp, sqrt
+
+_FLAT: Final = 1e-9  # up to which I1(x) / x rounds to 1/2
 
 
 def chebyshev(coefficients: Sequence[float], t: Any) -> Any:
@@ -75,9 +77,9 @@ def bessel(name: str, body: Callable[[Any], Any], vjp: Callable[..., tuple[Any]]
 
 
 def over_x(value: Any, x: Any) -> Any:
-    """I1(x) / x, which is 1/2 at 0."""
-    zero = eq(x, zeros_like(x))
-    return select(zero, full_like(0.5, x), div(value, select(zero, full_like(1.0, x), x)))
+    """I1(x) / x, which is 1/2 at 0, and beside it, where I1(x) may be subnormal."""
+    near = le(abs(x), full_like(_FLAT, x))
+    return select(near, full_like(0.5, x), div(value, select(near, full_like(1.0, x), x)))
 
 
 i0: Op = bessel("i0", _grown(_i0e), lambda ct, out, x: (mul(ct, i1(x)),), "I_0(x).")

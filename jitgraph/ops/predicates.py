@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -59,6 +60,8 @@ logical_xor: Op = _logical("logical_xor", bitwise_xor, 2, "Xor")
 
 
 def _clamp(x: Any, *, low: float | int | None, high: float | int | None) -> Any:
+    if any(bound is not None and bound != bound for bound in (low, high)):
+        return full_like(math.nan, x)
     if low is not None:  # not by maximum, which would share the gradient at the bound
         bound = full_like(low, x)
         x = select(lt(x, bound), bound, x)
@@ -83,5 +86,5 @@ clamp: Op = composite(
     samples=_clamp_samples,
     onnx="Clip",
     traits=["pointwise"],
-    doc="x, but at least low and at most high where they are not None; NaN stays.",
+    doc="x, but at least low and at most high where they are not None; NaN where x or a bound is.",
 )

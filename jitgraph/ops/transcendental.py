@@ -261,8 +261,7 @@ def _atan2_vjp(ct: Any, out: Any, y: Any, x: Any) -> tuple[Any, ...]:
     u, v = (select(flat, zeros_like(part), div(part, size)) for part in (x, y))
     square = add(mul(u, u), mul(v, v))
     square = select(flat, full_like(1.0, square), square)
-    scale = div(ct, size)
-    return mul(scale, div(u, square)), neg(mul(scale, div(v, square)))
+    return div(mul(ct, div(u, square)), size), neg(div(mul(ct, div(v, square)), size))  # 1 / size may be infinite
 
 
 def _hypot_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:

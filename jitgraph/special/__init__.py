@@ -302,4 +302,7 @@ def logit(x: TensorLike) -> Tensor:
     (probability,) = float_tensors(x)
     outside = where((probability < 0) | (probability > 1), math.nan, 0.0)
     probability = probability + outside  # the slope is NaN there, too
-    return log(probability) - log1p(-probability)
+    near = (probability > 0.25) & (probability < 0.75)  # where the difference of logarithms would cancel
+    distance = where(near, 2 * probability - 1, 0.0)  # exact
+    far = where(near, 0.25, probability)
+    return where(near, log1p(distance) - log1p(-distance), log(far) - log1p(-far))

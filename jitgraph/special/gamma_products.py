@@ -76,10 +76,10 @@ def gamma1p(a: Tensor) -> Tensor:
     return _positive(1 + a)
 
 
-def _sine(x: Tensor) -> Tensor:
-    """sin(pi x), by what x is beyond the nearest whole number, which is exact."""
+def _sine(x: Tensor, rest: Tensor | float = 0.0) -> Tensor:
+    """sin(pi (x + rest)), by what x is beyond the nearest whole number, which is exact."""
     nearest = wrap(ops.rint(x.value))
-    sine = sin((x - nearest) * math.pi)
+    sine = sin((x - nearest + rest) * math.pi)
     return where(wrap(ops.rint((nearest * 0.5).value)) * 2 == nearest, sine, -sine)
 
 
@@ -172,7 +172,9 @@ def _beta(a: Tensor, b: Tensor) -> Tensor:
     by_lanczos = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor / divisor
     u, v = where(usual, 1.0, a), where(usual, 1.0, b)
     size = exp(_log_gamma(u) + (_log_gamma(v) - _log_gamma(u + v)))
-    return where(usual, by_lanczos, size * _sign(u) * _sign(v) * _sign(u + v))
+    nothing = (a == 0) & (b == 0)
+    poles = 1 / abs(where(nothing, a, 1.0))  # infinite from the right, as in SciPy
+    return where(nothing, poles, where(usual, by_lanczos, size * _sign(u) * _sign(v) * _sign(u + v)))
 
 
 @array_function
@@ -203,7 +205,8 @@ def _log_of_beta(a: Tensor, b: Tensor) -> Tensor:
     of_both = of_both - 0.5 * log(q) + 0.5 * math.log(2 * math.pi)
     usual = usual & (abs(plain) < math.inf)
     near = wrap(ops.stop_gradient(where(usual, plain, 0.0).value))
-    return plain + where(usual, where(both, of_both, of_one) - near, 0.0)
+    nothing = (a == 0) & (b == 0)
+    return where(nothing, -log(where(nothing, a, 1.0)), plain + where(usual, where(both, of_both, of_one) - near, 0.0))
 
 
 def _counted(approximate: Tensor, is_whole: Tensor) -> Tensor:
@@ -246,17 +249,39 @@ def comb(n: TensorLike, k: TensorLike, *, repetition: bool = False) -> Tensor:
     return in_float64(body, n, k)
 
 
+def _turned_ratio(x: Tensor, rest: Tensor, y: Tensor) -> Tensor:
+    """gamma(x + rest) / gamma(y), for a rest below the rounding of x; by the reflection for those below 1/2."""
+    x_turned, y_turned = x < 0.5, y < 0.5
+    u, v = where(x_turned, 1 - x, x), where(y_turned, 1 - y, y)
+    direct = (u < _GREATEST) & (v < _GREATEST)
+    gamma_u, gamma_v = _gamma(where(direct, u, 1.0)), _gamma(where(direct, v, 1.0))
+    above = where(x_turned, 1.0, gamma_u) * where(y_turned, gamma_v, 1.0)
+    below = where(x_turned, gamma_u, 1.0) * where(y_turned, 1.0, gamma_v)
+    direct = direct & (above < math.inf) & (below < math.inf)
+    logarithm = where(x_turned, -1.0, 1.0) * _log_gamma(u) + where(y_turned, 1.0, -1.0) * _log_gamma(v)
+    size = where(direct, where(direct, above, 1.0) / where(direct, below, 1.0), exp(where(direct, 0.0, logarithm)))
+    sine_x, sine_y = _sine(where(x_turned, x, 0.5), where(x_turned, rest, 0.0)), _sine(where(y_turned, y, 0.5))
+    ratio = size * (sine_y / sine_x)
+    return where(x_turned & ~y_turned, ratio * math.pi, where(y_turned & ~x_turned, ratio / math.pi, ratio))
+
+
 def _poch(z: Tensor, m: Tensor) -> Tensor:
     end = z + m
+    begin = end - z
+    lost = (z - (end - begin)) + (m - begin)  # by rounding, of which much is left beside a pole
+    lost = where(abs(end) < math.inf, lost, 0.0)
     rising = (z > 0) & (m > 0) & (m < _GREATEST)
     usual = rising | ((z > 0) & (end > 0) & (z < _GREATEST) & (end < _GREATEST))
     over = _gamma(where(rising, m, 1.0)) / _beta(where(rising, z, 1.0), where(rising, m, 1.0))
     low = usual & ~rising
     direct = where(rising, over, _gamma(where(low, end, 1.0)) / _gamma(where(low, z, 1.0)))
-    pole = (end <= 0) & (end == floor(end))
+    pole = (end <= 0) & (end == floor(end)) & (lost == 0)
     zero = (z <= 0) & (z == floor(z)) & ~pole
     u, v = where(usual | zero | pole, 1.0, end), where(usual | zero | pole, 1.0, z)
     size = exp(_log_gamma(u) - _log_gamma(v)) * _sign(u) * _sign(v)
+    finite = (abs(u) < math.inf) & (abs(v) < math.inf)
+    other = ~finite | usual | zero | pole
+    size = where(other, size, _turned_ratio(where(other, 1.0, end), where(other, 0.0, lost), where(other, 1.0, z)))
     both = pole & (z <= 0) & (z == floor(z))  # gamma of whole numbers below 0 has a ratio, by the reflection
     p, q = where(both, 1 - z, 1.0), where(both, 1 - end, 1.0)
     turned = exp(_log_gamma(p) - _log_gamma(q)) * where(floor(m * 0.5) * 2 != floor(m), -1.0, 1.0)

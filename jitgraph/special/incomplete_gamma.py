@@ -24,17 +24,21 @@ from jitgraph.special.gamma_parts import (
     polynomial,
     settled,
     stirling_rest,
+    times_exactly,
     without_gradient,
 )
+from jitgraph.special.gamma_products import gamma1p
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, sqrt, where
+from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, minimum, pow, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64
+from jitgraph.tensor.functions.special_functions import erfcx, in_float64
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.transforms.custom import custom_vjp
 
 _NEAR: Final = 0.3  # of a: where the uniform expansion serves
 _UNIFORM_FROM: Final = 50.0
+_BY_POWERS: Final = 500.0
+_FAR: Final = 3000.0  # where e^-x is 0 beside powers up to that
 
 
 @array_function
@@ -87,9 +91,30 @@ def _power(a: Tensor, x: Tensor) -> Tensor:
     """x^a e^-x / gamma(a + 1), for a and x above 0."""
     large = a >= LARGE
     p, q = where(large, a, LARGE), where(large, x, LARGE)
-    stirling = exp(p * log_ratio_rest(q, p) - stirling_rest(p)) / (ROOT_OF_TWO_PI * sqrt(p))
-    small = where(large, 1.0, a)
-    return where(large, stirling, exp(small * log(x) - x - lgamma1p(small)))
+    stirling = _decay(p, q) * exp(-stirling_rest(p)) / (ROOT_OF_TWO_PI * sqrt(p))
+    small, near = where(large, 1.0, a), where(large, 1.0, minimum(x, _FAR))
+    half = exp(near * -0.5)  # the whole one underflows before the product
+    return where(large, stirling, pow(near, small) * half * half / gamma1p(small))
+
+
+def _decay(a: Tensor, x: Tensor) -> Tensor:
+    """(x / a)^a e^(a - x), for a from ``LARGE`` up.
+
+    Up to ``_BY_POWERS`` by a power, whose logarithm has twice the digits, and what rounding takes from x / a and a - x;
+    in two halves where a factor of the whole leaves the range. Beyond, an exponent of some hundreds is rounded.
+    """
+    direct = a <= _BY_POWERS
+    p, q = where(direct, a, LARGE), where(direct, minimum(x, _FAR), LARGE)
+    ratio, difference = q / p, p - q
+    product, rest = times_exactly(ratio, p)
+    other = difference - p
+    lost = ((q - product) - rest) / ratio + ((p - (difference - other)) - (q + other))
+    whole = (abs(p * log(ratio)) < 690) & (abs(difference) < 690)
+    share = where(whole, 1.0, 0.5)
+    power = pow(ratio, p * share) * exp(difference * share)
+    power = where(whole, power, power * power) * (1 + wrap(ops.stop_gradient(lost.value)))
+    u, v = where(direct, LARGE, a), where(direct, LARGE, x)
+    return where(direct, power, exp(u * log_ratio_rest(v, u)))
 
 
 def _both(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,7 +131,7 @@ def _both(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     by_series = power * _series(where(lower, p, 1.0), where(lower, q, 0.5))
     by_fraction = power * p * _fraction(where(fraction, p, 1.0), where(fraction, q, 4.0))
     by_small = _small(where(small, p, 0.5), where(small, q, 0.5))
-    below, above = _uniform(where(uniform, p, 100.0), where(uniform, sigma, 0.0))
+    below, above = _uniform(where(uniform, p, 100.0), where(uniform, q, 100.0))
     upper = where(uniform, above, where(small, by_small, by_fraction))
     pair = where(lower, by_series, where(uniform, below, 1 - upper)), where(lower, 1 - by_series, upper)
     return _with_ends(a, x, valid, pair[0], 0), _with_ends(a, x, valid, pair[1], 1)
@@ -158,14 +183,16 @@ def _fraction(a: Tensor, x: Tensor) -> Tensor:
     return settled(step, (x * 0 + 1 / TINY, first, first), 2)
 
 
-def _uniform(a: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+def _uniform(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """P and Q for large a and x near it: half of erfc, and a sum of powers of 1 / a and eta (Temme 1979)."""
+    sigma = (x - a) / a
     half = -log1pmx(sigma)
     root = sqrt(2 * half)
     eta = where(sigma < 0, -root, root)
     total = a * 0
     for row in reversed(temme_table.TEMME):
         total = total / a + polynomial(row, eta)
-    rest = exp(-a * half) / (ROOT_OF_TWO_PI * sqrt(a)) * total
-    width = eta * sqrt(a * 0.5)
-    return 0.5 * wrap(ops.erfc((-width).value)) - rest, 0.5 * wrap(ops.erfc(width.value)) + rest
+    rest = total / (ROOT_OF_TWO_PI * sqrt(a))
+    below = sigma < 0
+    tail = _decay(a, x) * (0.5 * erfcx(root * sqrt(a * 0.5)) + where(below, -rest, rest))
+    return where(below, tail, 1 - tail), where(below, 1 - tail, tail)

@@ -49,6 +49,14 @@ def _slope_of_ellipe(m: Any) -> Any:
     return (mp.ellipe(m) - mp.ellipk(m)) / (2 * m)
 
 
+def _lower_gamma(a: int, x: Any) -> Any:
+    return mp.gammainc(a, 0, x, regularized=True)
+
+
+def _gamma_density(x: Any) -> Any:
+    return mp.exp(129 * mp.log(x) - x - mp.loggamma(130))
+
+
 def _scaled(start: float, end: float, count: int) -> tuple[float, ...]:
     """Powers of ten of both signs."""
     sizes = 10.0 ** np.linspace(start, end, count)
@@ -73,6 +81,12 @@ CASES: dict[str, Case] = {
         S.exprel, lambda x: mp.expm1(x) / x, lambda x: (mp.exp(x) * (x - 1) + 1) / x**2,
         (*_scaled(-20, 1.9, 22), -500.0, 1.0, -1.0),
     ),
+    "logit": Case(
+        S.logit, lambda p: mp.log(p / (1 - p)), lambda p: 1 / (p * (1 - p)),
+        (*(10.0 ** np.linspace(-30, -1, 9)), *(0.5 + np.array(_scaled(-6, -0.4, 15))), 0.25, 0.75, 0.99), ulps=2,
+    ),
+    "gammainc": Case(lambda x: S.gammainc(130.0, x), lambda x: _lower_gamma(130, x), _gamma_density,
+                     (*np.linspace(2, 90, 12), *np.linspace(91, 168, 9)), 16, 16),
     "ellipe": Case(S.ellipe, lambda m: mp.re(mp.ellipe(m)), lambda m: mp.re(_slope_of_ellipe(m)),
                    (*-(10.0 ** np.linspace(-3, 36, 21)), 0.1, 0.499, 0.501, 0.9, 0.999)),
     "k0": Case(S.k0, lambda x: mp.besselk(0, x), lambda x: -mp.besselk(1, x), (*(10.0 ** np.linspace(-18, 1.9, 21)),)),
@@ -85,6 +99,7 @@ FLOAT64_ALONE: dict[str, tuple[float, ...]] = {
     "log_ndtr": (-3e7, 37.0),
     "ellipe": (-1e100, -1e280, 1 - 1e-15),
     "exprel": (700.3, 709.9, 714.8),
+    "logit": (1e-300, 0.5 + 1e-15, 0.5 - 1e-12),
     "k0": (1e-300, 2e-310, 5e-324),
     "erf": (-25.0, 26.1),
     "erfc": (26.1,),

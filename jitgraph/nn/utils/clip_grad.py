@@ -6,20 +6,39 @@ import math
 from collections.abc import Iterable
 
 from jitgraph.autograd import no_grad
-from jitgraph.dtypes import bfloat16, float16, float32
+from jitgraph.dtypes import DType, float32, float64, is_complex, part_of
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
 from jitgraph.tensor.functions.elementwise import clip, minimum, sqrt, square
 from jitgraph.tensor.functions.manipulation import stack
-from jitgraph.tensor.functions.norms import p_norm
+from jitgraph.tensor.functions.norms import whole_range_norm
 from jitgraph.tensor.functions.shapes import reshape
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     members = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p for p in members if p.grad is not None]
+
+
+def _widest(members: set[DType]) -> DType:
+    """The only dtype; of several the widest, float32 at least."""
+    return members.pop() if len(members) == 1 else max(members | {float32}, key=lambda dtype: dtype.itemsize)
+
+
+def _wide_norm(tensors: list[Tensor], p: float) -> Tensor:
+    """The joint norm in float64, in which no square of a narrower number leaves the range."""
+    sizes = [x.abs() if is_complex(x.dtype) else x for x in tensors]
+    narrow = all(x.dtype != float64 for x in sizes)
+    wide = [x.astype(float64) for x in sizes]
+    if p == 2 and narrow:
+        total = square(wide[0]).sum()
+        for part in wide[1:]:
+            total = total + square(part).sum()
+        return sqrt(total)
+    each = [whole_range_norm(reshape(x, (-1,)), p, 0) for x in wide]
+    return whole_range_norm(stack(each, axis=0), p, 0)
 
 
 def get_total_norm(
@@ -36,20 +55,8 @@ def get_total_norm(
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not given:
         return zeros(())
-    dtypes_of = {x.dtype for x in given}
-    if dtypes_of & {float16, bfloat16}:  # whose squares would overflow, or lose most of their digits in a sum
-        result = dtypes_of.pop() if len(dtypes_of) == 1 else float32
-        given = [x.astype(float32) if x.dtype in (float16, bfloat16) else x for x in given]
-        whole: Tensor = get_total_norm(given, norm_type, error_if_nonfinite).astype(result)
-        return whole
-    if norm_type == 2:
-        total = square(given[0]).sum()
-        for part in given[1:]:
-            total = total + square(part).sum()
-        found: Tensor = sqrt(total)
-    else:
-        each = [p_norm(reshape(x, (-1,)), float(norm_type), 0) for x in given]
-        found = p_norm(stack(each, axis=0), float(norm_type), 0)
+    wide = _wide_norm(given, float(norm_type))
+    found: Tensor = wide.astype(_widest({part_of(x.dtype) for x in given}))
     if error_if_nonfinite:
         if context.current().trace is not None:
             raise JitgraphError("error_if_nonfinite=True in a trace\n  hint: jg.debug.check the norm that is returned")
@@ -71,8 +78,10 @@ def clip_grad_norm_(
     """
     given = _gradients(parameters)
     with no_grad():
-        norm = get_total_norm([p.grad for p in given if p.grad is not None], norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(given, max_norm, norm)
+        gradients = [p.grad for p in given if p.grad is not None]
+        norm = get_total_norm(gradients, norm_type, error_if_nonfinite)
+        wide = _wide_norm(gradients, float(norm_type)) if gradients else norm
+    clip_grads_with_norm_(given, max_norm, wide)
     return norm
 
 

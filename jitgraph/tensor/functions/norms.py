@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jitgraph import dtypes
+import numpy as np
+
+from jitgraph import dtypes, ops
 from jitgraph.eager import placement
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ops.transcendental import root
 from jitgraph.tensor.functions.elementwise import sign, where
@@ -14,6 +17,7 @@ from jitgraph.tensor.functions.method import axes_of
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import min as least
 from jitgraph.tensor.functions.reductions import sum as total
+from jitgraph.tensor.functions.shapes import squeeze
 from jitgraph.tensor.tensor import Tensor, wrap
 
 
@@ -44,6 +48,34 @@ def p_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = None, *, keep
     powers = where(nothing, math.inf, where(nothing, 1.0, size) ** p)
     summed = total(powers, axis=axes, keepdims=keepdims)
     return summed ** (1 / p)
+
+
+def whole_range_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Tensor:
+    """``p_norm`` without overflow or underflow on the way, which takes one more look at each element.
+
+    Where the decisive magnitude, which is the greatest or for p below 0 the least, has powers that may leave the range,
+    all are scaled before. Elsewhere the result has the bits of ``p_norm``, which in eager mode on the CPU alone runs.
+    """
+    axes = axes_of(axis, x.ndim, "norm")
+    is_empty = any(isinstance(x.shape[i], int) and not x.shape[i] for i in axes)
+    if math.isnan(p) or math.isinf(p) or p in (0, 1) or is_empty or not axes:
+        return p_norm(x, p, axis, keepdims=keepdims)
+    limits = np.finfo(dtypes.part_of(x.dtype))
+    low = 2.0 ** max((limits.minexp / 2 + 4) / math.fabs(p), limits.minexp)
+    high = 2.0 ** min((limits.maxexp / 2 - 4) / math.fabs(p), limits.maxexp - 1)
+    if isinstance(x.value, EagerValue) and isinstance(x.value.array, np.ndarray):
+        plain = p_norm(x, p, axis, keepdims=keepdims)
+        count = math.prod(x.value.array.shape[i] for i in axes)
+        spread = 2 * count ** (1 / p)  # the decisive magnitude is between the norm and the norm over this
+        found = plain.value.array
+        bounds = (low * max(1.0, spread), high * min(1.0, spread))
+        if np.all((found >= bounds[0]) & (found <= bounds[1])):
+            return plain
+    decisive = extreme(wrap(ops.stop_gradient(x.value)).abs(), axes, p, keepdims=True)
+    is_high, is_low = (decisive > high) & (decisive < math.inf), (decisive < low) & (decisive > 0)
+    scale = where(is_high | is_low, decisive, 1.0)
+    norm = p_norm(x / scale, p, axis, keepdims=True) * scale
+    return norm if keepdims else squeeze(norm, axes)
 
 
 def finite_or_nan(norm: Tensor) -> Tensor:

@@ -173,7 +173,7 @@ def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpol
     weight = where(ranks == low, 0.0, 0.5) if interpolation == "midpoint" else ranks - low
     found = where(below == above, below, lerp(below, above, astype(weight, rows.dtype)))
     if name == "quantile":
-        found = where(any_of(missing, -1, keepdims=True), math.nan, found)
+        found = where(any_of(missing, -1, keepdims=True), found * math.nan, found)  # with NaN for slopes
     else:
         found = where(count == 0, math.nan, found)
     found = moveaxis(found, -1, 0)  # quantiles first

@@ -108,17 +108,20 @@ def _steep_zero(x: Tensor) -> Tensor:
 
 @array_function
 def entr(x: TensorLike) -> Tensor:
-    """-x log(x), 0 at 0 and -inf below. The slope at 0 is infinite."""
+    """-x log(x), 0 at 0 and -inf below. The slope at 0 and below is infinite."""
     (a,) = float_tensors(x)
     zero = a == 0
     inside = ~(a <= 0)
     found = -a * log(where(inside, a, 1))
-    return where(inside, found, where(zero, _steep_zero(where(zero, a, 1)), -math.inf))
+    return where(inside, found, where(zero, _steep_zero(where(zero, a, 1)), where(a < 0, a, -1) * math.inf))
 
 
 @array_function
 def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
-    """x log(x / y) for positive numbers, 0 for x = 0 and y >= 0, infinite elsewhere. The slope by x at 0 is -inf."""
+    """x log(x / y) for positive numbers, 0 for x = 0 and y >= 0, infinite elsewhere.
+
+    Slopes elsewhere are infinite, too, and that by x at 0 is -inf.
+    """
     a, b = float_tensors(x, y)
     inside = (a > 0) & (b > 0)
     above, below = where(inside, a, 1), where(inside, b, 1)
@@ -126,7 +129,9 @@ def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
     usual = (quotient > 0) & (quotient < math.inf)
     ratio = where(usual, log(where(usual, quotient, 1)), log(above) - log(below))
     edge = (a == 0) & (b >= 0)
-    outside = where(edge, 0.0 - _steep_zero(where(edge & (b > 0), a, 1)) * (b > 0), math.inf)
+    beyond = where(a < 0, -a, where(b < 0, -b, 1)) * math.inf  # with slopes that are infinite, too
+    beyond = where((a > 0) & (b == 0), a / where(b == 0, b, 1), beyond)
+    outside = where(edge, 0.0 - _steep_zero(where(edge & (b > 0), a, 1)) * (b > 0), abs(beyond))
     return where(isnan(a) | isnan(b), math.nan, where(inside, a * ratio, outside))
 
 
@@ -135,7 +140,8 @@ def kl_div(x: TensorLike, y: TensorLike) -> Tensor:
     """x log(x / y) - x + y for positive numbers, y for x = 0 and y >= 0, infinite elsewhere, as in SciPy."""
     a, b = float_tensors(x, y)
     outside = ((a < 0) | (b < 0)) & ~(isnan(a) | isnan(b))
-    return where(outside, math.inf, rel_entr(a, b) - a + b)
+    relative = rel_entr(a, b)
+    return where(outside, relative, relative - a + b)
 
 
 # --- the normal distribution ----------------------------------------------------------------------------------------
@@ -163,7 +169,8 @@ def erfcx(x: TensorLike) -> Tensor:
         size = where(a < 0, -a, a)  # not abs, which has no slope at 0
         found = _erfcx_positive(size)
         held = where(a < 0, minimum(size, 30.0), 0.0)
-        return where(a < 0, 2 * _exp_of_square(held, 1.0) - found, found)
+        found = where(a < 0, 2 * _exp_of_square(held, 1.0) - found, found)
+        return where(a < -30, where(a < -30, -a, 1.0) * math.inf, found)  # whose slope is infinite, too
 
     return in_float64(body, x)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from jitgraph.errors import GraphError
 from jitgraph.standalone import write_loaders
 from tests.codegen.moved_bytes import moved_bytes
 from tests.graphs import needs_native
+from tests.runtime.c_library import CError, Library
 
 WIDTH = 16
 
@@ -306,3 +309,24 @@ def test_files_write_state_in_place(module: type[Any], tmp_path: Path) -> None:
     calls = [*enumerate(places), (3, 2)]
     due = [np.asarray(plain(*given(number, i))) for number, i in calls]
     np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), np.stack(due))
+
+
+@needs_native
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed to compile loader.c")
+def test_the_c_loader_writes_state_in_place(tmp_path: Path) -> None:
+    """From the second run on, whose state is memory of the model; a run that fails leaves it as it was."""
+    compiled, plain = Twice(100_000), Twice(100_000)
+    state_bytes = 100_000 * WIDTH * 4
+    jg.save(jg.trace(compiled), tmp_path / "model.jg", example_inputs=given(0, 3))
+    model = Library(tmp_path).load(tmp_path / "model.jg")
+    resident = []
+    for number, i in enumerate((3, 4, 13, 2)):
+        (found,) = model(*map(np.asarray, given(number, i)))
+        np.testing.assert_array_equal(found, np.asarray(plain(*given(number, i))))
+        resident.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    assert resident[-1] - resident[0] < state_bytes // 2
+    with pytest.raises(CError, match="out of range"):
+        model(*map(np.asarray, given(9, 100_000)))
+    (found,) = model(*map(np.asarray, given(5, 14)))
+    np.testing.assert_array_equal(found, np.asarray(plain(*given(5, 14))))
+    model.close()

@@ -82,7 +82,7 @@ typedef struct Tensor { /* of the weights */
     const int64_t *shape;
     size_t bytes;
     const void *data; /* in the file, or one of own */
-    void *own[2]; /* a run that writes the state fills the one that is not in use */
+    void *own[2]; /* a run that writes the state fills the one that is not in use, or writes into that in use */
     DeviceBlock there; /* of a model on a GPU, what data was at first */
 } Tensor;
 
@@ -94,6 +94,7 @@ typedef struct Entry {
     Spec *outputs;
     size_t input_count, state_count, parameter_count, output_count;
     int64_t *written; /* for each output the place of the state that it replaces, or NONE */
+    int64_t *aliased; /* and that of the parameter whose memory the code may be given for it, or NONE */
     size_t *shown; /* the outputs that the caller gets */
     size_t shown_count, write_count;
     const char **dims;

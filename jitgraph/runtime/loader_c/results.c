@@ -99,6 +99,14 @@ static void *spare_memory(Tensor *tensor, jg_error *error) {
     return *place;
 }
 
+/* Memory for an output that replaces a state: the state's own where the code may write into it, which it does once
+   nothing can fail any more; what lies in the file stays as it is. */
+static void *state_memory(const Entry *entry, size_t output, Tensor *tensor, jg_error *error) {
+    bool own = tensor->data && (tensor->data == tensor->own[0] || tensor->data == tensor->own[1]);
+    bool in_place = entry->aliased[output] == (int64_t)entry->input_count + entry->written[output];
+    return own && in_place ? (void *)(uintptr_t)tensor->data : spare_memory(tensor, error);
+}
+
 /* Finds memory for the outputs and fills in the buffers. */
 static bool place(jg_model *model, const Entry *entry, const jg_tensor *outputs, Record *record, jg_error *error) {
     static _Alignas(JG_ALIGNMENT) const uint8_t nothing[JG_ALIGNMENT]; /* stands for empty inputs */
@@ -108,7 +116,7 @@ static bool place(jg_model *model, const Entry *entry, const jg_tensor *outputs,
         Result *result = &record->results[i];
         if (entry->written[i] != NONE) {
             const Spec *state = &entry->parameters[entry->input_count + (size_t)entry->written[i]];
-            if (!(result->memory = spare_memory(&model->tensors[state->tensor], error))) return false;
+            if (!(result->memory = state_memory(entry, i, &model->tensors[state->tensor], error))) return false;
         } else {
             const jg_tensor *given = &outputs[shown];
             char where[WHERE_SIZE];

@@ -132,7 +132,7 @@ static void read_signature(Loading *l, const Json *source, Entry *entry, const T
     read_prints(l, source, entry, &dims, where);
     const Spec *state = entry->parameters + entry->input_count;
     entry->written = read_pairs(l, source, "writes", entry, state, entry->state_count, where);
-    read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where); /* for checks alone */
+    entry->aliased = read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where);
     entry->shown = make(l, l->kept, entry->output_count, sizeof *entry->shown);
     for (size_t i = 0; i < entry->output_count; i++)
         if (entry->written[i] == NONE) entry->shown[entry->shown_count++] = i;

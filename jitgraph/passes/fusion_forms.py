@@ -21,7 +21,7 @@ MOST_READ: Final = 4  # operands of an index map; a concat of more copies them, 
 # threads, in a kernel of its own.
 _GLOBAL: Final = 8, 1 << 14
 _GLOBAL_ON_GPU: Final = 64, 1 << 14  # a result is a block's, and there are more blocks at once
-_GLOBAL_COLUMNS_ON_GPU: Final = 1 << 14, 1 << 8  # a thread's
+_GLOBAL_SCATTERED_ON_GPU: Final = 1 << 14, 1 << 8  # a column, or runs here and there: for one block a walk without end
 
 _OF_KIND: Final[Mapping[str, Fusion]] = {
     "elementwise": "pointwise",
@@ -59,9 +59,19 @@ class FusionForm:
             return False
         count, extent = dims.product(self.rows), dims.product(self.domain[axis] for axis in self.axes)
         most, least = _GLOBAL if target.sm is None else _GLOBAL_ON_GPU
-        if target.sm is not None and len(self.domain) - 1 not in self.axes and self.domain[-1] != 1:
-            most, least = _GLOBAL_COLUMNS_ON_GPU
+        if target.sm is not None and self._is_scattered:
+            most, least = _GLOBAL_SCATTERED_ON_GPU
         return isinstance(count, int) and count <= most and isinstance(extent, int) and extent >= least
+
+    @property
+    def _is_scattered(self) -> bool:
+        """Whether a kept axis stands behind a reduced one, so that a row is not one run of memory."""
+        reduced = [axis for axis in self.axes if self.domain[axis] != 1]
+        return any(extent != 1 and axis > min(reduced, default=axis) for axis, extent in self._kept)
+
+    @property
+    def _kept(self) -> list[tuple[int, DimLike]]:
+        return [(axis, extent) for axis, extent in enumerate(self.domain) if axis not in self.axes]
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,10 @@ SLOW = Nests(
             least_elements=64,
             most_parts=7,
             named_columns=5,
-            columns_balanced=True,
+            column_threads=16,
             folded=False,
+            one_pass=True,
+            tile=4,
         ),
         columns=ColumnBlocks(
             least_columns=2,

@@ -10,23 +10,30 @@ axes behind it, so that the operand is read in the order of memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
 
 from jitgraph.codegen.kernels.index import offset
-from jitgraph.codegen.kernels.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.kernel import Local, LoopKind, Var
 from jitgraph.codegen.lower import columns
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import PartSizes
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
+from jitgraph.dtypes import int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.order import Order
 from jitgraph.records import dataclass
+
+_FEW_PARTS: Final = 8
+"""Parts that one thread merges as fast as a block would."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +110,8 @@ def _span(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> int:
     each = across * (inner if isinstance(inner, int) else 1)
     extent = form.domain[axis]
     least = extent // sizes.most_parts if isinstance(extent, int) else 0  # what has no memory may have any extent
-    if sizes.columns_balanced and form.by_column and isinstance(extent, int):
-        while span * span < extent:
+    if sizes.column_threads and form.by_column and isinstance(extent, int):
+        while extent > span * sizes.most_parts or extent * each > span * sizes.column_threads:
             span *= 2
         return span
     while span * max(1, each) < sizes.least_elements or span < least:
@@ -128,7 +135,9 @@ class _InParts:
         self.rows = tuple(form.domain[axis] for axis in form.kept)
         self.before = tuple(axis for axis in form.axes if axis < cut.axis)
         self.after = tuple(axis for axis in form.axes if axis > cut.axis)
-        self.folded = form.decisions.parts is not None and form.decisions.parts.folded
+        sizes = form.decisions.parts
+        assert sizes is not None
+        self.sizes, self.folded = sizes, sizes.folded
         self.count: DimLike = (form.domain[cut.axis] + (cut.span - 1)) // cut.span
         self.work: dict[Node, list[Storage]] = {}
 
@@ -170,35 +179,50 @@ class _InParts:
         with recorder.loops([*around, *form.kinds], [*extents, *self.rows]) as indices:
             outer, part, row = indices[: len(self.before)], indices[len(self.before)], indices[len(around) :]
             fixed = dict(zip((*self.before, *form.kept), (*outer, *row), strict=True))
-            for node in form.reductions:
-                self._reduce_part(node, fixed, outer, part, row)
+            for nodes in self._in_one_pass():
+                self._reduce_part(nodes, fixed, outer, part, row)
             self._store_full(fixed, part)
+
+    def _in_one_pass(self) -> list[list[Node]]:
+        """The reductions, those side by side that read the operands once and in one order."""
+        groups: dict[tuple[object, ...], list[Node]] = {}
+        for number, node in enumerate(self.form.reductions):
+            kinds = tuple(var.dtype for var in identity(self.recorder, node))
+            key = (kinds, self.order(node, self.cut.axis)) if self.sizes.one_pass and len(kinds) == 1 else (number,)
+            groups.setdefault(key, []).append(node)
+        return list(groups.values())
 
     def _reduce_part(
         self,
-        node: Node,
+        nodes: Sequence[Node],
         fixed: Mapping[int, DimLike],
         outer: Sequence[DimLike],
         part: DimLike,
         row: Sequence[DimLike],
     ) -> None:
         recorder, cut = self.recorder, self.cut
-        order = self.order(node, cut.axis)
+        order, storages = self.order(nodes[0], cut.axis), [storage for node in nodes for storage in self.work[node]]
         rest = [(axis,) for axis in self.after]
 
         def element(position: DimLike) -> tuple[Var, ...]:
-            return fold_runs(self.values, node, {**fixed, cut.axis: position}, rest, None)
+            return fold_runs(self.values, nodes, {**fixed, cut.axis: position}, rest, None)
 
         def store(slot: DimLike, accumulators: tuple[Var, ...]) -> None:
-            for storage, var in zip(self.work[node], accumulators, strict=True):
+            for storage, var in zip(storages, accumulators, strict=True):
                 recorder.store(storage, self.place(storage, outer, part, row, slot), var)
 
-        several = self.slots(node) > 1
+        several = self.slots(nodes[0]) > 1
+        init = tuple(var for node in nodes for var in identity(recorder, node))
+        whole_run = self.folded and self.count == 1 and all(self.order(node, cut.axis).chain for node in nodes)
+        if whole_run and rest:
+            run = (cut.axis, *self.after)
+            store(0, fold_runs(self.values, nodes, fixed, [run], None, any_order=True))
+            return
         folded = recorder.reduce(
             self.form.domain[cut.axis],
-            identity(recorder, node),
+            init,
             element,
-            combiner(node),
+            combiner(*nodes),
             order.slots if order.chain or not rest else 1,
             order.chain,
             begin=part * cut.span,
@@ -227,12 +251,75 @@ class _InParts:
 
     def merge_parts(self) -> None:
         form, recorder, values = self.form, self.recorder, self.values
+        if self.sizes.tile and self._merges_in_tiles():
+            self._merge_tiles(self.sizes.tile)
+            return
         with recorder.loops(form.kinds, self.rows) as row:
             for node in form.reductions:
                 values.define(node.output, row, finished(recorder, node, self._merged(node, row, ())))
-            results = [values.at(value, row) for value, _ in form.narrow]
-            for result, (value, storage) in zip(results, form.narrow, strict=True):
-                recorder.store(storage, offset(row, value.shape), result)
+            self._store_narrow(row)
+
+    def _store_narrow(self, row: Sequence[DimLike]) -> None:
+        """Store the outputs with one element a row."""
+        results = [self.values.at(value, row) for value, _ in self.form.narrow]
+        for result, (value, storage) in zip(results, self.form.narrow, strict=True):
+            self.recorder.store(storage, offset(row, value.shape), result)
+
+    def _levels(self) -> list[DimLike]:
+        """The extents over which parts merge, outermost first: the axes before the cut one, and the parts."""
+        levels = [*(self.form.domain[axis] for axis in self.before), self.count]
+        if self.folded:
+            return [dims.product(levels)]
+        return [extent for extent in levels if extent != 1]
+
+    def _merges_in_tiles(self) -> bool:
+        """Whether neighbouring rows lie side by side in all parts, which are many, and merge in one loop."""
+        levels = self._levels()
+        beside = bool(self.rows) and (self.form.by_column or self.count == 1)
+        many = len(levels) == 1 and not (isinstance(levels[0], int) and levels[0] <= _FEW_PARTS)
+        return beside and many and all(self.slots(node) == 1 for node in self.form.reductions)
+
+    def _merge_tiles(self, width: int) -> None:
+        """Merge the parts of ``width`` neighbouring rows at a time, which are the slots of a loop over all parts."""
+        form, recorder, values = self.form, self.recorder, self.values
+        (parts,), rows = self._levels(), dims.product(self.rows)
+        # The axis whose order the loop has: that of the parts, or the one before them.
+        axis = self.cut.axis if self.count != 1 or not self.before else self.before[-1]
+        with recorder.loop("parallel", (rows + (width - 1)) // width) as tile:
+            tops: dict[Node, list[Local]] = {}
+            for node in form.reductions:
+                tops[node] = [recorder.local(storage.type.dtype, width) for storage in self.work[node]]
+                order = self.order(node, axis)
+                chain = order.chain if axis != self.cut.axis and order.chain and not self.folded else 1
+                recorder.reduce(
+                    parts * width,
+                    identity(recorder, node),
+                    partial(self._of_tile, node, tile * width, rows, width),
+                    combiner(node),
+                    width,
+                    chain,
+                    store_slots=partial(self._store_top, tops[node]),
+                )
+            with recorder.loop("vector", rows, begin=tile * width, span=width) as number:
+                row = recorder.ranges.split(number, self.rows)
+                for node in form.reductions:
+                    merged = tuple(recorder.load_local(top, number % width) for top in tops[node])
+                    for reduced in (*self.before, self.cut.axis):
+                        merged = or_empty(recorder, node, form.domain[reduced], merged)
+                    values.define(node.output, row, finished(recorder, node, merged))
+                self._store_narrow(row)
+
+    def _of_tile(self, node: Node, first: DimLike, rows: DimLike, width: int, step: DimLike) -> tuple[Var, ...]:
+        """What a step of a tile's loop loads: the part of one of its rows; nothing behind the last row."""
+        recorder, row, mask = self.recorder, first + step % width, None
+        if rows % width != 0:
+            mask = ScalarOps(recorder, int64).cmp("lt", recorder.index_value(row), recorder.index_value(rows))
+        at = step // width * rows + row
+        return tuple(recorder.load(storage, at, mask, again=True) for storage in self.work[node])
+
+    def _store_top(self, tops: Sequence[Local], slot: DimLike, accumulators: tuple[Var, ...]) -> None:
+        for top, var in zip(tops, accumulators, strict=True):
+            self.recorder.store_local(top, slot, var)
 
     def _merged(self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...]) -> tuple[Var, ...]:
         """All parts at a row together, for the outer axes at ``outer`` and over those that follow."""

@@ -106,37 +106,58 @@ def fold(values: Evaluator, node: Node, index: Index, mask: Var | None) -> tuple
     remaining = iter(index)
     fixed = {axis: next(remaining) for axis in range(len(node.inputs[0].shape)) if axis not in axes}
     runs = [(axis,) for axis in axes] if rounds(node) else runs_of(axes)
-    return fold_runs(values, node, fixed, runs, mask)
+    return fold_runs(values, [node], fixed, runs, mask)
 
 
 def fold_runs(
-    values: Evaluator, node: Node, fixed: Mapping[int, DimLike], runs: Sequence[Run], mask: Var | None
+    values: Evaluator,
+    nodes: Sequence[Node],
+    fixed: Mapping[int, DimLike],
+    runs: Sequence[Run],
+    mask: Var | None,
+    *,
+    any_order: bool = False,
 ) -> tuple[Var, ...]:
-    """The accumulators of a reduction over ``runs`` of its axes, the other ones being ``fixed``."""
+    """The accumulators of reductions over ``runs`` of their axes, the other ones being ``fixed``.
+
+    Operands of several ``nodes`` have one shape, and their accumulators one order and dtype: first those of the first
+    node. With ``any_order`` that of a run of several axes is of no account.
+    """
     recorder = values.recorder
-    shape = node.inputs[0].shape
+    shape = nodes[0].inputs[0].shape
     if not runs:
-        return element_at(values, node, tuple(fixed[axis] for axis in range(len(shape))), mask)
+        index = tuple(fixed[axis] for axis in range(len(shape)))
+        return tuple(var for node in nodes for var in element_at(values, node, index, mask))
     run, *rest = runs
     extent = extent_of(run, shape)
-    order = order_of(node, run[-1], values.decisions.slot_bytes)
+    order = order_of(nodes[0], run[-1], values.decisions.slot_bytes)
     lanes = fewer_slots(order.slots, extent) if order.chain or not rest else 1
 
     def element(position: DimLike) -> tuple[Var, ...]:
         along = dict(zip(run, recorder.ranges.split(position, [shape[axis] for axis in run]), strict=True))
-        return fold_runs(values, node, {**fixed, **along}, rest, mask)
+        return fold_runs(values, nodes, {**fixed, **along}, rest, mask)
 
-    folded = recorder.reduce(extent, identity(recorder, node), element, combiner(node), lanes, order.chain)
+    init = tuple(var for node in nodes for var in identity(recorder, node))
+    chain = 0 if any_order and len(run) > 1 else order.chain
+    folded = recorder.reduce(extent, init, element, combiner(*nodes), lanes, chain)
     if len(run) > 1 and recorder.last_divides():
         # Together these axes have no single stride: one loop for each is cheaper than a division for each element.
         recorder.drop_last()
-        return fold_runs(values, node, fixed, [*((axis,) for axis in run), *rest], mask)
-    return or_empty(recorder, node, extent, folded)
+        return fold_runs(values, nodes, fixed, [*((axis,) for axis in run), *rest], mask)
+    if len(nodes) == 1:
+        return or_empty(recorder, nodes[0], extent, folded)
+    return tuple(
+        value for node, var in zip(nodes, folded, strict=True) for value in or_empty(recorder, node, extent, (var,))
+    )
 
 
-def combiner(node: Node) -> Combiner:
-    """``combine`` for a reduce loop."""
-    return lambda ops, left, right: combine(node, ops, left, right)
+def combiner(*nodes: Node) -> Combiner:
+    """``combine`` for a reduce loop, of several nodes that have one accumulator each."""
+    if len(nodes) == 1:
+        return lambda ops, left, right: combine(nodes[0], ops, left, right)
+    return lambda ops, left, right: tuple(
+        value for node, x, y in zip(nodes, left, right, strict=True) for value in combine(node, ops, (x,), (y,))
+    )
 
 
 def or_empty(recorder: KernelRecorder, node: Node, extent: DimLike, folded: tuple[Var, ...]) -> tuple[Var, ...]:

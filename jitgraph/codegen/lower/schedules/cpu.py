@@ -42,8 +42,10 @@ CPU: Final = Nests(
             least_elements=1 << 14,
             most_parts=1 << 12,
             named_columns=64,
-            columns_balanced=False,
+            column_threads=None,
             folded=False,
+            one_pass=False,
+            tile=None,
         ),
         columns=ColumnBlocks(
             least_columns=64,  # from which on the order of memory is worth the accumulators' loads and stores

@@ -40,9 +40,10 @@ class PartSizes:
     At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
     of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
     ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known
-    extent about ``most_parts`` parts. With ``columns_balanced`` a part of columns of known extent has about as many
-    steps as there are parts, as a thread walks through either. Where sums go in any order parts may be ``folded``: each
-    stores one value, not one for each slot.
+    extent about ``most_parts`` parts. Where ``column_threads`` is given, a part of columns of known extent is as short
+    as it may be for so many threads, each of which has a column of a part. Where sums go in any order parts may be
+    ``folded``: each stores one value, not one for each slot. With ``one_pass`` the reductions of a group that have one
+    order read what they share once. Neighbouring columns are merged ``tile`` at a time, as slots of one loop.
     """
 
     few_rows: int
@@ -51,8 +52,10 @@ class PartSizes:
     least_elements: int
     most_parts: int
     named_columns: int
-    columns_balanced: bool
+    column_threads: int | None
     folded: bool
+    one_pass: bool
+    tile: int | None
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,15 @@ _SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
 # A part is a block's, and there are enough of them to fill the device.
 _PARTS: Final = PartSizes(
     few_rows=64,
-    least_run=1024,
+    least_run=2,
     many_runs=64,
     least_elements=1 << 13,
     most_parts=1 << 10,  # one block merges those of a row
     named_columns=64,
-    columns_balanced=True,
+    column_threads=1 << 18,
     folded=False,
+    one_pass=True,
+    tile=32,  # as many as a warp has lanes
 )
 
 GPU: Final = Nests(

@@ -112,6 +112,8 @@ class Dim:
     __int__ = __index__ = __bool__
 
     def __add__(self, other: DimLike) -> DimLike:
+        if other.__class__ is int and other == 0:
+            return self
         return of_terms(polynomial.add(self.terms, terms_of(other)))
 
     __radd__ = __add__
@@ -126,6 +128,8 @@ class Dim:
         return -self + other
 
     def __mul__(self, other: DimLike) -> DimLike:
+        if other.__class__ is int and other == 1:
+            return self
         return of_terms(polynomial.multiply(self.terms, terms_of(other)))
 
     __rmul__ = __mul__
@@ -153,8 +157,10 @@ def terms_of(dim: DimLike) -> Mapping[Monomial, int]:
 
 
 def of_terms(terms: Mapping[Monomial, int]) -> DimLike:
-    """The dim that is the sum of these terms, some of which may be 0."""
-    nonzero = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
+    """The dim that is the sum of these terms, some of which may be 0; nobody changes them afterwards."""
+    nonzero = terms
+    if not all(terms.values()):
+        nonzero = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
     if not nonzero:
         return 0
     if len(nonzero) == 1 and () in nonzero:
@@ -229,13 +235,14 @@ def replaced(dim: DimLike, value_of: Callable[[Atom], DimLike]) -> DimLike:
     """``dim`` with every atom of its terms replaced by ``value_of(atom)`` and put in normal form again."""
     if isinstance(dim, int):
         return dim
-    total: DimLike = 0
+    total: dict[Monomial, int] = {}
     for monomial, coefficient in dim.terms.items():
-        product: DimLike = coefficient
+        product: DimLike = 1
         for atom in monomial:
-            product = product * value_of(atom)
-        total = total + product
-    return total
+            value = value_of(atom)
+            product = value if product == 1 else product * value
+        polynomial.accumulate(total, terms_of(product), coefficient)
+    return of_terms(total)
 
 
 def transform(dim: DimLike, leaf: Callable[[str], DimLike]) -> DimLike:

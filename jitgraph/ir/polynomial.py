@@ -33,6 +33,19 @@ def add(left: Terms[_A], right: Terms[_A]) -> dict[tuple[_A, ...], int]:
     return total
 
 
+def accumulate(total: dict[tuple[_A, ...], int], terms: Terms[_A], factor: int) -> None:
+    """Add ``factor`` times ``terms`` to ``total``, which never has terms of 0; a constant that was alone goes last."""
+    pending = [(monomial, coefficient * factor) for monomial, coefficient in terms.items()]
+    if len(total) == 1 and () in total:
+        pending.append(((), total.pop(())))
+    for monomial, coefficient in pending:
+        added = total.get(monomial, 0) + coefficient
+        if added:
+            total[monomial] = added
+        else:
+            total.pop(monomial, None)
+
+
 def multiply(left: Terms[_A], right: Terms[_A]) -> dict[tuple[_A, ...], int]:
     """The product; terms may come out 0. GraphError for what no program comes near."""
     if len(left) * len(right) > MAX_PRODUCTS:

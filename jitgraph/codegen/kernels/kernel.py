@@ -26,6 +26,9 @@ class Var:
     name: str
     dtype: DType
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # a dtype takes ten times as long, and tells no more
+
 
 @dataclass(frozen=True, slots=True)
 class Let:
@@ -310,3 +313,6 @@ class Kernel:
     sizes: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     fastmath: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.params, self.sizes, len(self.body)))  # of few statements, as a body may be long

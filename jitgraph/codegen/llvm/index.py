@@ -57,10 +57,16 @@ def add(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
 
 def subtract(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x - y`` of uniform values, folded where both are literals or the same value plus literals."""
-    (base, offset), (other, less) = _offset(env, x), _offset(env, y)
-    if base == other:
-        return folded(offset - less)
+    known = difference(env, x, y)
+    if known is not None:
+        return folded(known)
     return x if constant_of(y) == 0 else env.ops.sub(x, y)
+
+
+def difference(env: Environment, x: LlvmScalar, y: LlvmScalar) -> int | None:
+    """``x - y`` of uniform values where it is a literal, else None; nothing is emitted."""
+    (base, offset), (other, less) = _offset(env, x), _offset(env, y)
+    return offset - less if base == other else None
 
 
 def _offset(env: Environment, x: LlvmScalar) -> tuple[str, int]:
@@ -77,7 +83,7 @@ def end_of_block(
     Where all are known to be full nothing is compared, and ``subtract`` knows their length.
     """
     begin, end = whole
-    total, each = constant_of(subtract(env, end, begin)), constant_of(size)
+    total, each = difference(env, end, begin), constant_of(size)
     last = add(env, first, size)
     return last if total is not None and each is not None and total % each == 0 else least(env, last, end)
 

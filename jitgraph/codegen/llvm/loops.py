@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Body, CheckStatement, IndexValue, Le
 from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, subtract
+from jitgraph.codegen.llvm.index import add, difference, index_value, least, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined, length, stored_buffers
 from jitgraph.dtypes import bool_, int64
@@ -54,7 +54,7 @@ def counted(
     is unrolled by no one.
     """
     function = env.function
-    known = constant_of(subtract(env, end, begin))
+    known = difference(env, end, begin)
     if known is not None and known <= 0:
         return list(carries)
     if known is not None and known <= step:

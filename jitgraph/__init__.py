@@ -166,6 +166,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "GraphError",
             "HostAccessError",
             "IndexingError",
+            "InternalError",
             "JitgraphError",
             "LinAlgError",
             "LoadError",

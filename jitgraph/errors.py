@@ -21,6 +21,7 @@ __all__ = [
     "GraphError",
     "HostAccessError",
     "IndexingError",
+    "InternalError",
     "JitgraphError",
     "LinAlgError",
     "LoadError",
@@ -156,6 +157,10 @@ class CompileError(LocatedError):
 
     Also where jitgraph itself is at fault: the message then names the op and a file that holds the graph.
     """
+
+
+class InternalError(LocatedError):
+    """jitgraph itself failed while it recorded a function; the message names a file to report."""
 
 
 class UnsupportedOp(CompileError):

@@ -52,6 +52,7 @@ from jitgraph.errors import DTypeError as DTypeError
 from jitgraph.errors import GraphError as GraphError
 from jitgraph.errors import HostAccessError as HostAccessError
 from jitgraph.errors import IndexingError as IndexingError
+from jitgraph.errors import InternalError as InternalError
 from jitgraph.errors import JitgraphError as JitgraphError
 from jitgraph.errors import LinAlgError as LinAlgError
 from jitgraph.errors import LoadError as LoadError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Final
@@ -85,16 +85,24 @@ def _report(graph: Graph, stage: str, error: BaseException, fault: Fault | None)
 
 
 def _keep(graph: Graph, stage: str, error: BaseException) -> str:
-    """Write the graph and the traceback to a file that its owner alone can read; returns what to do with it."""
+    """Write the graph and the traceback to a file; returns what to do with it."""
+    return keep_report([f"failed in the stage {stage}"], graph, error, ".jgir", "the graph")
+
+
+def keep_report(lines: Sequence[str], text: object, error: BaseException, suffix: str, what: str) -> str:
+    """Write lines, a traceback and a text to a file that its owner alone can read; returns what to do with it.
+
+    ``what`` names what the file holds.
+    """
     import tempfile
     import traceback
 
     try:
-        lines = [f"failed in the stage {stage}", *"".join(traceback.format_exception(error)).splitlines()]
-        text = "".join(f"# {line}\n" for line in lines) + f"{graph}\n"
-        descriptor, path = tempfile.mkstemp(prefix="jitgraph-fault-", suffix=".jgir")
+        comments = [*lines, *"".join(traceback.format_exception(error)).splitlines()]
+        content = "".join(f"# {line}\n" for line in comments) + f"{text}\n"
+        descriptor, path = tempfile.mkstemp(prefix="jitgraph-fault-", suffix=suffix)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(content)
     except Exception as trouble:  # a full disk, or a graph that cannot even be printed, must not hide the fault
-        return f"please report it (its graph could not be kept: {trouble})"
-    return f"please report it with {path}, which holds the graph"
+        return f"please report it (its {what.removeprefix('the ')} could not be kept: {trouble})"
+    return f"please report it with {path}, which holds {what}"

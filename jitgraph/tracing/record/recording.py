@@ -23,6 +23,7 @@ from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, keep
+from jitgraph.tracing.record.faults import internal_error, is_fault, may_be_fault
 from jitgraph.tracing.record.planning import Planning, RecordedCall
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.source import Place, Source, World
@@ -75,6 +76,7 @@ class Recording:
             self._note(found.pop(0))
         family = self._note(arguments)
         pinned = dict(family.pinned)
+        failed: BaseException | None = None
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
             keys = varying.keys(keys, arguments)
@@ -92,6 +94,9 @@ class Recording:
                 Exception,
                 EndOfRecording,
             ) as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
+                if is_fault(error):
+                    raise internal_error(self.name, error) from error
+                failed = failed or (error if not held and may_be_fault(error) else None)
                 if held:
                     _pin_sizes(held, family, positions)
                     varying.hold(held)
@@ -104,6 +109,8 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
+            if failed is not None:  # the numbers themselves do not raise it: the function is not at fault
+                raise internal_error(self.name, failed) from failed
             _pin_sizes(held, family, positions)
             if varying.settle(plan, World(self.function, values, plan.objects), arguments):
                 continue
@@ -133,12 +140,16 @@ class Recording:
     ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
         """Record the call for where no Python runs: a float that Python needs is held to its value."""
         varying = Varying(arguments, self._sources(arguments))
+        failed: BaseException | None = None
         while True:
             keys = varying.keys(named, arguments)
             held: list[HeldNumber] = []
             try:
                 plan = self.record(arguments, keys, values, sizes, declared, held, portable=True)
             except (Exception, EndOfRecording) as error:
+                if is_fault(error):
+                    raise internal_error(self.name, error) from error
+                failed = failed or (error if not held and may_be_fault(error) else None)
                 if held:
                     varying.hold(held)
                 elif varying:
@@ -146,6 +157,8 @@ class Recording:
                 else:
                     raise
                 continue
+            if failed is not None:
+                raise internal_error(self.name, failed) from failed
             if not plan.held:
                 return replace(plan, held=tuple(varying.held.values())), keys
             varying.hold(held)

@@ -3,7 +3,7 @@
 Each is held against central differences, and the tape against the interpreter; every fourth of the first hundred is
 traced and compiled as well, and of more every sixteenth. 100 programs run by default, ``GRADIENT_PROGRAMS=2000 pytest
 tests/ops/test_gradient_programs.py`` runs as many as it says. How many programs of each op came out right stands in the
-table by op that is printed after the run.
+table by op that is printed after the run. Programs of ``kinks`` are tried at points that are not smooth.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from jitgraph.ops import OPS
 from jitgraph.tensor import lifting, wrap
 from tests.coverage_table import note
 from tests.ops.test_gradients import DIFFERENTIABLE as IN_THE_TABLE
+from tests.programs import kinks
 from tests.programs.gradients import DIFFERENTIABLE, SIZE, Program
 
 COUNT = int(os.environ.get("GRADIENT_PROGRAMS", "100"))
@@ -90,6 +91,29 @@ def test_program(seed: int) -> None:
             np.testing.assert_allclose(have.numpy(), want, rtol=1e-9, atol=bound, err_msg=message)
     for name in program.names:
         note(name, "programs")
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_programs_at_ties_nan_infinities_and_ends_of_the_range(part: int) -> None:
+    """``GRADIENT_PROGRAMS`` says how many; every fortieth is traced as well."""
+    for seed in range(part, max(COUNT, 600), 10):
+        program = kinks.Program(seed)
+        due, unknown, sizes = program.reference()
+        ways = {"on the tape": jg.grad(program)}
+        if seed // 10 % 40 == 0:
+            ways["traced"] = jg.trace(ways["on the tape"])
+        for way, gradient in ways.items():
+            found = gradient(jg.asarray(program.input)).numpy()
+            with np.errstate(invalid="ignore"):
+                near = abs(found - due) <= 1e-9 * abs(due) + 1e-12 * sizes + 1e-306
+            right = np.where(np.isfinite(due), near, ~np.isfinite(found))
+            message = f"{way}, seed {seed}: {program.steps}, {program.reduction} of {program.input}: {found}, not {due}"
+            assert np.all(right | unknown), message
+
+
+def test_every_function_of_the_programs_at_kinks_comes_up() -> None:
+    counts = Counter(name for seed in range(600) for name in kinks.Program(seed).names)
+    assert not {*kinks.UNARY, *kinks.BINARY, *kinks.REDUCTIONS} - set(counts)
 
 
 def test_a_program_with_a_fused_group() -> None:

@@ -54,7 +54,7 @@ BY_NUMBER = (
 NUMBERS = ("r = weigh({})", "u = int(weigh({}) * 4)", "r = r * 0.5 + weigh({})")
 AUGMENTED = ("a = a + 1", "last += 1.5", "last = last + a * 0.125", "n = n - 1", "k += 2", "k = k + n % 2")
 RESULT = "(a, b, n, m, k, last, u, r, flag, w, v, i0, i1, i2, box, state, point.total, point.count, point.pair)"
-HEAD = """import math
+HELPERS: Final = """import math
 
 class Point:
     def __init__(self, total):
@@ -91,11 +91,15 @@ def helper(x, y):
         y = y - 1
     return x - y
 
-def program(a, b, n, m, xs, flag, mode):
+"""
+HEAD: Final = (
+    HELPERS
+    + """def program(a, b, n, m, xs, flag, mode):
     k, last, w, v, i0, i1, i2, u, r = 0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0.5
     box, state = [a, 0, [b, 1], [4, 1, 2]], {"h": b, "n": 1, "deep": {"b": a}, "m": {0: 1, 1: 2}}
     point = Point(b - 1)
 """
+)
 COMPREHENSIONS = (
     "a = a + sum(x * 0.5 for x in xs)", "b = jg.stack([x + b for x in xs]).max()",
     "a = [a * j for j in range(11)][-1] - sum([b - j for j in range(10)])",
@@ -242,7 +246,8 @@ def nested(draw: Any, kind: str, depth: int, in_loop: bool) -> list[str]:
             return ["match mode:", '    case "x":', *indented(inner), "    case _:", "        b = b - 0.5"]
         case "endless":
             count, word = f"e{depth}", f"found{depth}"
-            head = [f"{count} = 0", "while True:", f"    {count} += 1", *inner]
+            head = [f"{count} = 0", "while True:", f"    {count} += 1", f"    if {count} > 5:"]  # also by continue
+            head += [f"        {word} = a - {count}", "        break", *inner]
             head += [f"    if {count} > 3 or ({test}):", f"        {word} = a + {count}", "        break"]
             return [*head, f"b = b + {word} * 0.5"]
         case "numbers":

@@ -18,6 +18,7 @@ RETURNED: Final = "jg_returned_"
 RESULT: Final = "jg_result_"
 _LOOPS: Final = (ast.For, ast.While, ast.AsyncFor)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_STATEMENTS: Final = (ast.stmt, ast.ExceptHandler, ast.match_case)
 Flags: TypeAlias = "set[str]"
 
 
@@ -73,13 +74,11 @@ class _Leaves:
 
     def flags(self, statement: ast.stmt) -> Flags:
         """The flags that a statement may set for the block in which it stands."""
-        found: Flags = set()
-        for node in _own_level(statement):
-            if isinstance(node, ast.Break):
-                found.add(self.breaks[-1])
-            elif isinstance(node, ast.Continue):
-                found.add(self.continues[-1])
-        if self.returns and any(isinstance(node, ast.Return) for node in own([statement])):
+        breaks, skips, returns = _exits_of(statement)
+        found: Flags = {self.breaks[-1]} if breaks else set()
+        if skips:
+            found.add(self.continues[-1])
+        if self.returns and returns:
             found.add(RETURNED)
         return found
 
@@ -154,6 +153,23 @@ class _Leaves:
         ]
         kind = type(node)
         return kind(body=self.block(node.body), handlers=handlers, orelse=orelse, finalbody=self.block(node.finalbody))
+
+
+def _exits_of(statement: Any) -> tuple[bool, bool, bool]:
+    """Whether a statement leaves, or goes on with, the loop around it, or returns; looked for once, as each statement
+    around it asks."""
+    known: tuple[bool, bool, bool] | None = getattr(statement, "jg_exits", None)
+    if known is not None:
+        return known
+    breaks, skips = isinstance(statement, ast.Break), isinstance(statement, ast.Continue)
+    returns = isinstance(statement, ast.Return)
+    if not isinstance(statement, _FUNCTIONS) and not (breaks or skips or returns):
+        every = [_exits_of(part) for part in ast.iter_child_nodes(statement) if isinstance(part, _STATEMENTS)]
+        level = [_exits_of(part) for part in statement.orelse] if isinstance(statement, _LOOPS) else every
+        breaks, skips = any(exits[0] for exits in level), any(exits[1] for exits in level)
+        returns = any(exits[2] for exits in every)
+    known = statement.jg_exits = breaks, skips, returns
+    return known
 
 
 def _own_level(node: ast.AST) -> list[ast.AST]:

@@ -32,8 +32,23 @@ def bound_by_assignment(nodes: Iterable[ast.AST]) -> set[str]:
     return {name for node in nodes for name, in_place, _ in _bindings(node, False) if not in_place}
 
 
-def _bindings(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
-    """(name, whether by an augmented assignment, line); ``inside`` a comprehension only ``:=`` binds outwards."""
+_BLOCKS: Final = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.TryStar)
+
+
+def _bindings(node: ast.AST, inside: bool) -> Iterable[tuple[str, bool, int]]:
+    """(name, whether by an augmented assignment, line); ``inside`` a comprehension only ``:=`` binds outwards.
+
+    Those of statements with blocks are computed once: each statement around them asks for them again.
+    """
+    if not isinstance(node, _BLOCKS):
+        return _found_bindings(node, inside)
+    known = getattr(node, "jg_bindings", None)
+    if known is None:
+        known = node.jg_bindings = tuple(_found_bindings(node, inside))  # type: ignore[union-attr]
+    return known
+
+
+def _found_bindings(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
     line = getattr(node, "lineno", 0)
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -61,10 +76,23 @@ def _bindings(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
 def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
     """How often each name is read, functions inside included."""
     found: Counter[str] = Counter()
-    for root in nodes:
-        for node in ast.walk(root):
-            found.update(_read_by(node))
+    for node in nodes:
+        _count_reads(node, found)
     return found
+
+
+def _count_reads(node: ast.AST, found: Counter[str]) -> None:
+    """Add the reads of a node; those of a statement with blocks are counted once."""
+    if not isinstance(node, _BLOCKS):
+        for name in _read_by(node):
+            found[name] += 1
+        for child in ast.iter_child_nodes(node):
+            _count_reads(child, found)
+        return
+    known: Counter[str] | None = getattr(node, "jg_reads", None)
+    if known is None:
+        known = node.jg_reads = reads(ast.iter_child_nodes(node))  # type: ignore[union-attr]
+    found.update(known)
 
 
 def _read_by(node: ast.AST) -> tuple[str, ...]:
@@ -80,7 +108,18 @@ Position: TypeAlias = "tuple[float, float]"  # of a node in its source: line and
 
 def position(node: ast.AST) -> Position:
     """Where the source of a node starts, its parts included: some are made of statements before it."""
-    return min(filter(None, map(_start, ast.walk(node))), default=(0, 0))
+    return _first(node) or (0, 0)
+
+
+def _first(node: ast.AST) -> Position | None:
+    if isinstance(node, _BLOCKS) and hasattr(node, "jg_first"):
+        first: Position | None = node.jg_first
+        return first
+    starts = [start for start in (_start(node), *map(_first, ast.iter_child_nodes(node))) if start is not None]
+    first = min(starts, default=None)
+    if isinstance(node, _BLOCKS):
+        node.jg_first = first  # type: ignore[union-attr]
+    return first
 
 
 def _start(node: ast.AST) -> Position | None:

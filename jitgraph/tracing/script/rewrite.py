@@ -110,14 +110,15 @@ class _Rewriter(ast.NodeTransformer):
         self.reads = reads(body)
         self.read_positions = read_positions(body)
         self.loop: Position | None = None  # where the outermost loop around the statement being rewritten starts
-        self.shared = {n for s in own(body) if isinstance(s, ast.Nonlocal) for n in s.names}
-        self.globals = {n for s in own(body) if isinstance(s, ast.Global) for n in s.names}
+        every = [*own(body)]
+        self.shared = {n for s in every if isinstance(s, ast.Nonlocal) for n in s.names}
+        self.globals = {n for s in every if isinstance(s, ast.Global) for n in s.names}
         self.declared = self.shared | self.globals
-        loops = [inner for inner in own(body) if isinstance(inner, ast.For)]
+        loops = [inner for inner in every if isinstance(inner, ast.For)]
         targets = {name for loop in loops for name in bound([loop.target]) if self.reads[name] > reads([loop])[name]}
-        targets |= {inner.target.id for inner in own(body) if isinstance(inner, ast.NamedExpr)}
+        targets |= {inner.target.id for inner in every if isinstance(inner, ast.NamedExpr)}
         self.unsure = (unsure - bound([node.args, *body])) | (targets - self.declared)
-        self.grows = any(isinstance(inner, ast.For | ast.While) for inner in own(body)) and any(
+        self.grows = any(isinstance(inner, ast.For | ast.While) for inner in every) and any(
             isinstance(inner, ast.Attribute) and inner.attr in _GROWING for root in body for inner in ast.walk(root)
         )
         self.pending: list[ast.stmt] | None = None  # functions to be defined before the statement being rewritten
@@ -167,7 +168,7 @@ class _Rewriter(ast.NodeTransformer):
             name=f"jg_{kind}_{self.count}_", args=parameters, body=[*head, *(body or [ast.Pass()])], decorator_list=[]
         )
         made.type_params = []
-        return ast.fix_missing_locations(_on_first_line(made, at))
+        return _on_first_line(made, at)
 
     def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
         """A constant with what ``variables.Site`` holds."""
@@ -697,7 +698,7 @@ def _call(name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
     """The call of a staging function."""
     function = ast.Attribute(value=ast.Name(id=STAGING, ctx=ast.Load()), attr=name, ctx=ast.Load())
     made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
-    return ast.fix_missing_locations(made)
+    return made
 
 
 def _on_first_line(made: Any, at: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 from collections.abc import Callable
@@ -89,11 +90,23 @@ def _indented(lines: list[str]) -> list[str]:
 programs = blocks(2, False).map(lambda lines: HEAD + "\n".join([*_indented(lines), "    return a, b, n, k, last", ""]))
 
 
-def define(source: str, name: str = "program") -> Callable[..., Any]:
-    """The function ``name`` of a module made of ``source``."""
-    file = f"/programs/program_{next(_numbers)}.py"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"jg": jg, "__name__": "program"}
-    exec(compile(source, file, "exec"), space)
+def define(source: str, name: str = "program", *, shared: str = "") -> Callable[..., Any]:
+    """The function ``name`` of a module made of ``source``, of which all programs have the start ``shared`` in common:
+    what that defines is rewritten once."""
+    space = {**_module(shared)}
+    _run(source.removeprefix(shared), space)
     found: Callable[..., Any] = space[name]
     return found
+
+
+@functools.cache
+def _module(source: str) -> dict[str, Any]:
+    space: dict[str, Any] = {"jg": jg, "__name__": "program"}
+    _run(source, space)
+    return space
+
+
+def _run(source: str, space: dict[str, Any]) -> None:
+    file = f"/programs/program_{next(_numbers)}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), space)

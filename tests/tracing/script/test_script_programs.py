@@ -44,7 +44,7 @@ def run_programs(count: int, part: int) -> tuple[Counter[str], set[str]]:
     )
     @given(script_programs.programs, floats, floats, st.integers(-2, 5), st.sampled_from("xy"))
     def run(source: str, a: float, b: float, n: int, mode: str) -> None:
-        program = define(source)
+        program = define(source, shared=script_programs.HELPERS)
         try:
             scripted = jg.script(program)
         except jg.ScriptError as error:  # of ``:=`` in a comprehension

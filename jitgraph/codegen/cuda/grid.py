@@ -261,7 +261,8 @@ def _is_short(loop: Loop) -> bool:
 def warps_of_team(nest: Nest, *, free_order: bool) -> int:
     """Warps of a team: as many as the longest loop that it shares gives steps, or chunks, to."""
     rows = dims.product(level.extent for level in nest.levels)
-    limit = _WARPS_OF_BLOCK if isinstance(rows, int) and rows <= _FEW_ROWS else MOST_WARPS
+    few = isinstance(rows, int) and rows <= _FEW_ROWS
+    limit = _WARPS_OF_BLOCK if few and not _waits_again_and_again(nest) else MOST_WARPS
     most = 1
     for loop in statements_of(nest.body):
         if not isinstance(loop, Loop) or not is_shared(loop):
@@ -274,6 +275,12 @@ def warps_of_team(nest: Nest, *, free_order: bool) -> int:
         each = max(WARP, loop.lanes) * loop.chain if in_order else WARP * _STEPS_OF_A_LANE
         most = max(most, min(limit, 1 << max(0, -(-extent // each) - 1).bit_length()))
     return most
+
+
+def _waits_again_and_again(nest: Nest) -> bool:
+    """Whether a loop of the nest shares others in each of its steps, as those of matrices do: all warps wait there."""
+    around = [loop for loop in nest.body if isinstance(loop, Loop) and not is_shared(loop)]
+    return any(isinstance(s, Loop) and is_shared(s) for loop in around for s in statements_of(loop.body))
 
 
 def _teams_of_block(nest: Nest, rows: DimLike, target: Target) -> int:

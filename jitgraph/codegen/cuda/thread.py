@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from jitgraph.codegen.cuda.failures import Failures
@@ -31,6 +31,12 @@ from jitgraph.errors import UnsupportedOp
 
 VECTOR_BYTES = 16
 """The most that one instruction loads or stores."""
+
+_WRITTEN_OUT = 256
+"""Instructions up to which a run of memory that a thread walks is written out: LLVM then joins its accesses."""
+
+_GROUP = 4
+"""Elements of such a run that are aligned together; wider elements make several accesses."""
 
 
 class ThreadStatements:
@@ -65,16 +71,30 @@ class ThreadStatements:
             case Loop(kind="reduce"):
                 emit_reduce(statement, env)
             case Loop():
-                emit_serial(replace(statement, kind="serial"), env, *window(statement, env), _plain)
+                serial = replace(statement, kind="serial")
+                if is_aligned_run(serial):
+                    emit_serial(serial, env, *window(serial, env), _plain, _WRITTEN_OUT, self._turn_of(serial))
+                else:
+                    emit_serial(serial, env, *window(serial, env), _plain)
             case _:
                 raise UnsupportedOp(f"kernel {env.kernel.name}: a contraction inside of other loops")
+
+    def _turn_of(self, loop: Loop) -> Callable[[int | None], None]:
+        """What says of each step of a run that is written out whether it is the first of an aligned group."""
+        outside = self.first_of
+
+        def at_turn(turn: int | None) -> None:
+            first = turn is not None and turn % _GROUP == 0
+            self.first_of = outside if turn is None else (loop.axis, _GROUP) if first else None
+
+        return at_turn
 
     def _load(self, load: Load, env: Environment) -> None:
         buffer = env["&" + load.buffer]
         access = self._masked(load, env)
         mask = None if access.mask is None else env[access.mask.name]
         index = self.indices.element(env, load.index, self.places)
-        env.bind(load.var.name, load_element(env, buffer, index, mask, self._alignment(load)))
+        env.bind(load.var.name, load_element(env, buffer, index, mask, self._alignment(load, env)))
 
     def _store(self, store: Store, env: Environment) -> None:
         buffer = env["&" + store.buffer]
@@ -83,19 +103,26 @@ class ThreadStatements:
         value = to_memory(env, env[store.value.name], buffer.dtype)
         index = self.indices.element(env, store.index, self.places)
         if store.update is None:
-            store_element(env, buffer, index, value, mask, self._alignment(store))
+            store_element(env, buffer, index, value, mask, self._alignment(store, env))
             return
         with loops.only_if(env, mask):
             update_element(env, buffer, index, value, store.update)
 
-    def _alignment(self, access: Load | Store) -> int:
-        if self.first_of is None:
-            return 1
+    def _alignment(self, access: Load | Store, env: Environment) -> int:
+        if self.first_of is None or all(param.name != access.buffer for param in env.kernel.params):
+            return 1  # memory of the kernel's own is aligned to an element
         dtype = access.var.dtype if isinstance(access, Load) else access.value.dtype
         return min(alignment(access.index, *self.first_of), VECTOR_BYTES // dtype.itemsize)
 
     def _masked(self, access: Load | Store, env: Environment) -> Load | Store:
         return access if self.failures is None else self.failures.masked(access, env)
+
+
+def is_aligned_run(loop: Loop) -> bool:
+    """Whether a serial loop walks a run of memory, of groups that are aligned wherever it begins."""
+    if loop.span is None or loop.span % _GROUP or loop.begin % _GROUP != 0:
+        return False
+    return all(isinstance(statement, Let | IndexValue | Load | Store) for statement in loop.body)
 
 
 def update_element(env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar, update: Update) -> None:

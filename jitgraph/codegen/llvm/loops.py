@@ -121,7 +121,13 @@ def carried(env: Environment, x: LlvmScalar) -> LlvmScalar:
 
 
 def written_out(
-    env: Environment, begin: LlvmScalar, end: LlvmScalar, most: int, init: list[LlvmScalar], step: Emit
+    env: Environment,
+    begin: LlvmScalar,
+    end: LlvmScalar,
+    most: int,
+    init: list[LlvmScalar],
+    step: Emit,
+    at_turn: Callable[[int | None], None],
 ) -> list[LlvmScalar]:
     """``most`` steps one after another without a loop; a loop where the extent ends before them."""
     function = env.function
@@ -129,7 +135,9 @@ def written_out(
     def steps() -> list[LlvmScalar]:
         carries = init
         for turn in range(most):
+            at_turn(turn)
             carries = step(add(env, begin, integer(turn)), carries)
+        at_turn(None)
         return carries
 
     count = subtract(env, end, begin)
@@ -148,8 +156,20 @@ def written_out(
     return joined(function, (first, all_steps), (second, some_steps))
 
 
-def emit_serial(loop: Loop, env: Environment, begin: LlvmScalar, end: LlvmScalar, wrap: Wrap) -> None:
-    """Emit a serial loop and bind the results of its carries; ``wrap`` adds to its step what a target does in each."""
+def emit_serial(
+    loop: Loop,
+    env: Environment,
+    begin: LlvmScalar,
+    end: LlvmScalar,
+    wrap: Wrap,
+    most: int = _UNROLLED_BODY,
+    at_turn: Callable[[int | None], None] = lambda turn: None,
+) -> None:
+    """Emit a serial loop and bind the results of its carries; ``wrap`` adds to its step what a target does in each.
+
+    All steps are written out where they are known to be few, of ``most`` instructions together: ``at_turn`` is told the
+    number of each before it is, and None behind the last.
+    """
     inner = env.inner()
     init = [carried(env, env[carry.init.name]) for carry in loop.carries]
     count = subtract(env, end, begin)
@@ -164,8 +184,8 @@ def emit_serial(loop: Loop, env: Environment, begin: LlvmScalar, end: LlvmScalar
 
     known = constant_of(count)
     few = loop.span if known is None else known
-    if loop.carries and few is not None and few * length(rest) <= _UNROLLED_BODY:
-        results = written_out(inner, begin, end, few, init, step)
+    if loop.carries and few is not None and few * length(rest) <= most:
+        results = written_out(inner, begin, end, few, init, step, at_turn)
     else:
         results = counted(inner, begin, end, 1, init, wrap(inner, step, rest, known))
     for carry, result in zip(loop.carries, results, strict=True):

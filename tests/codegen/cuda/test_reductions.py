@@ -153,3 +153,22 @@ def test_reductions_assemble() -> None:
             texts.append(code_of(schedule, target).texts["ptx"])
     for usage in assemble(texts, "sm_90"):
         assert usage.spilled == 0 and usage.registers <= 64, usage
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(3, 31), (2, 64), (5, 2049), (2, 1090), (1, 1024), (7, 33)])
+def test_cumulative_sums(shape: tuple[int, ...], target: str) -> None:
+    assert_gives(lambda x: jg.cumulative_sum(x, axis=1), target, normal(*shape), launches=5)
+    assert_gives(lambda x: jg.cumulative_sum(x[:, 1:], axis=1), target, normal(*shape), launches=6)
+    assert_gives(lambda x: jg.cumulative_sum(x, axis=0), target, normal(*shape[::-1]), launches=5)
+    spec = (jg.TensorSpec(("n", "m"), jg.float32),)
+    assert_gives(lambda x: jg.cumulative_prod(x, axis=1), target, normal(*shape), spec=spec, launches=9)
+
+
+def test_cumulative_sums_move_several_elements_at_a_time() -> None:
+    def texts(extent: int) -> str:
+        argument = jg.TensorSpec((64, extent), jg.float32)
+        return code_of(schedule_of(jg.trace(lambda x: jg.cumulative_sum(x, axis=1)).lower(argument).graph)).texts["ptx"]
+
+    assert "ld.global.nc.v4" in texts(2048) and "st.global.v4" in texts(2048)
+    assert ".v4" not in texts(2049)  # rows begin anywhere

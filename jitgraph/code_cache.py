@@ -23,7 +23,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
-from jitgraph.runtime.device_parts import DeviceParts, LibraryProduct
+from jitgraph.runtime.device_payload import DeviceParts, LibraryProduct
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 

@@ -32,7 +32,7 @@ from jitgraph.passes.autodiff import has_gradients
 from jitgraph.passes.batched import Lane
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
-from jitgraph.passes.silence import silence
+from jitgraph.passes.strip_prints import silence
 from jitgraph.passes.vmap import Batcher
 from tests.golden_files import Case, Options, Result, numbers_in
 from tests.golden_gradients import GRADIENT_STEPS

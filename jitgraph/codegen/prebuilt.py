@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.codegen.cpu import crossed, object_store, tile
+from jitgraph.codegen.cpu import object_store, tile, transposed_kernel
 from jitgraph.codegen.cpu.objects import in_threads, library
 from jitgraph.codegen.cpu.panels import pack_name
 from jitgraph.codegen.dispatch import image
@@ -24,7 +24,7 @@ from jitgraph.dtypes import DTYPES, DType, float32, float64, is_bool, is_float
 from jitgraph.ir.target import Target
 from jitgraph.ops.math_functions.functions import FUNCTIONS
 from jitgraph.runtime import dispatcher_image
-from jitgraph.runtime.whole_file import replacing
+from jitgraph.runtime.atomic_file import replacing
 
 TARGETS: Final = ("x86-64-v3", "x86-64-v4")
 
@@ -48,7 +48,7 @@ def _of_products(target: Target, dtype: DType) -> Iterator[tuple[Any, ...]]:
         for vectors in range(1, panels.vectors + 1):
             yield "tile", dtype, rows, vectors
     if is_float(dtype):
-        yield from (("crossed", dtype, rows) for rows in range(1, crossed.MOST_ROWS + 1))
+        yield from (("crossed", dtype, rows) for rows in range(1, transposed_kernel.MOST_ROWS + 1))
     for width in panels.rows, panels.columns:
         for along_depth in False, True:
             yield "pack", pack_name(dtype, width, along_depth), dtype, width, along_depth

@@ -16,7 +16,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.runtime.raw_words import attributes_of, class_with_words, keep_attributes_in
+from jitgraph.runtime.native_fields import attributes_of, class_with_words, keep_attributes_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

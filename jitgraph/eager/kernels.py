@@ -216,7 +216,7 @@ def _entry_of(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, t
     if disk_cache.current() is None:
         return None
     from jitgraph.code_cache import entry_of_op
-    from jitgraph.eager.compounds import base_of
+    from jitgraph.eager.fused_ops import base_of
 
     parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
     return entry_of_op(base_of(op), target, parts)
@@ -238,16 +238,16 @@ def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, tar
         from jitgraph.code_cache import Cached
     with collector.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
         graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
-    made = compilation.compiled(graph, target, (), None)
+    compiled = compilation.compiled(graph, target, (), None)
     if entry is not None:
-        entry.keep(Cached(made.image, made.signature))
-    return _loaded(made.image, made.signature)
+        entry.keep(Cached(compiled.image, compiled.signature))
+    return _loaded(compiled.image, compiled.signature)
 
 
 def _loaded(image: bytes, signature: loader.Signature) -> OpKernel:
     _, _, numbers = signature.name.partition(_GRADIENT)
-    given = tuple(map(int, numbers.split("_"))) if numbers else ()
-    return OpKernel(loader.Entry(loader.Image(image), signature), given)
+    operand_numbers = tuple(map(int, numbers.split("_"))) if numbers else ()
+    return OpKernel(loader.Entry(loader.Image(image), signature), operand_numbers)
 
 
 _FAILED: Final = -(1 << 62)
@@ -265,7 +265,7 @@ def _dim(extent: int | str) -> DimLike:
 
 
 def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
-    from jitgraph.eager.compounds import applied  # here: only where a kernel is made
+    from jitgraph.eager.fused_ops import applied  # here: only where a kernel is made
 
     builder = GraphBuilder()
     inputs = _inputs(builder, dtypes, pattern.open)
@@ -274,7 +274,7 @@ def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
 
 def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
     """The gradient as a trace computes it: by the rule of the op, or through what defines it, which runs again."""
-    from jitgraph.eager.compounds import applied
+    from jitgraph.eager.fused_ops import applied
 
     builder = GraphBuilder()
     inputs = _inputs(builder, dtypes, pattern.open)

@@ -41,7 +41,7 @@ Trait: TypeAlias = Literal[
     "no_arithmetic",  # an elementwise op that counts as no work
     "cheap",  # computing it again costs no more than reading its result, which its kind does not say
     "approximated",  # an elementwise op whose bits are those of our own math functions; NumPy's are others
-    "compound",  # of no graph: what eager calls do by several ops (``eager/compounds.py``)
+    "compound",  # of no graph: what eager calls do by several ops (``eager/fused_ops.py``)
     "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
     "gradient_by_python",  # a composite whose gradient has ops that Python evaluates, which no eager kernel can
@@ -142,7 +142,7 @@ class Op:
         leaves open where it serves eager calls; None: every extent.
     parts: where a value is complex and the op is not planewise, ``parts(*operands, **attrs)`` over Op calls: operands
         that are complex are pairs of their real and imaginary parts, and it gives the parts of all outputs in order
-        (``passes/planes.py``).
+        (``passes/decompose_complex.py``).
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     is_whole: for composites with a lowering, ``is_whole(*types, **attrs)``: whether that takes such operands.

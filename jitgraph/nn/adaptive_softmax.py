@@ -91,14 +91,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             x, target = x[None], target[None]
         target = wrap(lifting.positions(target.value))
         _check(target, self.n_classes)
-        places = target
+        head_targets = target
         loss: Any = 0.0
         for i in range(self.n_clusters):
             low, high = self.cutoffs[i], self.cutoffs[i + 1]
             inside = (target >= low) & (target < high)
-            places = where(inside, self.shortlist_size + i, places)
+            head_targets = where(inside, self.shortlist_size + i, head_targets)
             loss = loss + _losses(self.tail[i](x), where(inside, target - low, -1))
-        output = -(loss + _losses(self.head(x), places))
+        output = -(loss + _losses(self.head(x), head_targets))
         return AdaptiveLogSoftmaxOutput(output[0] if alone else output, -output.mean())
 
     def log_prob(self, input: Tensor) -> Tensor:
@@ -109,8 +109,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         logs = head.log_softmax(axis=1)
         parts = [logs[:, : self.shortlist_size]]
         for i in range(self.n_clusters):
-            place = self.shortlist_size + i
-            parts.append(self.tail[i](x).log_softmax(axis=1) + logs[:, place : place + 1])
+            column = self.shortlist_size + i
+            parts.append(self.tail[i](x).log_softmax(axis=1) + logs[:, column : column + 1])
         return concat(parts, axis=1)
 
     def predict(self, input: Tensor) -> Tensor:
@@ -132,18 +132,18 @@ def _check(target: Tensor, n_classes: int) -> None:
 
 def _checked(cutoffs: Sequence[int], n_classes: int) -> list[int]:
     try:
-        found = [operator.index(cutoff) for cutoff in cutoffs]
+        values = [operator.index(cutoff) for cutoff in cutoffs]
     except TypeError:
-        found = []
-    if not found:
+        values = []
+    if not values:
         raise JitgraphError(f"AdaptiveLogSoftmaxWithLoss: cutoffs are one or more integers, not {cutoffs!r}")
-    bounds = [0, *found, n_classes]
+    bounds = [0, *values, n_classes]
     if any(low >= high for low, high in itertools.pairwise(bounds)):
         raise JitgraphError(
             f"AdaptiveLogSoftmaxWithLoss: cutoffs rise from at least 1 to at most n_classes - 1 = {n_classes - 1}, "
-            f"which {found} do not"
+            f"which {values} do not"
         )
-    return found
+    return values
 
 
 def _matching(x: Tensor, target: Tensor, features: int) -> tuple[Tensor, Tensor]:

@@ -178,7 +178,7 @@ class _ConvTranspose(Module):
 
     def _more(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output padding that gives the wanted sizes; ShapeError for sizes that no padding gives."""
-        name, wanted = type(self).__name__, tuple(output_size)[-self.spatial :]
+        name, out_sizes = type(self).__name__, tuple(output_size)[-self.spatial :]
         steps, pads, gaps = self.stride, self.padding, self.dilation
         least = [
             (size - 1) * step - 2 * pad + gap * (kernel - 1) + 1
@@ -186,9 +186,9 @@ class _ConvTranspose(Module):
                 x.shape[-self.spatial :], steps, pads, gaps, self.kernel_size, strict=True
             )
         ]
-        more = tuple(size - low for size, low in zip(wanted, least, strict=True))
+        more = tuple(size - low for size, low in zip(out_sizes, least, strict=True))
         if any(not 0 <= extra < step for extra, step in zip(more, steps, strict=True)):
-            raise ShapeError(f"{name}: output_size={wanted} does not lie from {least} to less than a stride beyond")
+            raise ShapeError(f"{name}: output_size={out_sizes} does not lie from {least} to less than a stride beyond")
         return more
 
     def extra_repr(self) -> str:

@@ -23,10 +23,10 @@ class ModuleDict(Module):
             self[name] = module
 
     def __getitem__(self, key: str) -> Module:
-        found = vars(self).get(key)
-        if not isinstance(found, Module):
+        child = vars(self).get(key)
+        if not isinstance(child, Module):
             raise KeyError(key)
-        return found
+        return child
 
     def __setitem__(self, name: str, module: Module) -> None:
         if not isinstance(module, Module):
@@ -177,9 +177,9 @@ class ParameterDict(Module):
         return ParameterDict([(name, default) for name in keys])
 
     def __or__(self, other: Mapping[str, Any] | ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        merged = self.copy()
+        merged.update(other)
+        return merged
 
     def __ior__(self, other: Mapping[str, Any] | ParameterDict) -> ParameterDict:
         self.update(other)

@@ -64,9 +64,9 @@ class _Table(Module):
         table = asarray(embeddings)
         if table.ndim != 2:
             raise ShapeError(f"{cls.__name__}.from_pretrained takes [num_embeddings, embedding_dim], not {table.shape}")
-        made: Any = cls(int(table.shape[0]), int(table.shape[1]), **settings)
-        made.weight = Parameter(table, requires_grad=not freeze)
-        return made
+        module: Any = cls(int(table.shape[0]), int(table.shape[1]), **settings)
+        module.weight = Parameter(table, requires_grad=not freeze)
+        return module
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"

@@ -34,8 +34,8 @@ class _FractionalMaxPool(Module):
 
     def forward(self, input: Tensor) -> Any:
         """The maxima, or (maxima, places)."""
-        given = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
-        return type(self).function(input, *given, _random_samples=self._random_samples)
+        settings = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
+        return type(self).function(input, *settings, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):

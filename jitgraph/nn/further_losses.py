@@ -275,8 +275,8 @@ class CosineSimilarity(Module):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """The cosines."""
-        found: Any = functional.cosine_similarity(x1, x2, self.dim, self.eps)
-        return found  # type: ignore[no-any-return]
+        cosines: Any = functional.cosine_similarity(x1, x2, self.dim, self.eps)
+        return cosines  # type: ignore[no-any-return]
 
 
 class PairwiseDistance(Module):

@@ -40,18 +40,18 @@ class _InstanceNorm(RunningNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """The standardised input; in training the running averages are updated where there are any."""
-        given = value_of(input).type
-        alone = given.ndim == self.spatial + 1
-        whole: Any = input[None] if alone else input
-        fits = given.ndim in (self.spatial + 1, self.spatial + 2)
-        if not fits or not context.constraints().same(given.shape[-self.spatial - 1], self.num_features):
+        input_type = value_of(input).type
+        alone = input_type.ndim == self.spatial + 1
+        batched: Any = input[None] if alone else input
+        fits = input_type.ndim in (self.spatial + 1, self.spatial + 2)
+        if not fits or not context.constraints().same(input_type.shape[-self.spatial - 1], self.num_features):
             stars = ", *" * self.spatial
-            raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {given}")
+            raise ShapeError(f"{type(self).__name__} takes x [N, {self.num_features}{stars}], not {input_type}")
         running: tuple[Tensor | None, Tensor | None] = (None, None)
         if self.track_running_stats:
             running = self.running_mean, self.running_var
         own = self.training or not self.track_running_stats
-        result = further_norms.instance_norm(whole, *running, self.weight, self.bias, own, self.momentum, self.eps)
+        result = further_norms.instance_norm(batched, *running, self.weight, self.bias, own, self.momentum, self.eps)
         return result[0] if alone else result
 
 

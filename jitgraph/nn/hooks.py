@@ -21,8 +21,8 @@ Hook = tuple[str, Callable[..., Any], bool]  # when it runs, the function, and w
 class RemovableHandle:
     """What registering a hook gives; ``remove()``, or the end of a ``with`` block, takes the hook away."""
 
-    def __init__(self, module: Any, hook: Hook, place: str = "_hooks") -> None:
-        self._module, self._hook, self._place = module, hook, place
+    def __init__(self, module: Any, hook: Hook, attribute: str = "_hooks") -> None:
+        self._module, self._hook, self._place = module, hook, attribute
 
     def remove(self) -> None:
         """Take the hook away; nothing where that has been done."""
@@ -178,8 +178,8 @@ class _Watch:
 
     def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, behind which gradients pass the hooks."""
-        given = [x for x, flag in zip(args, self._watched, strict=True) if flag]
-        if not given:
+        watched = [x for x, flag in zip(args, self._watched, strict=True) if flag]
+        if not watched:
             return args
 
         def on_gradients(cts: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -188,7 +188,7 @@ class _Watch:
             changed = self._run(inputs)
             return tuple(ct for ct, flag in zip(changed, self._watched, strict=True) if flag)
 
-        passed = iter(_passed(on_gradients, *given))
+        passed = iter(_passed(on_gradients, *watched))
         return tuple(next(passed) if flag else x for x, flag in zip(args, self._watched, strict=True))
 
     def results(self, result: Any) -> Any:

@@ -58,8 +58,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: rand
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """``val`` everywhere."""
-    whole = isinstance(val, float) and val.is_integer() and is_integer(tensor.dtype)
-    return _write(tensor, wrap(lifting.constant(int(val) if whole else val, tensor.dtype, tensor.shape)))
+    is_integral = isinstance(val, float) and val.is_integer() and is_integer(tensor.dtype)
+    return _write(tensor, wrap(lifting.constant(int(val) if is_integral else val, tensor.dtype, tensor.shape)))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -169,12 +169,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     if groups < 1 or tensor.shape[0] % groups:
         raise JitgraphError(f"dirac_: groups={groups} does not divide {tensor.shape[0]} channels")
     each = tensor.shape[0] // groups
-    whole = np.zeros(tensor.shape)
+    weight = np.zeros(tensor.shape)
     middle = tuple(size // 2 for size in tensor.shape[2:])
     for group in range(groups):
         for channel in range(min(each, tensor.shape[1])):
-            whole[(group * each + channel, channel, *middle)] = 1.0
-    return _write(tensor, asarray(whole, dtype=tensor.dtype))
+            weight[(group * each + channel, channel, *middle)] = 1.0
+    return _write(tensor, asarray(weight, dtype=tensor.dtype))
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: random.Generator | None = None) -> Tensor:
@@ -196,10 +196,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: rando
     if tensor.ndim != 2:
         raise ShapeError(f"sparse_ takes a matrix; the shape is {tensor.shape}")
     rows = tensor.shape[0]
-    places = np.argsort(np.asarray(random.uniform(tensor.shape, generator=generator)), axis=0)
-    kept = asarray(places >= math.ceil(sparsity * rows))
+    ranks = np.argsort(np.asarray(random.uniform(tensor.shape, generator=generator)), axis=0)
+    mask = asarray(ranks >= math.ceil(sparsity * rows))
     drawn = random.normal(tensor.shape, 0.0, std, dtype=tensor.dtype, generator=generator)
-    return _write(tensor, where(kept, drawn, 0.0))
+    return _write(tensor, where(mask, drawn, 0.0))
 
 
 def __getattr__(name: str) -> Any:

@@ -38,11 +38,11 @@ class Lazy(Module):
 
     becomes: ClassVar[Any]
 
-    def _begin(self, **given: Any) -> None:
+    def _begin(self, **settings: Any) -> None:
         """As the plain layer of no features, whose settings can be read, without parameters."""
-        has_bias = given.get("bias")
-        self.becomes.__init__(self, 0, **(given if has_bias is None else {**given, "bias": False}))
-        self._given, self._deferred = given, []
+        has_bias = settings.get("bias")
+        self.becomes.__init__(self, 0, **(settings if has_bias is None else {**settings, "bias": False}))
+        self._given, self._deferred = settings, []
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 vars(self)[name] = Uninitialized(type(self).__name__)
@@ -68,21 +68,25 @@ class Lazy(Module):
 
     def materialize(self, features: int) -> None:
         """Become the plain layer with so many input features."""
-        targets, kept = self._deferred or [], (self.training, self._hooks, self._persistence)
-        given = vars(self).pop("_given")
+        targets, preserved = self._deferred or [], (self.training, self._hooks, self._persistence)
+        settings = vars(self).pop("_given")
         del self._deferred
         self.__class__ = self.becomes
-        self.__init__(features, **given)  # type: ignore[misc]  # of the class that it is now
-        self.training, self._hooks, self._persistence = kept[0], kept[1], {**kept[2], **self._persistence}
+        self.__init__(features, **settings)  # type: ignore[misc]  # of the class that it is now
+        self.training, self._hooks, self._persistence = (
+            preserved[0],
+            preserved[1],
+            {**preserved[2], **self._persistence},
+        )
         for target in targets:
             self.to(target)
 
     def materialize_from(self, state: Any, prefix: str) -> None:
         """Become the plain layer whose tensors a state dict has; nothing where it has none of them."""
         for name in ("weight", "running_mean"):
-            found = state.get(prefix + name)
-            if found is not None:
-                self.materialize(self._features_of_weight(tuple(found.shape)))
+            tensor = state.get(prefix + name)
+            if tensor is not None:
+                self.materialize(self._features_of_weight(tuple(tensor.shape)))
                 return
 
     def _features(self, shape: tuple[Any, ...]) -> int:

@@ -14,8 +14,8 @@ from jitgraph.errors import JitgraphError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
 from jitgraph.nn import state as state_transfer
-from jitgraph.nn.held import HeldByName
-from jitgraph.nn.placing import Placed
+from jitgraph.nn.attribute_views import HeldByName
+from jitgraph.nn.casting import Placed
 from jitgraph.nn.state import Keys
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.creation import zeros_like
@@ -188,27 +188,27 @@ class Module(hooks.Hooked, Placed):
 
     def get_submodule(self, target: str) -> Module:
         """The module below this one by its dotted name, "" for this one; AttributeError where there is none."""
-        found: Any = self
+        module: Any = self
         for name in target.split(".") if target else ():
-            found = vars(found).get(name)
-            if not isinstance(found, Module):
+            module = vars(module).get(name)
+            if not isinstance(module, Module):
                 raise AttributeError(f"{type(self).__name__} has no submodule {target!r}")
-        return found  # type: ignore[no-any-return]
+        return module  # type: ignore[no-any-return]
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter by its dotted name; AttributeError where there is none."""
-        found = self._held(target)
-        if not isinstance(found, Parameter):
+        parameter = self._held(target)
+        if not isinstance(parameter, Parameter):
             raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
-        return found
+        return parameter
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer by its dotted name; AttributeError where there is none."""
         path, _, name = target.rpartition(".")
-        found = self._held(target)
-        if name not in self.get_submodule(path)._persistence or found is None:
+        buffer = self._held(target)
+        if name not in self.get_submodule(path)._persistence or buffer is None:
             raise AttributeError(f"{type(self).__name__} has no buffer {target!r}")
-        return found  # type: ignore[no-any-return]
+        return buffer  # type: ignore[no-any-return]
 
     def _held(self, target: str) -> Any:
         path, _, name = target.rpartition(".")

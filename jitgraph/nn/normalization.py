@@ -77,10 +77,10 @@ class ChannelNorm(RunningNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input; in training the running averages are updated, with the unbiased variance."""
-        given = value_of(input).type
-        if given.ndim not in self.ranks or not context.constraints().same(given.shape[1], self.num_features):
+        input_type = value_of(input).type
+        if input_type.ndim not in self.ranks or not context.constraints().same(input_type.shape[1], self.num_features):
             shapes = " or ".join(f"[N, {self.num_features}{', *' * (rank - 2)}]" for rank in self.ranks)
-            raise ShapeError(f"{type(self).__name__}({self.num_features}) takes x {shapes}, not {given}")
+            raise ShapeError(f"{type(self).__name__}({self.num_features}) takes x {shapes}, not {input_type}")
         if not self.track_running_stats:
             return functional.batch_norm(input, None, None, self.weight, self.bias, True, eps=self.eps)
         share: Any = self.momentum

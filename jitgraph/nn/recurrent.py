@@ -96,8 +96,8 @@ class _Recurrent(Module):
         """The parameters of each layer and direction."""
         ends = [end for layer in range(self.num_layers) for end in self._endings(layer)]
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
-        found = [[getattr(self, f"{name}{end}", None) for name in names] for end in ends]
-        return [[parameter for parameter in each if parameter is not None] for each in found]
+        by_end = [[getattr(self, f"{name}{end}", None) for name in names] for end in ends]
+        return [[parameter for parameter in each if parameter is not None] for each in by_end]
 
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
@@ -107,8 +107,8 @@ class _Recurrent(Module):
 
     def _weights(self, end: str) -> list[Any]:
         """W_ih, b_ih, W_hh, b_hh and the projection of one layer and direction."""
-        found = [getattr(self, f"{name}{end}", None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")]
-        return [*found, getattr(self, f"weight_hr{end}")] if self.proj_size else found
+        parameters = [getattr(self, f"{name}{end}", None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")]
+        return [*parameters, getattr(self, f"weight_hr{end}")] if self.proj_size else parameters
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """The outputs of the last layer, and the last state of every layer and direction; (h, c) for LSTM.
@@ -151,30 +151,30 @@ class _Recurrent(Module):
         sizes = [self.proj_size or self.hidden_size, self.hidden_size][: self.parts]
         if hx is None:
             return [wrap(repeated_value(0.0, x.dtype, (count, batch, size))) for size in sizes]
-        given = tuple(hx) if self.parts > 1 else (hx,)
-        if len(given) != self.parts:
+        state_parts = tuple(hx) if self.parts > 1 else (hx,)
+        if len(state_parts) != self.parts:
             raise ShapeError(f"{type(self).__name__}: the state has {self.parts} parts, (h, c)")
-        found = []
-        for part, size in zip((lowered(wrap(lifting.value_of(part))) for part in given), sizes, strict=True):
-            whole = expand_dims(part, 1) if alone else part
-            if not fits(whole, (count, batch, size)):
-                wanted = (count, size) if alone else (count, batch, size)
-                raise ShapeError(f"{type(self).__name__} takes a state {wanted}, not {part.value.type}")
-            found.append(whole)
-        return found
+        states = []
+        for part, size in zip((lowered(wrap(lifting.value_of(part))) for part in state_parts), sizes, strict=True):
+            batched = expand_dims(part, 1) if alone else part
+            if not fits(batched, (count, batch, size)):
+                expected = (count, size) if alone else (count, batch, size)
+                raise ShapeError(f"{type(self).__name__} takes a state {expected}, not {part.value.type}")
+            states.append(batched)
+        return states
 
     def _layers(self, x: Tensor, state: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, list[Tensor]]:
         last: list[tuple[Tensor, ...]] = []
         for layer in range(self.num_layers):
-            ways = []
+            directions = []
             for reverse, end in enumerate(self._endings(layer)):
                 first = tuple(part[len(last)] for part in state)
                 outputs, final = recurrent.walk(
                     self.step_of(), x, first, self._weights(end), reverse=bool(reverse), lengths=lengths
                 )
-                ways.append(outputs)
+                directions.append(outputs)
                 last.append(final)
-            x = ways[0] if len(ways) == 1 else concat(ways, axis=-1)
+            x = directions[0] if len(directions) == 1 else concat(directions, axis=-1)
             if layer < self.num_layers - 1:
                 x = functional.dropout(x, self.dropout, self.training)
         return x, [stack(parts, axis=0) for parts in zip(*last, strict=True)]
@@ -188,8 +188,8 @@ class _Recurrent(Module):
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
-        given = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
-        for name, plain in {**given, "bidirectional": False}.items():
+        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
+        for name, plain in {**defaults, "bidirectional": False}.items():
             value = getattr(self, name)
             text += f", {name}={value}" if value != plain else ""
         return text
@@ -213,8 +213,8 @@ class RNN(_Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        given = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*given, device=device, dtype=dtype)
+        settings = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*settings, device=device, dtype=dtype)
         self.nonlinearity = _known(nonlinearity)
 
     def step_of(self) -> recurrent.Step:
@@ -256,8 +256,8 @@ class GRU(_Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        given = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        super().__init__(*given, device=device, dtype=dtype)
+        settings = (input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(*settings, device=device, dtype=dtype)
 
 
 class _Cell(Module):
@@ -288,16 +288,16 @@ class _Cell(Module):
         rows = expand_dims(x, 0) if alone else x
         batch = rows.value.type.shape[0]
         if state is None:
-            held = (wrap(repeated_value(0.0, x.dtype, (batch, self.hidden_size))),) * self.parts
+            state_parts = (wrap(repeated_value(0.0, x.dtype, (batch, self.hidden_size))),) * self.parts
         else:
-            given = tuple(lowered(wrap(lifting.value_of(p))) for p in (state if self.parts > 1 else (state,)))
-            held = tuple(expand_dims(part, 0) if alone else part for part in given)
-        for part in held:
+            raw_parts = tuple(lowered(wrap(lifting.value_of(p))) for p in (state if self.parts > 1 else (state,)))
+            state_parts = tuple(expand_dims(part, 0) if alone else part for part in raw_parts)
+        for part in state_parts:
             if not fits(part, (batch, self.hidden_size)):
                 raise ShapeError(f"{name} takes a state ({batch}, {self.hidden_size}), not {part.value.type}")
         bias_ih, bias_hh = (self.bias_ih, self.bias_hh) if self.bias else (None, None)  # type: ignore[attr-defined]
         gates = functional.linear(rows, self.weight_ih, bias_ih)  # type: ignore[attr-defined]
-        fresh = step(gates, held, [self.weight_hh, bias_hh])  # type: ignore[attr-defined]
+        fresh = step(gates, state_parts, [self.weight_hh, bias_hh])  # type: ignore[attr-defined]
         return tuple(part[0] for part in fresh) if alone else fresh
 
     def extra_repr(self) -> str:

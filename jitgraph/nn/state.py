@@ -26,20 +26,20 @@ class Keys(NamedTuple):
     unexpected_keys: list[str]
 
 
-def save(module: Module, found: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
-    """As ``Module.state_dict``, into ``found``; modules below are asked for their own."""
+def save(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
+    """As ``Module.state_dict``, into ``destination``; modules below are asked for their own."""
     _run(module, "saving", prefix, keep_vars)
     for name, tensor in module._own_persistent(prefix):
-        found[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
+        destination[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
     if _has_extra(module):
-        found[prefix + _EXTRA] = module.get_extra_state()
+        destination[prefix + _EXTRA] = module.get_extra_state()
     for name, child in module.named_children():
-        child.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for when, hook, _ in module._state_hooks:
         if when == "saved":
-            changed = hook(module, found, prefix, {})
-            found = found if changed is None else changed
-    return found
+            changed = hook(module, destination, prefix, {})
+            destination = destination if changed is None else changed
+    return destination
 
 
 def _has_extra(module: Module) -> bool:
@@ -59,11 +59,11 @@ def _prepared(module: Module, state: Mapping[str, Any], strict: bool) -> tuple[d
     prepared, errors = dict(state), list[str]()
     keys: tuple[list[str], list[str]] = ([], [])
     for path, part in module.named_modules(remove_duplicate=False):
-        given: tuple[Any, ...] = (prepared, f"{path}." if path else "", {}, strict, *keys, errors)
+        hook_args: tuple[Any, ...] = (prepared, f"{path}." if path else "", {}, strict, *keys, errors)
         for when, hook, with_module in part._state_hooks:
             if when == "loading":
-                hook(part, *given) if with_module else hook(*given)
-        part._load_from_state_dict(*given)
+                hook(part, *hook_args) if with_module else hook(*hook_args)
+        part._load_from_state_dict(*hook_args)
     return prepared, errors
 
 
@@ -78,9 +78,9 @@ def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bo
             waiting.materialize_from(state, f"{path}." if path else "")
     own = dict(module._persistent())
     extra = {f"{path}.{_EXTRA}" if path else _EXTRA: part for path, part in module.named_modules() if _has_extra(part)}
-    places = [*own, *extra]
+    expected_keys = [*own, *extra]
     keys = Keys(
-        [name for name in places if name not in state],
+        [name for name in expected_keys if name not in state],
         [name for name in state if name not in own and name not in extra],
     )
     values, mismatches = _values(own, state, assign)
@@ -108,8 +108,8 @@ def _values(own: Mapping[str, Tensor], state: Mapping[str, Any], assign: bool) -
     for name, tensor in own.items():
         if name not in state:
             continue
-        given = state[name]
-        value = given.detach().value if isinstance(given, Tensor) else asarray(given).value
+        entry = state[name]
+        value = entry.detach().value if isinstance(entry, Tensor) else asarray(entry).value
         if tuple(value.type.shape) != tuple(tensor.shape):
             mismatches.append(
                 f"size mismatch for {name}: copying a param with shape {tuple(value.type.shape)} from checkpoint, "

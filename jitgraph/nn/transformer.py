@@ -23,19 +23,19 @@ from jitgraph.tensor.functions.elementwise import where
 Activation = str | Callable[[Tensor], Tensor]
 
 
-def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
-    if callable(given):
-        return given
-    if given not in ("relu", "gelu"):
-        raise JitgraphError(f"activation={given!r} is neither 'relu' nor 'gelu'\n  hint: a function is taken, too")
-    return functional.relu if given == "relu" else functional.gelu
+def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
+    if callable(activation):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise JitgraphError(f"activation={activation!r} is neither 'relu' nor 'gelu'\n  hint: a function is taken, too")
+    return functional.relu if activation == "relu" else functional.gelu
 
 
 def _attended(
     attention: Module, x: Tensor, memory: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
 ) -> Tensor:
-    found, _ = attention(x, memory, memory, padding, False, mask, is_causal=is_causal)
-    return found  # type: ignore[no-any-return]
+    output, _ = attention(x, memory, memory, padding, False, mask, is_causal=is_causal)
+    return output  # type: ignore[no-any-return]
 
 
 def _fed(layer: Any, x: Tensor) -> Tensor:

@@ -94,8 +94,8 @@ def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[L
                 for position, (value, sample) in enumerate(zip(values, operands, strict=True))
             ]
             inputs = [Lane(value, sample.varies) for value, sample in zip(values, operands, strict=True)]
-            found = [batcher.outgoing(sample, inputs) for sample in batcher.run(region, lanes)]
-            ends.extend(each(sample, batcher.size) for sample in found)
+            outputs = [batcher.outgoing(sample, inputs) for sample in batcher.run(region, lanes)]
+            ends.extend(each(sample, batcher.size) for sample in outputs)
         return [sample.value for sample in ends]
 
     return _graph(types, run, region.name), ends
@@ -103,9 +103,9 @@ def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[L
 
 def _taken(node: Node, taken: Graph, ends: Sequence[Lane], mask: Any, values: Sequence[Any]) -> Sequence[Any]:
     """What a branch gives where a sample takes it; else what it began with, or any values."""
-    place = {value: number for number, value in enumerate(taken.inputs[1:])}
-    if all(value in place for value in taken.outputs):
-        return [values[place[value]] for value in taken.outputs]
+    input_index = {value: number for number, value in enumerate(taken.inputs[1:])}
+    if all(value in input_index for value in taken.outputs):
+        return [values[input_index[value]] for value in taken.outputs]
 
     def left(_: Any, *unchanged: Any) -> list[Any]:
         return [
@@ -151,9 +151,9 @@ def _turn(
     batcher: Batcher, body: Graph, carries: Sequence[Lane], rest: Sequence[Lane], others: int = 0
 ) -> tuple[Graph, list[Lane]]:
     """The body of a loop, of which what is carried varies, and is raw, where the carry is; ``others`` are outputs."""
-    wanted = [sample.varies for sample in carries] + [False] * others
+    varies = [sample.varies for sample in carries] + [False] * others
     raw = [sample.raw for sample in carries] + [False] * others
-    return batcher.region(body, [*carries, *rest], wanted, raw)
+    return batcher.region(body, [*carries, *rest], varies, raw)
 
 
 def _settled(batcher: Batcher, carries: Sequence[Lane], ends: Sequence[Lane]) -> list[Lane]:
@@ -198,8 +198,8 @@ def _masked(
     def turn(going: Any, *values: Any) -> list[Any]:
         active = ActiveSamples(going, size)
         with batcher.only(active):
-            given = [Lane(value, like.varies) for value, like in zip(values, lanes, strict=True)]
-            now = [entering(sample, number, active) for number, sample in enumerate(given)]
+            entered = [Lane(value, like.varies) for value, like in zip(values, lanes, strict=True)]
+            now = [entering(sample, number, active) for number, sample in enumerate(entered)]
             after = []
             for number, new in enumerate(batcher.run(body, now)):
                 old = values[number]

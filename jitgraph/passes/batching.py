@@ -211,10 +211,10 @@ def _window(size: DimLike, shape: tuple[DimLike, ...], sizes: tuple[DimLike, ...
             ops.full(shape=start.shape, value=shape[axis] - sizes[axis], dtype=dtypes.int64),
         )
         start = ops.minimum(ops.maximum(start, bounds[0]), bounds[1])
-        place = ops.broadcast(start, shape=full, axes=tuple(range(len(start.shape))))
-        place = ops.add(place, ops.iota(shape=full, axis=axis + 1, dtype=dtypes.int64))
-        place = ops.mul(place, ops.full(shape=full, value=step, dtype=dtypes.int64))
-        rows = place if rows is None else ops.add(rows, place)
+        offsets = ops.broadcast(start, shape=full, axes=tuple(range(len(start.shape))))
+        offsets = ops.add(offsets, ops.iota(shape=full, axis=axis + 1, dtype=dtypes.int64))
+        offsets = ops.mul(offsets, ops.full(shape=full, value=step, dtype=dtypes.int64))
+        rows = offsets if rows is None else ops.add(rows, offsets)
         step = step * shape[axis]
     sample = ops.mul(
         ops.iota(shape=full, axis=0, dtype=dtypes.int64), ops.full(shape=full, value=step, dtype=dtypes.int64)

@@ -15,9 +15,9 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
+from jitgraph.passes.decompose_complex import planes
 from jitgraph.passes.fold import fold
 from jitgraph.passes.fuse import fuse
-from jitgraph.passes.planes import planes
 from jitgraph.passes.rematerialise import rematerialise
 from jitgraph.passes.simplify import simplify
 from jitgraph.passes.wide_concats import wide_concats

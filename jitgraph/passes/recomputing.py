@@ -12,7 +12,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import call, optimization_barrier
 from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.silence import silence
+from jitgraph.passes.strip_prints import silence
 
 if TYPE_CHECKING:
     from jitgraph.passes.reverse import Reverse

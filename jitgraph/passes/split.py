@@ -16,7 +16,7 @@ from jitgraph.ir.types import Type
 from jitgraph.location import Location
 from jitgraph.passes.partition import Joint, ResidualStack, choose, cost, dependents, late_nodes
 from jitgraph.passes.rewriter import has_effect, is_tensor
-from jitgraph.passes.silence import silenced
+from jitgraph.passes.strip_prints import silenced
 from jitgraph.records import dataclass
 
 

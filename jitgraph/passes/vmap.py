@@ -88,9 +88,9 @@ class Batcher:
                 return control.loop(self, node, loop, inputs)
         rule = rule_of(node.op)
         if self.active is not None and any(sample.raw for sample in inputs):
-            found = self.active.apply(node, inputs)
-            if found is not None:
-                return [found]
+            output = self.active.apply(node, inputs)
+            if output is not None:
+                return [output]
             if node.op.kind == "composite" and rule is None and "ruled_by_region" not in node.op.traits:
                 return self.run(_definition(node), inputs)
         inputs = [self.standing_in(sample) for sample in inputs]

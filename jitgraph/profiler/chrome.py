@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from jitgraph.profiler.events import Events, ProfileEvent, text_of
-from jitgraph.runtime.whole_file import replacing
+from jitgraph.runtime.atomic_file import replacing
 
 
 def export(path: str | os.PathLike[str], events: Events, begin: int, seconds: float) -> None:

@@ -52,7 +52,7 @@ def _drawn(op: Op, key: Any, sizes: tuple[Any, ...], attrs: Attrs, dtype: DType)
 
 @cache
 def _in_a_row(op: Any) -> Op:
-    from jitgraph.eager.compounds import compound  # here, as many programs draw nothing twice
+    from jitgraph.eager.fused_ops import compound  # here, as many programs draw nothing twice
 
     def body(key: Any, like: Any, **attrs: Any) -> Any:
         return op(key, shape=like.type.shape, **attrs)

@@ -60,7 +60,7 @@ class DiskCache:
         """Write an entry, if it can be; one that is there already is replaced."""
         if len(content) > min(cache_entry.MOST_BYTES, self.limit // 4) or not self._usable():
             return
-        from jitgraph.runtime.whole_file import replacing  # here: most processes find what they need
+        from jitgraph.runtime.atomic_file import replacing  # here: most processes find what they need
 
         try:
             with replacing(self._path(key), durable=False) as file:
@@ -164,7 +164,7 @@ class DiskCache:
 
     def _remove_leftovers(self) -> None:
         """Remove what processes that were killed have left."""
-        from jitgraph.runtime.whole_file import remove_leftovers
+        from jitgraph.runtime.atomic_file import remove_leftovers
 
         remove_leftovers(self.folder)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.runtime.raw_words import offset_of
+from jitgraph.runtime.native_fields import offset_of
 
 WORD: Final = 8
 

@@ -62,7 +62,7 @@ class DispatcherImage:
 
     def write(self, image: bytes, path: str = FILE) -> None:
         """Write the file that a wheel has; ValueError where the sources are not those that this process runs."""
-        from jitgraph.runtime.whole_file import replacing  # here: only a build writes it
+        from jitgraph.runtime.atomic_file import replacing  # here: only a build writes it
 
         if self._digest is None:
             raise ValueError("jitgraph's sources cannot be read, or have changed since this process began")

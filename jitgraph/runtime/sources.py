@@ -80,10 +80,10 @@ class CompilerSources:
         if name.endswith(".py"):
             folder, _, base = name.rpartition("/")
             beside = _walk(os.path.join(self.folder, folder), (base,), ())
-            found = [(name, *file[1:]) for file in beside if file[0] == base]
-            if not found:
+            files = [(name, *file[1:]) for file in beside if file[0] == base]
+            if not files:
                 raise FileNotFoundError(name)
-            return found
+            return files
         return [(f"{name}/{file[0]}", *file[1:]) for file in _walk(os.path.join(self.folder, name), (".py",))]
 
     def file(self, name: str) -> str:

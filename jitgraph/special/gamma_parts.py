@@ -128,8 +128,8 @@ def times_exactly(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """x * y and what that leaves of the exact product (T. Dekker, 1971), 0 where x is beyond 1e290; for abs(y) <= 1."""
     product = x * y
     inside = abs(x) < 1e290
-    held = where(inside, x, 0.0)
-    (high, low), (upper, lower) = _halves(held), _halves(y)
+    clamped = where(inside, x, 0.0)
+    (high, low), (upper, lower) = _halves(clamped), _halves(y)
     return product, where(inside, low * lower - (((product - high * upper) - low * upper) - high * lower), 0.0)
 
 
@@ -158,8 +158,8 @@ def log_of_rise(a: Tensor, b: Tensor, y: Tensor) -> Tensor:
         powers = powers + power
         power = power * ratio
         powers = powers + power
-    found = above * log1pmx(b / above) - 0.5 * log1p(b / above) + b * log(y * (above + b)) + change * series
-    return found - where(shifted, log1p(product), 0.0)
+    log_ratio = above * log1pmx(b / above) - 0.5 * log1p(b / above) + b * log(y * (above + b)) + change * series
+    return log_ratio - where(shifted, log1p(product), 0.0)
 
 
 def log_ratio_rest(x: Tensor, a: Tensor) -> Tensor:

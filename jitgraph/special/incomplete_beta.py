@@ -47,8 +47,8 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
 
 def of_pair(name: str, a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """I_x(a, b) of float64 numbers, where y is 1 - x, and more precise than x where it is the lesser one."""
-    found: Tensor = _regularised(without_gradient(name, a), without_gradient(name, b), x, stop_gradient(y))
-    return found
+    result: Tensor = _regularised(without_gradient(name, a), without_gradient(name, b), x, stop_gradient(y))
+    return result
 
 
 def stop_gradient(x: Tensor) -> Tensor:
@@ -85,8 +85,8 @@ def _excess(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
     least, most = minimum(a, b), maximum(a, b)
     rest = least - (total - most)  # of the sum
     high, low = times_exactly(total, at)
-    found = ((own - high) - low) - rest * at
-    return where(from_x, found, -found)
+    excess = ((own - high) - low) - rest * at
+    return where(from_x, excess, -excess)
 
 
 def _log_of_ratio_rest(u: Tensor, ratio: Tensor) -> Tensor:

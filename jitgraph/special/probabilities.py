@@ -74,8 +74,8 @@ def bdtr(k: TensorLike, n: TensorLike, p: TensorLike) -> Tensor:
     def body(k: Tensor, n: Tensor, p: Tensor) -> Tensor:
         least = floor(k)
         inside = least < n
-        found = of_pair("bdtr", where(inside, n - least, 1.0), least + 1, 1 - p, p)
-        return where(inside, found, where(least == n, 1.0, _NAN))
+        probability = of_pair("bdtr", where(inside, n - least, 1.0), least + 1, 1 - p, p)
+        return where(inside, probability, where(least == n, 1.0, _NAN))
 
     return in_float64(body, k, n, p)
 

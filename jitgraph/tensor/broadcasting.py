@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jitgraph.eager.compounds import compound
+from jitgraph.eager.fused_ops import compound
 from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting
 

@@ -95,19 +95,21 @@ class _HostFunction:
         )
 
     def _types(self, *types: Type) -> tuple[TensorType, ...]:
-        given = [rules.require_tensor(self._name, type) for type in types]
-        found = self._infer(*given)
-        several = isinstance(found, list) or (isinstance(found, tuple) and not _is_pair(found))
-        results = tuple(map(self._type, found if several else (found,)))
+        operand_types = [rules.require_tensor(self._name, type) for type in types]
+        inferred = self._infer(*operand_types)
+        several = isinstance(inferred, list) or (isinstance(inferred, tuple) and not _is_pair(inferred))
+        results = tuple(map(self._type, inferred if several else (inferred,)))
         if not results:
             raise ShapeError(f"{self._name}: infer gives no result", hint="an op has one result or more")
         return results
 
-    def _type(self, found: Any) -> TensorType:
-        shape, dtype = found if _is_pair(found) else (getattr(found, "shape", None), getattr(found, "dtype", None))
+    def _type(self, inferred: Any) -> TensorType:
+        shape, dtype = (
+            inferred if _is_pair(inferred) else (getattr(inferred, "shape", None), getattr(inferred, "dtype", None))
+        )
         if not isinstance(shape, tuple | list) or dtype is None:
             raise ShapeError(
-                f"{self._name}: infer gives {found!r}, which has no shape and dtype",
+                f"{self._name}: infer gives {inferred!r}, which has no shape and dtype",
                 hint="return one of the operands' types, jg.TensorSpec(shape, dtype), or a pair (shape, dtype)",
             )
         sizes = tuple([Dim.name(size) if isinstance(size, str) else size for size in shape])
@@ -145,28 +147,28 @@ class _HostFunction:
         sizes = [extent for array in (*arrays, *results) for extent in array.shape]
         pointers = [(ctypes.c_void_p * len(some))(*[x.ctypes.data for x in some]) for some in (arrays, results)]
         kinds = self._native.argtypes or (ctypes.c_void_p,) * 3
-        given: tuple[Any, ...] = (*pointers, (ctypes.c_int64 * len(sizes))(*sizes))
-        code = self._native(*[ctypes.cast(x, kind) for x, kind in zip(given, kinds, strict=True)])
+        call_args: tuple[Any, ...] = (*pointers, (ctypes.c_int64 * len(sizes))(*sizes))
+        code = self._native(*[ctypes.cast(x, kind) for x, kind in zip(call_args, kinds, strict=True)])
         if isinstance(code, int) and code:
             raise JitgraphError(f"{self._name}: the function returned the error code {code}")
         return tuple(results)
 
     def _cotangents(self, ct: Any, out: Any, *inputs: Any) -> tuple[Any, ...]:
-        found = apply_rule(self._name, self._rule, ct, out, *inputs)
-        pairs = enumerate(zip(found, inputs, strict=True))
+        cotangents = apply_rule(self._name, self._rule, ct, out, *inputs)
+        pairs = enumerate(zip(cotangents, inputs, strict=True))
         return tuple([None if x is None else self._cotangent(i, x, of.type) for i, (x, of) in pairs])
 
     def _rule(self, ct: Any, out: Any, *inputs: Any) -> list[Any]:
         """The values of what ``vjp`` gives."""
         assert self._vjp is not None
-        found = self._vjp(ct, out, *inputs)
-        given = found if isinstance(found, tuple | list) else (found,)
-        if len(given) != len(inputs):
-            raise ShapeError(f"{self._name}: vjp gives {len(given)} cotangents for {len(inputs)} inputs")
-        return [None if x is None else lifting.value_of(x) for x in given]
+        result = self._vjp(ct, out, *inputs)
+        cotangents = result if isinstance(result, tuple | list) else (result,)
+        if len(cotangents) != len(inputs):
+            raise ShapeError(f"{self._name}: vjp gives {len(cotangents)} cotangents for {len(inputs)} inputs")
+        return [None if x is None else lifting.value_of(x) for x in cotangents]
 
-    def _cotangent(self, number: int, found: Any, due: TensorType) -> Any:
-        value = lifting.cast(found, due.dtype)
+    def _cotangent(self, number: int, cotangent: Any, due: TensorType) -> Any:
+        value = lifting.cast(cotangent, due.dtype)
         what = f"{self._name}: the cotangent {number} of vjp is {value.type}, and the input {due}"
         if len(value.shape) != due.ndim:
             raise ShapeError(what)
@@ -175,8 +177,8 @@ class _HostFunction:
         return value
 
 
-def _is_pair(found: Any) -> bool:
+def _is_pair(inferred: Any) -> bool:
     """Whether this is (shape, dtype), and not two results."""
-    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[0], tuple | list):
+    if not isinstance(inferred, tuple) or len(inferred) != 2 or not isinstance(inferred[0], tuple | list):
         return False
-    return all(isinstance(size, int | Dim | str) for size in found[0])
+    return all(isinstance(size, int | Dim | str) for size in inferred[0])

@@ -33,7 +33,7 @@ class _Ufuncs(dict[Op, Mapping[DType, Any]]):
     """The ufunc of an op for each dtype of operands for which it is all of the op's meaning, found on first demand."""
 
     def __missing__(self, op: Op) -> Mapping[DType, Any]:
-        found: dict[DType, Any] = {}
+        by_dtype: dict[DType, Any] = {}
         is_whole = op.kind == "elementwise" and op.ufunc is not None and "approximated" not in op.traits
         for dtype in DTYPES if is_whole else ():
             try:
@@ -41,9 +41,9 @@ class _Ufuncs(dict[Op, Mapping[DType, Any]]):
             except DTypeError:
                 continue
             if dtype not in HALF:
-                found[dtype] = op.ufunc
-        self[op] = found
-        return found
+                by_dtype[dtype] = op.ufunc
+        self[op] = by_dtype
+        return by_dtype
 
 
 _UFUNCS: Final = _Ufuncs()
@@ -95,8 +95,8 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
         result = silently(ufunc, left, right)
         result = result if result.__class__ is np.ndarray else np.asarray(result)
-        made = EagerValue(result)
-        return made.part_of(OpRecord(op, (x.value, y.value), {}, (made,)), 0)
+        output = EagerValue(result)
+        return output.part_of(OpRecord(op, (x.value, y.value), {}, (output,)), 0)
     if ufunc is None:
         return None
     try:

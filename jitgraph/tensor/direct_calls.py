@@ -36,13 +36,13 @@ def direct_call(python: Callable[..., Any], count: int, lower: Lower) -> NativeF
     """``python`` of so many tensors and numbers, which also takes anything else and gives what ``lower`` says."""
 
     def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
-        given = [given_as(x, runtime) for x in xs]
-        direct = None if any(x is None for x in given) else lower(*given)
+        args = [given_as(x, runtime) for x in xs]
+        direct = None if any(x is None for x in args) else lower(*args)
         if direct is None:
             return None
         from jitgraph.tensor import direct_tables  # here, as many calls never come back
 
-        return (id(now), *direct_tables.kinds(given, direct)), partial(direct_tables.table_of, given, direct, now)
+        return (id(now), *direct_tables.kinds(args, direct)), partial(direct_tables.table_of, args, direct, now)
 
     return DirectCall(python, count, table_of).native
 
@@ -53,24 +53,24 @@ def pointwise_call(python: Callable[..., Any], op: str, count: int, *, integers:
     ``integers``: or of integers.
     """
 
-    def lower(*given: Any) -> Direct | None:
-        return pointwise(getattr(ops, op), given, integers=integers)
+    def lower(*args: Any) -> Direct | None:
+        return pointwise(getattr(ops, op), args, integers=integers)
 
     return direct_call(python, count, lower)
 
 
-def pointwise(op: Op, given: Given, *, integers: bool = False) -> Direct | None:
+def pointwise(op: Op, args: Given, *, integers: bool = False) -> Direct | None:
     """An elementwise op of arguments of one dtype."""
-    types = {id(x.type): x.type for x in given if isinstance(x, EagerValue)}
+    types = {id(x.type): x.type for x in args if isinstance(x, EagerValue)}
     dtypes = {id(type.dtype): type.dtype for type in types.values()}
     if len(dtypes) != 1:
         return None
     (dtype,) = dtypes.values()
     if not (is_float(dtype) or (integers and is_integer(dtype))):
         return None
-    if any(isinstance(x, float) for x in given) and not is_float(dtype):
+    if any(isinstance(x, float) for x in args) and not is_float(dtype):
         return None
-    alike = len(types) == 1 and all(isinstance(x, EagerValue) for x in given)
+    alike = len(types) == 1 and all(isinstance(x, EagerValue) for x in args)
     return Direct(op if alike else spread(op), {}, dtype)
 
 
@@ -91,8 +91,8 @@ class DirectCalls(dict[Any, NativeFunction]):
     def __missing__(self, attribute: Any) -> NativeFunction:
         if len(self) >= _MOST_ATTRIBUTES:
             self.clear()
-        made = self[attribute] = self._make(attribute)
-        return made
+        function = self[attribute] = self._make(attribute)
+        return function
 
 
 _MOST_ATTRIBUTES: Final = 64
@@ -132,10 +132,10 @@ class DirectCall:
             if runtime is None:
                 self._next = self._served + FEW
                 return
-            found = self._table_of(xs, runtime, now)
-            if found is None:
+            entry = self._table_of(xs, runtime, now)
+            if entry is None:
                 return
-            key, make = found
+            key, make = entry
             table = None if self.native.has(key) else make()
         except Unsupported:
             return
@@ -176,7 +176,7 @@ def is_basic(item: Any) -> bool:
 
 
 def _table_of_part(value: EagerValue, index: Any, now: Context) -> Any:
-    from jitgraph.eager.dispatch.parts import PartTable  # here, as many calls never come back
+    from jitgraph.eager.dispatch.view_tables import PartTable  # here, as many calls never come back
     from jitgraph.tensor.direct_tables import recording_part
     from jitgraph.tensor.index_record import IndexRecord
 

@@ -22,10 +22,10 @@ _LONGEST_UNSIGNED = np.dtype(np.uint64)  # NumPy takes the greatest of them for 
 def get(x: Any, index: Any) -> EagerValue | None:
     """``x[index]`` for an index with tensors or arrays, in memory of its own; None for the general way."""
     cut = _taken(index)
-    made = direct.view(x, lambda array: array[cut]) if cut is not None else None
-    if made is None or made.array.flags.c_contiguous:
-        return made
-    return EagerValue(made.array.copy())
+    view = direct.view(x, lambda array: array[cut]) if cut is not None else None
+    if view is None or view.array.flags.c_contiguous:
+        return view
+    return EagerValue(view.array.copy())
 
 
 def put(value: Any, index: Any, filler: Any) -> EagerValue | None:
@@ -52,13 +52,13 @@ def _is_bare(value: Any) -> bool:
 
 def _taken(index: Any) -> tuple[Any, ...] | None:
     """An index as NumPy takes it, with one ``...``: ints, slices, None, arrays of ints and masks; None for others."""
-    found: list[Any] = []
+    items: list[Any] = []
     for item in index if index.__class__ is tuple else (index,):
         taken = item if is_basic(item) else _array_of(item)
         if taken is None and item is not None:
             return None
-        found.append(taken)
-    return direct.items_of(tuple(found))
+        items.append(taken)
+    return direct.items_of(tuple(items))
 
 
 def _array_of(item: Any) -> np.ndarray[Any, Any] | None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from jitgraph.dtypes import DType, is_float
 from jitgraph.eager.dispatch.launches import Argument, HeldArgument, NumberArgument
-from jitgraph.eager.dispatch.parts import PartTable
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
+from jitgraph.eager.dispatch.view_tables import PartTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.launch import Direct, Given
 from jitgraph.eager.records import OpRecord
@@ -23,41 +23,42 @@ from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import lifting
 
 
-def kinds(given: Given, direct: Direct) -> list[Any]:
+def kinds(args: Given, direct: Direct) -> list[Any]:
     """What tables tell arguments apart by."""
-    places = direct.places(given)
+    positions = direct.places(args)
     return [
         (id(x.type), x.record is not None)
         if isinstance(x, EagerValue)
-        else (x.__class__, "" if place in places else repr(x))
-        for place, x in enumerate(given)
+        else (x.__class__, "" if position in positions else repr(x))
+        for position, x in enumerate(args)
     ]
 
 
-def table_of(given: Given, direct: Direct, now: Context) -> NativeTable | None:
+def table_of(args: Given, direct: Direct, now: Context) -> NativeTable | None:
     """A table for such arguments under this context; None where the op runs no kernel, or not a plain one."""
     if direct.op.kind == "movement" and "view" in direct.op.traits:
-        return _part_of(given[0], direct, now)
-    places = direct.places(given)
-    numbers = [place for place in places if not isinstance(given[place], EagerValue)]
+        return _part_of(args[0], direct, now)
+    positions = direct.places(args)
+    numbers = [position for position in positions if not isinstance(args[position], EagerValue)]
     if numbers and (direct.dtype is None or direct.dtype.name not in layout.NUMBER_DTYPES):
         return None
     try:
         values = [
-            lifting.number_value(given[place], direct.dtype) if place in numbers else given[place] for place in places
+            lifting.number_value(args[position], direct.dtype) if position in numbers else args[position]
+            for position in positions
         ]
     except NumberError:
         return None  # Python serves what the dtype has no room for, such as a comparison with 2**70
     rule = EAGER.kernel_rule(direct.op, values, direct.attrs)
     if rule is None or rule.launch is None or rule.launch.checks or len(rule.launch.results) != 1:
         return None
-    required = [isinstance(x, EagerValue) and x.record is not None for x in given]
+    required = [isinstance(x, EagerValue) and x.record is not None for x in args]
     finish = None
     if now.grad_enabled and rule.differentiable and any(required):
         if not is_float(rule.launch.results[0].dtype):
             return None
-        finish = _recording(rule, direct, places, required, numbers)
-    arguments = [_argument(x, direct.dtype if place in places else None) for place, x in enumerate(given)]
+        finish = _recording(rule, direct, positions, required, numbers)
+    arguments = [_argument(x, direct.dtype if position in positions else None) for position, x in enumerate(args)]
     return rule.launch.table(values, now, required, finish, arguments=arguments)
 
 
@@ -78,9 +79,9 @@ def recording_part(
     make = handles_class()._of
 
     def finish(arguments: tuple[Any, ...], operands: Any, outputs: list[EagerValue]) -> Any:
-        made = make(outputs[0].part_of(record(arguments, outputs[0]), 0))
-        made._indexed = indexed
-        return made
+        handle = make(outputs[0].part_of(record(arguments, outputs[0]), 0))
+        handle._indexed = indexed
+        return handle
 
     return finish
 
@@ -93,19 +94,19 @@ def _argument(x: Any, dtype: DType | None) -> Argument:
 
 
 def _recording(
-    rule: EagerRule, direct: Direct, places: Sequence[int], required: Sequence[bool], numbers: Sequence[int]
+    rule: EagerRule, direct: Direct, positions: Sequence[int], required: Sequence[bool], numbers: Sequence[int]
 ) -> Callable[..., Any]:
     """What puts a call on the tape and makes its tensor."""
     attrs, dtype, make = direct.attrs, direct.dtype, handles_class()._of
-    leaves = [(number, place) for number, place in enumerate(places) if required[place]]
-    weak = [(number, place) for number, place in enumerate(places) if place in numbers]
+    leaves = [(number, position) for number, position in enumerate(positions) if required[position]]
+    weak = [(number, position) for number, position in enumerate(positions) if position in numbers]
 
     def finish(arguments: tuple[Any, ...], operands: tuple[Any, ...], outputs: list[EagerValue]) -> Any:
         inputs, value = [*operands], outputs[0]
-        for number, place in leaves:  # which get their records here
-            inputs[number] = arguments[place].value
-        for number, place in weak:
-            inputs[number] = lifting.number_value(arguments[place], dtype)
+        for number, position in leaves:  # which get their records here
+            inputs[number] = arguments[position].value
+        for number, position in weak:
+            inputs[number] = lifting.number_value(arguments[position], dtype)
         return make(value.part_of(rule.record(tuple(inputs), attrs, (value,)), 0))
 
     return finish

@@ -66,12 +66,12 @@ def finfo(type: Any) -> FloatInfo:
     if dtype == dtypes.bfloat16:
         import ml_dtypes  # here, as NumPy itself does not know this dtype
 
-        found: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+        info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     else:
-        found = np.finfo(dtype)
-    part = dtypes.canonical(found.dtype)
-    eps, greatest, least, normal = (float(n) for n in (found.eps, found.max, found.min, found.smallest_normal))
-    return FloatInfo(found.bits, eps, greatest, least, normal, part)
+        info = np.finfo(dtype)
+    part = dtypes.canonical(info.dtype)
+    eps, greatest, least, normal = (float(n) for n in (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(info.bits, eps, greatest, least, normal, part)
 
 
 def kind_of(dtype: DType) -> str:
@@ -86,12 +86,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
-    found = dtypes.canonical(dtype)
+    canonical = dtypes.canonical(dtype)
     if isinstance(kind, str):
         if kind not in KINDS:
             raise JitgraphError(f"isdtype: {kind!r} is no kind\n  hint: one of {', '.join(KINDS)}, or a dtype")
-        return kind_of(found) in KINDS[kind]
-    return found == dtypes.canonical(kind)
+        return kind_of(canonical) in KINDS[kind]
+    return canonical == dtypes.canonical(kind)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -101,8 +101,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     """
     if not arrays_and_dtypes:
         raise JitgraphError("result_type of nothing\n  hint: result_type(x, y), of tensors or dtypes")
-    given = [np.empty((0,), dtypes.canonical(x)) if _is_dtype(x) else x for x in arrays_and_dtypes]
-    return lifting.result_dtype(*given)
+    operands = [np.empty((0,), dtypes.canonical(x)) if _is_dtype(x) else x for x in arrays_and_dtypes]
+    return lifting.result_dtype(*operands)
 
 
 def _is_dtype(x: Any) -> bool:

@@ -60,9 +60,9 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     terms = [_prepared(_Term(value, labels), sizes) for value, labels in zip(values, inputs, strict=True)]
     while len(terms) > 1:
         first, second = _next_pair([frozenset(term.labels) for term in terms], frozenset(output), sizes)
-        rest = [term for place, term in enumerate(terms) if place not in (first, second)]
-        wanted = {*output, *(label for term in rest for label in term.labels)}
-        terms = [*rest, _product(terms[first], terms[second], wanted)]
+        rest = [term for index, term in enumerate(terms) if index not in (first, second)]
+        needed = {*output, *(label for term in rest for label in term.labels)}
+        terms = [*rest, _product(terms[first], terms[second], needed)]
     return wrap(_arranged(terms[0], output, sizes))
 
 
@@ -93,7 +93,7 @@ def _parsed(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[Labels, ...]
 
     def labels(part: str, count: int) -> Labels:
         head, dots, tail = part.partition("...")
-        return (*head, *(f"...{place}" for place in reversed(range(count if dots else 0))), *tail)
+        return (*head, *(f"...{index}" for index in reversed(range(count if dots else 0))), *tail)
 
     inputs = tuple([labels(part, rank - len(part.replace("...", ""))) for part, rank in zip(parts, ranks, strict=True)])
     if arrow:
@@ -101,8 +101,8 @@ def _parsed(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[Labels, ...]
         if len(set(output)) != len(output):
             raise JitgraphError(f"einsum {subscripts!r}: the result has a letter twice")
         return inputs, output
-    named = left.replace("...", "").replace(",", "")
-    once = sorted(letter for letter in set(named) if named.count(letter) == 1)
+    occurring = left.replace("...", "").replace(",", "")
+    once = sorted(letter for letter in set(occurring) if occurring.count(letter) == 1)
     return inputs, (*labels("...", wide), *once)
 
 
@@ -133,10 +133,10 @@ def _is_one(size: DimLike) -> bool:
 def _prepared(term: _Term, sizes: Sizes) -> _Term:
     """The term without axes that broadcast, and with one axis for each label."""
     value, labels = term
-    kept = [axis for axis, label in enumerate(labels) if not _is_one(value.shape[axis]) or _is_one(sizes[label])]
-    if len(kept) < len(labels):
-        value = ops.reshape(value, shape=tuple(value.shape[axis] for axis in kept))
-        labels = tuple(labels[axis] for axis in kept)
+    axes = [axis for axis, label in enumerate(labels) if not _is_one(value.shape[axis]) or _is_one(sizes[label])]
+    if len(axes) < len(labels):
+        value = ops.reshape(value, shape=tuple(value.shape[axis] for axis in axes))
+        labels = tuple(labels[axis] for axis in axes)
     while len(set(labels)) < len(labels):
         label = next(label for label in labels if labels.count(label) > 1)
         first = labels.index(label)
@@ -153,14 +153,14 @@ def _diagonal(value: Any, first: int, second: int) -> Any:
     return diagonal_of(wrap(value)).value
 
 
-def _product(left: _Term, right: _Term, wanted: Iterable[str]) -> _Term:
+def _product(left: _Term, right: _Term, needed: Iterable[str]) -> _Term:
     """The product of two terms, summed over the axes that no later product or the result has."""
-    kept = set(wanted)
-    left = _summed(left, kept | set(right.labels))
-    right = _summed(right, kept | set(left.labels))
+    retained = set(needed)
+    left = _summed(left, retained | set(right.labels))
+    right = _summed(right, retained | set(left.labels))
     shared = [label for label in left.labels if label in right.labels]
-    batch = [label for label in shared if label in kept]
-    contracted = [label for label in shared if label not in kept]
+    batch = [label for label in shared if label in retained]
+    contracted = [label for label in shared if label not in retained]
     free = [label for label in left.labels if label not in shared], [x for x in right.labels if x not in shared]
     result = (*batch, *free[0], *free[1])
     if not contracted:
@@ -181,9 +181,9 @@ def _product(left: _Term, right: _Term, wanted: Iterable[str]) -> _Term:
     )
 
 
-def _summed(term: _Term, wanted: Iterable[str]) -> _Term:
+def _summed(term: _Term, needed: Iterable[str]) -> _Term:
     """The term summed over labels that are not wanted."""
-    gone = tuple(axis for axis, label in enumerate(term.labels) if label not in set(wanted))
+    gone = tuple(axis for axis, label in enumerate(term.labels) if label not in set(needed))
     if not gone:
         return term
     value = ops.reduce_sum(term.value, axes=gone)
@@ -235,9 +235,9 @@ def _search(
     for second in range(len(terms)):
         for first in range(second):
             both = terms[first] | terms[second]
-            rest = tuple(term for place, term in enumerate(terms) if place not in (first, second))
-            wanted = output.union(*rest)
-            cost = _cost(both, extents) + _search((*rest, both & wanted), output, extents, known)[0]
+            rest = tuple(term for index, term in enumerate(terms) if index not in (first, second))
+            needed = output.union(*rest)
+            cost = _cost(both, extents) + _search((*rest, both & needed), output, extents, known)[0]
             if best is None or cost < best[0]:
                 best = cost, (first, second)
     assert best is not None

@@ -85,12 +85,12 @@ def _tell_traces() -> None:
 
 def changed(hook: Hook, ct: Any) -> Any:
     """The value of the gradient behind a hook; errors for what is no gradient of the tensor."""
-    found = hook(wrap(ct))
-    if found is None:
+    replacement = hook(wrap(ct))
+    if replacement is None:
         return ct
-    if not isinstance(found, ValueHandle):
-        raise JitgraphError(f"a hook gives a tensor or None, not a {type(found).__name__}")
-    value = found.value
+    if not isinstance(replacement, ValueHandle):
+        raise JitgraphError(f"a hook gives a tensor or None, not a {type(replacement).__name__}")
+    value = replacement.value
     if value.type != ct.type:
         raise ShapeError(f"a hook gives {value.type} for the gradient {ct.type}")
     return value

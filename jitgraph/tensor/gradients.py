@@ -46,12 +46,12 @@ def leaf_gradients(
     tensor: ReadableHandle, gradient: TensorLike | None, *, retain_graph: bool, create_graph: bool
 ) -> list[tuple[Any, Any]]:
     """The leaves on which ``tensor`` depends, each with the value of its gradient, outside of traces."""
-    found = tape.sweep(
+    by_record = tape.sweep(
         [tensor.value],
         [cotangent(tensor, gradient)],
         targets=None,
         create_graph=create_graph,
         retain_graph=retain_graph,
     )
-    alive = [(record.handle(), value) for record, value in found.items()]
+    alive = [(record.handle(), value) for record, value in by_record.items()]
     return [(handle, value) for handle, value in alive if handle is not None]

@@ -16,12 +16,12 @@ def place_of(item: Any, size: DimLike, axis: int) -> DimLike:
     if not hasattr(item, "__index__"):
         raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
     if trace is not None and scalars.is_varying(item):
-        place: DimLike = trace.to_dim(item)
-        if not isinstance(place, int):
-            if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
-                raise IndexingError(f"index {place} is out of range for axis {axis} with size {size}")
-            return place
-        item = place
+        position: DimLike = trace.to_dim(item)
+        if not isinstance(position, int):
+            if not (known.at_least(position, 0) and known.at_least(size, position + 1)):
+                raise IndexingError(f"index {position} is out of range for axis {axis} with size {size}")
+            return position
+        item = position
     number = int(item.__index__())
     bound = -number if number < 0 else number + 1
     if not known.at_least(size, bound):
@@ -66,8 +66,8 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     if bound is None:
         return default
     trace = context.current().trace
-    given = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
-    number: DimLike = size + given if isinstance(given, int) and given < 0 else given
+    offset = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
+    number: DimLike = size + offset if isinstance(offset, int) and offset < 0 else offset
     known = context.constraints()
     if not (known.at_least(size, number) and known.at_least(number, 0)):
         raise ShapeError(

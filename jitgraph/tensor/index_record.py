@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jitgraph import ops
-from jitgraph.eager.placed import PlacedCotangent
+from jitgraph.eager.partial_cotangents import PlacedCotangent
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
@@ -28,8 +28,8 @@ class IndexRecord(Record):
     __slots__ = ("_items",)
     name = "getitem"
 
-    def __init__(self, value: EagerValue, made: EagerValue, index: Any) -> None:
-        super().__init__((value,), (made,))
+    def __init__(self, value: EagerValue, output: EagerValue, index: Any) -> None:
+        super().__init__((value,), (output,))
         self._items = items_of(index)
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
@@ -56,24 +56,24 @@ def cut_of(shape: tuple[int, ...], items: tuple[Any, ...]) -> IndexedBlock | Non
     starts: list[int] = []
     stops: list[int] = []
     strides: list[int] = []
-    made: list[int] = []
+    sizes: list[int] = []
     for item in items:
         if item is None:
-            made.append(1)
+            sizes.append(1)
             continue
         axis = len(starts)
-        whole = shape[axis : axis + rest] if item is Ellipsis else ()
-        for extent in whole:
+        extents = shape[axis : axis + rest] if item is Ellipsis else ()
+        for extent in extents:
             starts.append(0)
             stops.append(extent)
             strides.append(1)
-            made.append(extent)
+            sizes.append(extent)
         if item.__class__ is int:
-            place = item + shape[axis] if item < 0 else item
-            if not 0 <= place < shape[axis]:
+            start = item + shape[axis] if item < 0 else item
+            if not 0 <= start < shape[axis]:
                 return None
-            starts.append(place)
-            stops.append(place + 1)
+            starts.append(start)
+            stops.append(start + 1)
             strides.append(1)
         elif item.__class__ is slice:
             try:
@@ -86,5 +86,5 @@ def cut_of(shape: tuple[int, ...], items: tuple[Any, ...]) -> IndexedBlock | Non
             starts.append(first)
             stops.append(last)
             strides.append(step)
-            made.append(-(-(last - first) // step))
-    return IndexedBlock(tuple(starts), tuple(stops), tuple(strides), tuple(made))
+            sizes.append(-(-(last - first) // step))
+    return IndexedBlock(tuple(starts), tuple(stops), tuple(strides), tuple(sizes))

@@ -70,9 +70,9 @@ def of_eager(x: Any, index: Any) -> Any:
             from jitgraph.tensor import direct_indexing  # here, as not every program picks elements
 
             return direct_indexing.get(x, index)
-    found = direct.view(x, lambda array: array[cut])
-    if found is not None or x._value.__class__ is not EagerValue or context.current().trace is not None:
-        return found
+    view = direct.view(x, lambda array: array[cut])
+    if view is not None or x._value.__class__ is not EagerValue or context.current().trace is not None:
+        return view
     return _cut_on_the_tape(x.value, cut)
 
 
@@ -85,10 +85,10 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
         return None
     if value.record is None or cut_of(value.shape, items) is None:
         return None
-    made = EagerValue(value.array[items])
+    output = EagerValue(value.array[items])
     if value.is_steady():
-        made = dense(made)
-    return made.part_of(IndexRecord(value, made, items), 0)
+        output = dense(output)
+    return output.part_of(IndexRecord(value, output, items), 0)
 
 
 def get(value: Any, index: Any) -> Any:
@@ -157,9 +157,9 @@ def _put(value: Any, index: Any, new: TensorLike) -> Any:
     filler = lifting.cast(lifting.value_of(new, value.dtype), value.dtype)
     from jitgraph.tensor import direct_indexing  # here, as not every program writes elements
 
-    made = direct_indexing.put(value, index, filler)
-    if made is not None:
-        return made
+    result = direct_indexing.put(value, index, filler)
+    if result is not None:
+        return result
     if is_mask(index) and not filler.shape:
         mask = lifting.value_of(index)
         if mask.shape == value.shape:
@@ -173,12 +173,12 @@ def written(value: Any, index: Any, filler: Any) -> Any:
     plan = _plan(shape, index)
     if not plan.gathers and not plan.flips and all(stride == 1 for stride in plan.strides):
         return _put_block(value, plan, filler)
-    made = _put_picked(value, plan, filler)
-    if made is not None:
-        return made
+    result = _put_picked(value, plan, filler)
+    if result is not None:
+        return result
     total = dims.product(shape)
-    places = ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=shape)
-    chosen = _apply(places, plan)
+    positions = ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=shape)
+    chosen = _apply(positions, plan)
     filler = _fitted(filler, chosen.shape)
     count = (dims.product(chosen.shape),)
     flat = ops.scatter(
@@ -243,10 +243,10 @@ def _is_plain(plan: _Plan) -> bool:
 def _indexed_axes(shape: tuple[DimLike, ...], plan: _Plan) -> tuple[int, int] | None:
     """From where to before where neighbouring axes are indexed by tensors and ints; None where others are not whole."""
     bounds = zip(plan.kinds, plan.starts, plan.stops, shape, strict=True)
-    whole = all((start, stop) == (0, size) for kind, start, stop, size in bounds if kind == "slice")
+    is_full = all((start, stop) == (0, size) for kind, start, stop, size in bounds if kind == "slice")
     indexed = [axis for axis, kind in enumerate(plan.kinds) if kind != "slice"]
     new_axes = len(plan.shape) - plan.kinds.count("slice") - len(plan.gathers)
-    if not whole or new_axes or not _is_plain(plan) or indexed[-1] - indexed[0] + 1 != len(indexed):
+    if not is_full or new_axes or not _is_plain(plan) or indexed[-1] - indexed[0] + 1 != len(indexed):
         return None
     return indexed[0], indexed[-1] + 1
 
@@ -258,19 +258,19 @@ def _merged(value: Any, plan: _Plan, first: int, behind: int) -> tuple[Any, Any,
     indices = [next(picks) if plan.kinds[axis] == "tensor" else _filled(plan.starts[axis], ()) for axis in axes]
     if len(indices) == 1:
         return value, indices[0], first
-    places = lifting.broadcast_shapes(*(index.shape for index in indices))
+    index_shape = lifting.broadcast_shapes(*(index.shape for index in indices))
     flat: Any = None
     for axis, index in zip(axes, indices, strict=True):
         number = _in_range(index, shape[axis], axis) if plan.kinds[axis] == "tensor" else index
-        number = lifting.broadcast_to(number, places)
-        flat = number if flat is None else ops.add(ops.mul(flat, _filled(shape[axis], places)), number)
+        number = lifting.broadcast_to(number, index_shape)
+        flat = number if flat is None else ops.add(ops.mul(flat, _filled(shape[axis], index_shape)), number)
     merged = dims.product(shape[first:behind])
     return ops.reshape(value, shape=(*shape[:first], merged, *shape[behind:])), flat, first
 
 
 def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
     """``filler`` broadcast to the place it is written to; leading axes of size 1 are dropped, as in NumPy."""
-    given = filler.type
+    original_type = filler.type
     while len(filler.shape) > len(shape) and isinstance(filler.shape[0], int) and filler.shape[0] == 1:
         filler = ops.reshape(filler, shape=filler.shape[1:])
     try:
@@ -278,7 +278,7 @@ def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
     except ShapeError:
         fits = False
     if not fits:
-        raise ShapeError(f"cannot write {given} to a place of shape {shape}")
+        raise ShapeError(f"cannot write {original_type} to a place of shape {shape}")
     return lifting.broadcast_to(filler, shape)
 
 
@@ -352,18 +352,18 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
 
 def expanded(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
     """The index as a list with an item for each axis, ``...`` kept in its place, masks turned into integer tensors."""
-    given = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
-    used = sum(_axes_of(item) for item in given)
+    entries = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
+    used = sum(_axes_of(item) for item in entries)
     if used > len(shape):
         raise IndexingError(f"{used} indices for a tensor of rank {len(shape)}")
-    dots = sum(item is Ellipsis for item in given)
+    dots = sum(item is Ellipsis for item in entries)
     if dots > 1:
         raise IndexingError("an index can hold only one ...")
     if dots == 0 and used < len(shape):
-        given.append(Ellipsis)
+        entries.append(Ellipsis)
     items: list[Any] = []
     axis = 0
-    for item in given:
+    for item in entries:
         if item is Ellipsis:
             items += [Ellipsis, *[slice(None)] * (len(shape) - used)]
             axis += len(shape) - used
@@ -421,7 +421,7 @@ def require_mask(mask: Any, shape: tuple[DimLike, ...]) -> None:
 
 def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
     require_mask(mask, shape)
-    return [_Picks(lifting.value_of(places)) for places in np.nonzero(placement.array_of(mask))]
+    return [_Picks(lifting.value_of(indices)) for indices in np.nonzero(placement.array_of(mask))]
 
 
 # --- from a plan to ops ---------------------------------------------------------------------------------------------
@@ -431,8 +431,8 @@ def _apply(value: Any, plan: _Plan) -> Any:
     if plan.gathers and _is_plain(plan) and not any(index.shape for _, index in plan.gathers):
         along = _indexed_axes(value.shape, plan)
         if along is None:
-            places, block = _block(value.shape, plan)
-            return ops.reshape(ops.dynamic_slice(value, *places, sizes=block), shape=_picked_shape(plan))
+            offsets, block = _block(value.shape, plan)
+            return ops.reshape(ops.dynamic_slice(value, *offsets, sizes=block), shape=_picked_shape(plan))
         table, flat, axis = _merged(value, plan, *along)
         return ops.gather(table, flat, axis=axis)
     starts, stops, strides = tuple(plan.starts), tuple(plan.stops), tuple(plan.strides)
@@ -445,8 +445,8 @@ def _apply(value: Any, plan: _Plan) -> Any:
     return _gather(value, plan.gathers, plan.place) if plan.gathers else value
 
 
-def _gather(value: Any, gathers: list[tuple[int, Any]], place: int) -> Any:
-    """Index axes with integer tensors, which broadcast together; their axes stand at ``place`` in the result."""
+def _gather(value: Any, gathers: list[tuple[int, Any]], out_axis: int) -> Any:
+    """Index axes with integer tensors, which broadcast together; their axes stand at ``out_axis`` in the result."""
     axes = [axis for axis, _ in gathers]
     if len(gathers) == 1:
         picked, at, count = ops.gather(value, gathers[0][1], axis=axes[0]), axes[0], len(gathers[0][1].shape)
@@ -456,10 +456,10 @@ def _gather(value: Any, gathers: list[tuple[int, Any]], place: int) -> Any:
         moved = ops.transpose(value, permutation=(*axes, *rest))
         merged = ops.reshape(moved, shape=(dims.product(sizes), *(value.shape[axis] for axis in rest)))
         picked, at, count = ops.gather(merged, flat, axis=0), 0, len(flat.shape)
-    if at == place or count == 0:
+    if at == out_axis or count == 0:
         return picked
     others = [axis for axis in range(len(picked.shape)) if not at <= axis < at + count]
-    order = (*others[:place], *range(at, at + count), *others[place:])
+    order = (*others[:out_axis], *range(at, at + count), *others[out_axis:])
     return ops.transpose(picked, permutation=order)
 
 
@@ -469,8 +469,8 @@ def _flattened(value: Any, gathers: list[tuple[int, Any]]) -> tuple[Any, list[Di
     sizes = [value.shape[axis] for axis, _ in gathers]
     flat: Any = None
     for (axis, index), size in zip(gathers, sizes, strict=True):
-        places = lifting.broadcast_to(_in_range(index, size, axis), shape)
-        flat = places if flat is None else ops.add(ops.mul(flat, _filled(size, shape)), places)
+        positions = lifting.broadcast_to(_in_range(index, size, axis), shape)
+        flat = positions if flat is None else ops.add(ops.mul(flat, _filled(size, shape)), positions)
     return flat, sizes
 
 

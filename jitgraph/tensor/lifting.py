@@ -229,8 +229,8 @@ def result_dtype(*operands: Any) -> DType:
     strong = [dtype_of(x) for x in operands if not is_weak(x)]
     weak = [x for x in operands if is_weak(x)]
     if not strong:
-        found = dtypes.promote(*(dtype_of(x) for x in weak))
-        return dtypes.float64 if dtypes.is_float(found) and not all(map(is_scalar, weak)) else found
+        dtype = dtypes.promote(*(dtype_of(x) for x in weak))
+        return dtypes.float64 if dtypes.is_float(dtype) and not all(map(is_scalar, weak)) else dtype
     result = dtypes.promote(*strong)
     for x in weak:
         result = dtypes.promote_scalar(result, x if is_scalar(x) else scalar_like(x.dtype))

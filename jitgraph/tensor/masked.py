@@ -123,11 +123,11 @@ def _is_same(left: Any, right: Any, depth: int = _DEEPEST) -> bool:
 
 
 def _operand(x: Any, like: Selection) -> Any:
-    held = getattr(x, "_value", None)
-    if isinstance(held, Selection):
-        if not held.goes_with(like.mask, like.full.shape):
+    inner = getattr(x, "_value", None)
+    if isinstance(inner, Selection):
+        if not inner.goes_with(like.mask, like.full.shape):
             raise refused()
-        return held.full
+        return inner.full
     if is_scalar(x):
         return x
     value = lifting.value_of(x)
@@ -143,11 +143,11 @@ def _operand(x: Any, like: Selection) -> Any:
 def put(value: Any, mask: Any, new: Any) -> Any:
     """``value`` with ``value[mask] = new`` done: a selection by the same mask, one row for all, or a row for each."""
     shape = value.shape
-    held = getattr(new, "_value", None)
-    if isinstance(held, Selection):
-        if not held.goes_with(mask, shape):
+    inner = getattr(new, "_value", None)
+    if isinstance(inner, Selection):
+        if not inner.goes_with(mask, shape):
             raise refused()
-        return ops.select(spread(mask, shape), lifting.cast(held.full, value.dtype), value)
+        return ops.select(spread(mask, shape), lifting.cast(inner.full, value.dtype), value)
     filler = lifting.cast(lifting.value_of(new, value.dtype), value.dtype)
     rest = shape[len(mask.shape) :]
     while len(filler.shape) > len(rest) and isinstance(filler.shape[0], int) and filler.shape[0] == 1:
@@ -162,14 +162,14 @@ def put(value: Any, mask: Any, new: Any) -> Any:
 def _put_rows(value: Any, mask: Any, rows: Any) -> Any:
     """The rows of ``rows`` in order, one for each place where the mask holds; ValueError for another number of them."""
     shape, count = value.shape, len(mask.shape)
-    length, given = dims.product(shape[:count]), rows.shape[0]
+    length, row_count = dims.product(shape[:count]), rows.shape[0]
     flat = ops.reshape(mask, shape=(length,))
-    places = ops.cumsum(lifting.cast(flat, dtypes.int64), axis=0)
+    ranks = ops.cumsum(lifting.cast(flat, dtypes.int64), axis=0)
     total = ops.reduce_sum(lifting.cast(flat, dtypes.int64), axes=(0,))
-    fits = ops.eq(total, ops.full(shape=(), value=given, dtype=dtypes.int64))
-    ops.check(fits, kind="ValueError", message=f"the mask does not select as many elements as are written: {given}")
-    rows = lifting.broadcast_to(rows, (given, *shape[count:]))
+    fits = ops.eq(total, ops.full(shape=(), value=row_count, dtype=dtypes.int64))
+    ops.check(fits, kind="ValueError", message=f"the mask does not select as many elements as are written: {row_count}")
+    rows = lifting.broadcast_to(rows, (row_count, *shape[count:]))
     padded = ops.concat(lifting.repeated(0, value.dtype, (1, *shape[count:])), rows, axis=0)
-    bound = ops.full(shape=(length,), value=given, dtype=dtypes.int64)
-    picked = ops.gather(padded, ops.minimum(places, bound), axis=0)
+    bound = ops.full(shape=(length,), value=row_count, dtype=dtypes.int64)
+    picked = ops.gather(padded, ops.minimum(ranks, bound), axis=0)
     return ops.select(spread(mask, shape), ops.reshape(picked, shape=shape), value)

@@ -35,7 +35,7 @@ __all__ = [
 
 def _ranked(name: str, *operands: tuple[TensorLike, int]) -> list[Tensor]:
     """The operands as tensors; ShapeError where one has not the number of axes that stands with it."""
-    found = []
+    tensors = []
     for number, (x, rank) in enumerate(operands):
         tensor = wrap(lifting.value_of(x))
         if tensor.ndim != rank:
@@ -44,8 +44,8 @@ def _ranked(name: str, *operands: tuple[TensorLike, int]) -> list[Tensor]:
                 f"{name}: operand {number} should be {what}, and has the shape {tuple(tensor.shape)}",
                 hint="x @ y takes vectors, matrices and batches, which broadcast",
             )
-        found.append(tensor)
-    return found
+        tensors.append(tensor)
+    return tensors
 
 
 @array_function
@@ -88,8 +88,8 @@ def _added(x: TensorLike, product: Tensor, beta: Any, alpha: Any) -> Tensor:
         dtype = lifting.common_dtype(x, scaled)
         shape = lifting.broadcast_shapes(lifting.value_of(x).shape, scaled.value.shape)
         return wrap(lifting.broadcast_to(lifting.cast(scaled.value, dtype), shape))
-    given = wrap(lifting.value_of(x))
-    result: Tensor = (given if isinstance(beta, int) and beta == 1 else beta * given) + scaled
+    addend = wrap(lifting.value_of(x))
+    result: Tensor = (addend if isinstance(beta, int) and beta == 1 else beta * addend) + scaled
     return result
 
 
@@ -126,20 +126,20 @@ def addbmm(x: TensorLike, x1: TensorLike, x2: TensorLike, *, beta: Any = 1, alph
 @array_function
 def chain_matmul(*arrays: TensorLike) -> Tensor:
     """Product of two matrices or more in the order that costs least; the first and the last may be vectors."""
-    given = [wrap(value) for value in lifting.beside(*arrays)]
-    if len(given) < 2:
-        raise ShapeError(f"chain_matmul takes two matrices or more, not {len(given)}")
-    if len(given) > 50:
-        raise ShapeError(f"chain_matmul of {len(given)} matrices; at most 50", hint="multiply some of them before")
-    names, _ = _letters(len(given) + 1, 0)
-    parts = [names[place] + names[place + 1] for place in range(len(given))]
+    matrices = [wrap(value) for value in lifting.beside(*arrays)]
+    if len(matrices) < 2:
+        raise ShapeError(f"chain_matmul takes two matrices or more, not {len(matrices)}")
+    if len(matrices) > 50:
+        raise ShapeError(f"chain_matmul of {len(matrices)} matrices; at most 50", hint="multiply some of them before")
+    names, _ = _letters(len(matrices) + 1, 0)
+    parts = [names[index] + names[index + 1] for index in range(len(matrices))]
     ends = [names[0], names[-1]]
-    if given[0].ndim == 1:
+    if matrices[0].ndim == 1:
         parts[0], ends[0] = names[1], ""
-    if given[-1].ndim == 1:
+    if matrices[-1].ndim == 1:
         parts[-1], ends[1] = names[-2], ""
-    _ranked("chain_matmul", *((x, len(part)) for x, part in zip(given, parts, strict=True)))
-    return einsum(f"{','.join(parts)}->{''.join(ends)}", *given)
+    _ranked("chain_matmul", *((x, len(part)) for x, part in zip(matrices, parts, strict=True)))
+    return einsum(f"{','.join(parts)}->{''.join(ends)}", *matrices)
 
 
 @array_function
@@ -149,9 +149,9 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     if not a.ndim or not b.ndim:
         return a * b
     left, right = _letters(a.ndim, b.ndim)
-    place = max(b.ndim - 2, 0)
-    right[place] = left[-1]
-    return _by_labels("dot", left, right, left[:-1] + right[:place] + right[place + 1 :], a, b)
+    axis = max(b.ndim - 2, 0)
+    right[axis] = left[-1]
+    return _by_labels("dot", left, right, left[:-1] + right[:axis] + right[axis + 1 :], a, b)
 
 
 @array_function
@@ -178,14 +178,14 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
     a, b = map(wrap, lifting.beside(x1, x2))
     rank = max(a.ndim, b.ndim)
     left, right = ((1,) * (rank - x.ndim) + tuple(x.shape) for x in (a, b))
-    apart = a.reshape(tuple(size for extent in left for size in (extent, 1)))
-    blocks = apart * b.reshape(tuple(size for extent in right for size in (1, extent)))
+    interleaved = a.reshape(tuple(size for extent in left for size in (extent, 1)))
+    blocks = interleaved * b.reshape(tuple(size for extent in right for size in (1, extent)))
     result: Tensor = blocks.reshape(tuple(m * n for m, n in zip(left, right, strict=True)))
     return result
 
 
 def _letters(left: int, right: int) -> tuple[list[str], list[str]]:
-    names = [chr(ord("A") + place) if place < 26 else chr(ord("a") + place - 26) for place in range(left + right)]
+    names = [chr(ord("A") + index) if index < 26 else chr(ord("a") + index - 26) for index in range(left + right)]
     return names[:left], names[left:]
 
 

@@ -99,8 +99,8 @@ class ReadableHandle(ValueHandle):
         value = self._value
         if not isinstance(value, DeviceValue) or self.requires_grad:
             raise AttributeError("__cuda_array_interface__")  # __getattr__ goes on
-        found: dict[str, Any] = placement.exchange().interface_of(self, value)
-        return found
+        interface: dict[str, Any] = placement.exchange().interface_of(self, value)
+        return interface
 
     def __dlpack__(
         self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -219,15 +219,15 @@ class ReadableHandle(ValueHandle):
         if not self.is_leaf:
             raise JitgraphError("pickling of a tensor that an op made on the tape\n  hint: x.detach()")
         value = self._value
-        held = (fetched, value.device) if isinstance(value, DeviceValue) else value.shown()
-        return _unpickled, (type(self),), (held, self._requires_grad, self._grad, vars(self))
+        payload = (fetched, value.device) if isinstance(value, DeviceValue) else value.shown()
+        return _unpickled, (type(self),), (payload, self._requires_grad, self._grad, vars(self))
 
     def __setstate__(self, state: tuple[Any, bool, Any, dict[str, Any]]) -> None:
-        held, requires_grad, self._grad, attributes = state
-        if isinstance(held, tuple):
-            self._value = placement.of_array(*held)
+        payload, requires_grad, self._grad, attributes = state
+        if isinstance(payload, tuple):
+            self._value = placement.of_array(*payload)
         else:
-            self._value = EagerValue(lifting.own(held))  # the memory may be that of whoever gave the pickle
+            self._value = EagerValue(lifting.own(payload))  # the memory may be that of whoever gave the pickle
         self._requires_grad = requires_grad
         vars(self).update(attributes)
 

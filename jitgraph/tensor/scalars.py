@@ -78,14 +78,14 @@ def _plain(item: Any) -> Any:
 
 def listed(argument: Any) -> tuple[Any, ...]:
     """What an argument lists; a number alone is the one thing in a tuple."""
-    found = items(argument)
-    return (argument,) if found is None else found
+    elements = items(argument)
+    return (argument,) if elements is None else elements
 
 
 def for_each(argument: Any, count: int) -> tuple[Any, ...]:
     """What an argument lists; a number alone ``count`` times."""
-    found = items(argument)
-    return (argument,) * count if found is None else found
+    elements = items(argument)
+    return (argument,) * count if elements is None else elements
 
 
 def leaf_types(numbers: Any) -> set[type]:

@@ -92,11 +92,11 @@ class Tensor(ReadableHandle):
             raise JitgraphError(f"{what}\n  hint: x.requires_grad_() before; detach() and jg.no_grad() stop gradients")
         trace = context.current().trace
         if trace is not None:
-            given = None if gradient is None else wrap(lifting.value_of(gradient))
-            trace.backward(self, given, retain_graph=retain_graph or create_graph)
+            cotangent = None if gradient is None else wrap(lifting.value_of(gradient))
+            trace.backward(self, cotangent, retain_graph=retain_graph or create_graph)
             return
-        found = gradients.leaf_gradients(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
-        for leaf, value in found:
+        leaf_grads = gradients.leaf_gradients(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
+        for leaf, value in leaf_grads:
             fresh = wrap(value)
             if leaf._grad is not None:
                 with context.using(grad_enabled=create_graph):
@@ -135,13 +135,13 @@ class Tensor(ReadableHandle):
                 where = target
             elif target is not None:
                 kind = target
-        place = self.device if where is None else placement.canonical(where)
-        if place == self.device:
+        target_device = self.device if where is None else placement.canonical(where)
+        if target_device == self.device:
             return self if kind is None else self.astype(kind)
-        if kind is None or place == CPU:
-            found = self._on(place)
-            return found if kind is None else found.astype(kind)
-        return wrap(lifting.cast(self.value, dtypes.canonical(kind)))._on(place)
+        if kind is None or target_device == CPU:
+            moved = self._on(target_device)
+            return moved if kind is None else moved.astype(kind)
+        return wrap(lifting.cast(self.value, dtypes.canonical(kind)))._on(target_device)
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
         """This tensor on another device, as the Array API writes it; what follows waits for it on every stream."""
@@ -155,13 +155,13 @@ class Tensor(ReadableHandle):
         """This tensor on the CPU."""
         return self if self.device == CPU else self._on(CPU)
 
-    def _on(self, place: str) -> Tensor:
+    def _on(self, device: str) -> Tensor:
         """This tensor on another device."""
         trace = context.current().trace
         if trace is not None:
-            trace.require_place(place)
+            trace.require_place(device)
             return self
-        return wrap(placement.moved(self.value, place))
+        return wrap(placement.moved(self.value, device))
 
     # --- operators -----------------------------------------------------------------------------------------------
 
@@ -337,9 +337,9 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
 
     Of operands that all stand for Python numbers the result does, too: it is then double, as Python's own would be.
     """
-    found = direct.binary(op, *xs) if len(xs) == 2 else direct.unary(op, *xs) if len(xs) == 1 else None
-    if found is not None:
-        return wrap(found)
+    direct_value = direct.binary(op, *xs) if len(xs) == 2 else direct.unary(op, *xs) if len(xs) == 1 else None
+    if direct_value is not None:
+        return wrap(direct_value)
     target = None
     traced = context.current().trace is not None
     if traced and any(isinstance(x, Tensor) and hasattr(x._value, "trailing") for x in xs):
@@ -365,9 +365,9 @@ def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
 
 def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     """A binary operator; NotImplemented where an operand is no tensor, array or number."""
-    found = direct.binary(op, x, y)
-    if found is not None:
-        return wrap(found)
+    direct_value = direct.binary(op, x, y)
+    if direct_value is not None:
+        return wrap(direct_value)
     if not (isinstance(x, Tensor) and isinstance(y, Tensor)) and not (lifting.is_operand(x) and lifting.is_operand(y)):
         return NotImplemented  # type: ignore[no-any-return]
     return elementwise(op, x, y, floating=floating)
@@ -390,8 +390,8 @@ _eq, _ne, _lt, _le, _gt, _ge = map(_comparison, ("eq", "ne", "lt", "le", "gt", "
 
 
 def _indexed(x: Tensor, index: Any) -> Tensor:
-    found = indexing.of_eager(x, index)
-    result = wrap(indexing.get(x.value, index) if found is None else found)
+    direct_value = indexing.of_eager(x, index)
+    result = wrap(indexing.get(x.value, index) if direct_value is None else direct_value)
     result._indexed = True
     return result
 
@@ -402,9 +402,9 @@ _neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1, integers=True
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
     """A comparison; NotImplemented as for ``_operate``."""
-    found = direct.binary(op, x, y)
-    if found is not None:
-        return wrap(found)
+    direct_value = direct.binary(op, x, y)
+    if direct_value is not None:
+        return wrap(direct_value)
     dtype = x._static.type.dtype
     if isinstance(y, Tensor):
         plain = y._static.type.dtype is dtype and not (x._weak or y._weak)
@@ -420,8 +420,8 @@ def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
 
 def _method(name: str, x: Any, y: Any) -> Tensor:
     """A binary operator that is an array function, by the method that this function became."""
-    found: Tensor = getattr(Tensor, name)(x, y) if lifting.is_operand(x) and lifting.is_operand(y) else NotImplemented
-    return found
+    result: Tensor = getattr(Tensor, name)(x, y) if lifting.is_operand(x) and lifting.is_operand(y) else NotImplemented
+    return result
 
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")

@@ -47,11 +47,11 @@ def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
     """
     starts: list[Any] = []
     sizes: list[DimLike] = []
-    kept: list[Any] = []
+    block_items: list[Any] = []
     axis = 0
     for item in items:
         if item is None or item is Ellipsis:
-            kept.append(item)
+            block_items.append(item)
             continue
         size = value.shape[axis]
         window: Any = None
@@ -61,16 +61,16 @@ def block(value: Any, items: list[Any]) -> tuple[Any, list[Any], list[Any]]:
             start, length = window
             starts.append(start)
             sizes.append(length)
-            kept.append(slice(None, None, item.step))
+            block_items.append(slice(None, None, item.step))
         else:
             starts.append(None)
             sizes.append(size)
-            kept.append(item if window is None else window)
+            block_items.append(item if window is None else window)
         axis += 1
     if not any(start is not None for start in starts):
-        return value, kept, []
+        return value, block_items, []
     starts = [ops.full(shape=(), value=0, dtype=dtypes.int64) if start is None else start for start in starts]
-    return ops.dynamic_slice(value, *starts, sizes=tuple(sizes)), kept, starts
+    return ops.dynamic_slice(value, *starts, sizes=tuple(sizes)), block_items, starts
 
 
 def _window(item: slice, size: DimLike, axis: int) -> tuple[Any, int]:

@@ -20,11 +20,11 @@ def apply_rule(name: str, rule: Callable[..., Any], *operands: Any) -> Any:
     It runs eagerly where they are eager values. In a pass it is recorded, and may read no tensor but its operands: the
     code would not see later changes of others. TraceError where it does.
     """
-    given = [_wrapped(operand) for operand in operands]
+    wrapped = [_wrapped(operand) for operand in operands]
     if any(isinstance(value, Value) for operand in operands for value in _flat(operand)):
         with context.using(trace=_Recording(name)):
-            return rule(*given)
-    return rule(*given)
+            return rule(*wrapped)
+    return rule(*wrapped)
 
 
 def _wrapped(value: Any) -> Any:
@@ -71,10 +71,10 @@ class _Recording:
     def require_recording(self, why: str, location: Any) -> None:
         """The trace around the pass recorded the op that is differentiated, and said so."""
 
-    def __getattr__(self, asked: str) -> NoReturn:
-        if asked.startswith("__"):
-            raise AttributeError(asked)
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
         raise TraceError(
-            f"{self._name}: the gradient rule asks for what is not known while it is recorded ({asked})",
+            f"{self._name}: the gradient rule asks for what is not known while it is recorded ({name})",
             hint="write the rule with jg's functions of its operands alone",
         )

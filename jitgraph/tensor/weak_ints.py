@@ -26,8 +26,8 @@ def note_ends(value: Any, least: int, greatest: int) -> None:
 def ends_of(value: Any) -> Ends | None:
     """Between which ends an int64 value of the current trace lies, where that is known."""
     trace = context.current().trace
-    found: Ends | None = None if trace is None else trace.ends.get(getattr(value, "ir", None))
-    return found
+    ends: Ends | None = None if trace is None else trace.ends.get(getattr(value, "ir", None))
+    return ends
 
 
 def require_room(value: Any, dtype: DType) -> None:

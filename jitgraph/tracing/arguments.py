@@ -112,21 +112,21 @@ class Binder:
     def unbind(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and named arguments for a call of the function."""
         args: list[Any] = []
-        named: dict[str, Any] = {}
+        kwargs: dict[str, Any] = {}
         by_name = False  # what follows an argument that is omitted
-        for parameter, given in zip(self.parameters, values, strict=True):
-            value = given.value if isinstance(given, Static) else given
+        for parameter, argument in zip(self.parameters, values, strict=True):
+            value = argument.value if isinstance(argument, Static) else argument
             if value is OMITTED:
                 by_name = True
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 args.extend(value)
             elif parameter.kind is parameter.VAR_KEYWORD:
-                named.update(value)
+                kwargs.update(value)
             elif by_name or parameter.kind is parameter.KEYWORD_ONLY:
-                named[parameter.name] = value
+                kwargs[parameter.name] = value
             else:
                 args.append(value)
-        return args, named
+        return args, kwargs
 
     def describe(self, values: Sequence[Any]) -> Arguments:
         """The arguments taken apart, with the key of each leaf; TraceError for one that cannot be an argument."""
@@ -140,9 +140,9 @@ class Binder:
                 texts.append(name)
                 structures.append(tree.LEAF)
                 continue
-            found, structure = tree.flatten_with_paths(value)
-            texts += (own := [tree.path_text(name, path) for path, _ in found])
-            leaves += [_leaf(leaf, text) for (_, leaf), text in zip(found, own, strict=True)]
+            path_leaves, structure = tree.flatten_with_paths(value)
+            texts += (own := [tree.path_text(name, path) for path, _ in path_leaves])
+            leaves += [_leaf(leaf, text) for (_, leaf), text in zip(path_leaves, own, strict=True)]
             structures.append(structure)
         steps = tuple(tree.Item(i) for i in range(len(structures)))
         structure = TreeDef(tuple, steps, tuple(structures), None)
@@ -236,14 +236,14 @@ def sources_of(arguments: Arguments, names: Sequence[str], objects: Objects) -> 
 def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, int], objects: Objects) -> list[Guard]:
     """The guards of arguments with these keys; ``numbers`` gives for leaves that vary what conditions call them."""
     nothing = objects.same(None)
-    found = [Guard(source, nothing) for source in sources.nothings]
+    guards = [Guard(source, nothing) for source in sources.nothings]
     for source, structure in sources.containers:
         assert structure.kind is not None
-        found.append(Guard(source, objects.kind(structure.kind)))
+        guards.append(Guard(source, objects.kind(structure.kind)))
         if issubclass(structure.kind, dict):
-            found.append(Guard(source, objects.keys(step[0] for step in structure.steps)))
+            guards.append(Guard(source, objects.keys(step[0] for step in structure.steps)))
         elif issubclass(structure.kind, tuple | list):
-            found.append(Guard(source, objects.extent(structure.steps)))
+            guards.append(Guard(source, objects.extent(structure.steps)))
     for number, (source, key) in enumerate(zip(sources.leaves, keys, strict=True)):
         match key.kind:
             case "tensor" if key.first != number:
@@ -259,13 +259,13 @@ def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, i
             case _:
                 plain = plain_of(key.value)
                 predicate = Equals(plain) if plain is not None else objects.equal(key.value)
-        found.append(Guard(source, predicate))
-    return found
+        guards.append(Guard(source, predicate))
+    return guards
 
 
 def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str]]:
     """``dynamic_shapes`` in one form: names by axis for each argument (by its text: ``x``, ``batch['x']``)."""
-    found: dict[str, dict[int, str]] = {}
+    by_argument: dict[str, dict[int, str]] = {}
     form = 'dynamic_shapes={"x": {0: "batch"}}'
     if dynamic is not None and not isinstance(dynamic, Mapping):
         raise TraceError(f"dynamic_shapes is a {type(dynamic).__name__}, not a dict by argument", hint=form)
@@ -273,10 +273,10 @@ def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str
         if not isinstance(names, Mapping | list | tuple):
             raise TraceError(f"dynamic_shapes[{text!r}] is {names!r}, which names no axis", hint=form)
         pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
-        found[text] = {axis: name for axis, name in pairs if name is not None}
-        for axis, name in found[text].items():
+        by_argument[text] = {axis: name for axis, name in pairs if name is not None}
+        for axis, name in by_argument[text].items():
             if not isinstance(axis, int) or isinstance(axis, bool):
                 raise TraceError(f"dynamic_shapes[{text!r}] names the axis {axis!r}, which is no number", hint=form)
             if not isinstance(name, str) or not name.isidentifier():
                 raise TraceError(f"dynamic_shapes: {name!r} is not a name", hint=form)
-    return found
+    return by_argument

@@ -16,7 +16,7 @@ from jitgraph.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from jitgraph.code_cache import CodeEntry
-    from jitgraph.tracing.kept.graphs import KeptGraph
+    from jitgraph.tracing.cache.cached_graph import KeptGraph
 
 
 class Runnable(Protocol):
@@ -30,19 +30,19 @@ class Runnable(Protocol):
 class Bounded(Executable):
     """A compiled graph in whose calls at most so many threads take part."""
 
-    def __init__(self, made: Any, threads: int) -> None:
+    def __init__(self, executable: Any, threads: int) -> None:
         super().__init__(
-            made.image,
-            made.signature,
-            llvm_ir=lambda: made.llvm_ir,
-            asm=lambda: made.asm,
-            stages=lambda: made.stages,
-            runtime=made.entry.runtime,
-            callback=made.callback,
-            target=made.target,
+            executable.image,
+            executable.signature,
+            llvm_ir=lambda: executable.llvm_ir,
+            asm=lambda: executable.asm,
+            stages=lambda: executable.stages,
+            runtime=executable.entry.runtime,
+            callback=executable.callback,
+            target=executable.target,
             threads=threads,
         )
-        self.is_found = made.is_found
+        self.is_found = executable.is_found
 
 
 def _compiler() -> Any:
@@ -68,10 +68,10 @@ def compile_graph(
     graph: Graph, *, donate: Sequence[tuple[int, int]] = (), fastmath: bool = False, threads: int | None = None
 ) -> Runnable:
     """Code for this machine; ``donate`` holds pairs (output, input) that may share memory."""
-    made: Runnable = _compiler().compile(graph, donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
-    if threads is not None and isinstance(made, Executable):
-        return Bounded(made, threads)
-    return made
+    runnable: Runnable = _compiler().compile(graph, donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
+    if threads is not None and isinstance(runnable, Executable):
+        return Bounded(runnable, threads)
+    return runnable
 
 
 def device_program(
@@ -81,8 +81,8 @@ def device_program(
     with imports.importing():
         from jitgraph.eager.device_program import program_for  # here: most processes have no GPU
         from jitgraph.runtime.cuda.names import device_named
-    found: Runnable = program_for(graph, device_named(device), donate=donate, fastmath=fastmath)
-    return found
+    program: Runnable = program_for(graph, device_named(device), donate=donate, fastmath=fastmath)
+    return program
 
 
 def find_code(
@@ -98,34 +98,34 @@ def find_code(
     if cache is None:
         return None
     entry = _code_cache().CodeEntry(cache, graph.name, *keys)
-    made: Runnable | None = _compiler().find(entry, lambda: graph.graph, donate=tuple(donate), fastmath=fastmath)
-    return Bounded(made, threads) if made is not None and threads is not None else made
+    runnable: Runnable | None = _compiler().find(entry, lambda: graph.graph, donate=tuple(donate), fastmath=fastmath)
+    return Bounded(runnable, threads) if runnable is not None and threads is not None else runnable
 
 
 def code_entry(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool) -> CodeEntry | None:
     """The place of a graph's code in the cache on disk; None where it is not kept there."""
     target = replace(Target.host(), fastmath=fastmath)
-    found: CodeEntry | None = _code_cache().entry_of(graph, target, tuple(donate))
-    return found
+    entry: CodeEntry | None = _code_cache().entry_of(graph, target, tuple(donate))
+    return entry
 
 
-def aliases(made: Runnable) -> tuple[tuple[int, int], ...]:
+def aliases(runnable: Runnable) -> tuple[tuple[int, int], ...]:
     """The pairs (output, input) that may indeed share memory."""
-    signature = getattr(made, "signature", None)
+    signature = getattr(runnable, "signature", None)
     return () if signature is None else tuple(signature.aliases)
 
 
-def arena_bytes(made: Runnable, sizes: Mapping[str, int]) -> tuple[int, int]:
+def arena_bytes(runnable: Runnable, sizes: Mapping[str, int]) -> tuple[int, int]:
     """Bytes of temporaries with the memory plan and without; (0, 0) where nothing was planned."""
-    plan = getattr(getattr(made, "stages", None), "plan", None)
+    plan = getattr(getattr(runnable, "stages", None), "plan", None)
     if plan is None:
         return 0, 0
     return dims.evaluate(plan.arena_bytes, sizes), dims.evaluate(plan.unplanned, sizes)
 
 
-def workspace_bytes(made: Runnable, sizes: Mapping[str, int]) -> int:
+def workspace_bytes(runnable: Runnable, sizes: Mapping[str, int]) -> int:
     """Bytes that a call needs beside its inputs and outputs; 0 where nothing is compiled."""
-    return made.entry.arena_bytes(sizes) if isinstance(made, Executable) else 0
+    return runnable.entry.arena_bytes(sizes) if isinstance(runnable, Executable) else 0
 
 
 def output_bytes(graph: Graph, sizes: Mapping[str, int]) -> int:

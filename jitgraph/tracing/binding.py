@@ -73,9 +73,9 @@ class Binding:
         behind = self._behind
         self._defaults, self._named = (None, None) if behind is None else (behind.__defaults__, behind.__kwdefaults__)
         parameters = signature.parameters.values()
-        named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+        kwdefaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
         if self._omits:
-            named = dict.fromkeys(named, OMITTED)
+            kwdefaults = dict.fromkeys(kwdefaults, OMITTED)
         self._bind.__defaults__ = tuple(
             [
                 OMITTED if self._omits else p.default
@@ -84,8 +84,8 @@ class Binding:
             ]
         )
         own = self._named
-        shared = own is not None and all(own.get(name, _NONE) is default for name, default in named.items())
-        self._bind.__kwdefaults__ = own if shared else named
+        shared = own is not None and all(own.get(name, _NONE) is default for name, default in kwdefaults.items())
+        self._bind.__kwdefaults__ = own if shared else kwdefaults
 
 
 def unstaged(function: Callable[..., Any]) -> Callable[..., Any]:

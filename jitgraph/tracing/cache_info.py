@@ -44,6 +44,6 @@ class Origins:
 
     def info(self, hits: int, misses: int, currsize: int) -> CacheInfo:
         """All counts together."""
-        found = CacheInfo(hits, misses, currsize)
-        vars(found).update(vars(self))
-        return found
+        cache_info = CacheInfo(hits, misses, currsize)
+        vars(cache_info).update(vars(self))
+        return cache_info

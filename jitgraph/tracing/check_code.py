@@ -190,7 +190,9 @@ class CheckWriter:
                 needed += guard.predicate.sources * 2
             if isinstance(guard.predicate, Same):
                 needed.append(guard.predicate.other)
-        needed += [given.at for given in self.plan.inputs if given.kind in ("array", "float") for _ in range(2)]
+        needed += [
+            plan_input.at for plan_input in self.plan.inputs if plan_input.kind in ("array", "float") for _ in range(2)
+        ]
         seen: set[Source] = set()
         for source in needed:
             self._uses[source] += 1
@@ -218,26 +220,26 @@ class CheckWriter:
         text = STEPS[step.kind].absence(owner, self.fixed(source.owner), key, self.constant)
         return text or f"is_absent({owner}, {step.kind!r}, {self.constant(key)})"
 
-    def _operand(self, given: Input) -> str:
-        match given.kind:
+    def _operand(self, plan_input: Input) -> str:
+        match plan_input.kind:
             case "handle":
-                return self._operands[self.found(self.plan.handles[given.at].source)]
+                return self._operands[self.found(self.plan.handles[plan_input.at].source)]
             case "array":
-                found = self.found(given.at)
-                return self._operands.get(found, f"array_operand({self._arrays.get(found, found)})")
+                array_name = self.found(plan_input.at)
+                return self._operands.get(array_name, f"array_operand({self._arrays.get(array_name, array_name)})")
             case "float":
-                return self._float(self.found(given.at))
-        variable, (text, dtype) = self.variable(), given.at
+                return self._float(self.found(plan_input.at))
+        variable, (text, dtype) = self.variable(), plan_input.at
         self.line(f"{variable} = number_operand({text}, {self.constant(dtype)})")
         return variable
 
-    def _float(self, found: str) -> str:
+    def _float(self, name: str) -> str:
         """The operand for a float; that of the last call serves again while the float is the same object."""
         last, value = self.constant([(None, None)]), self.variable()
         self.line(f"seen, {value} = {last}[0]")
-        self.line(f"if seen is not {found}:")
-        self.line(f"    {value} = scalar({found})")
-        self.line(f"    {last}[0] = ({found}, {value})")
+        self.line(f"if seen is not {name}:")
+        self.line(f"    {value} = scalar({name})")
+        self.line(f"    {last}[0] = ({name}, {value})")
         return value
 
 

@@ -40,8 +40,8 @@ class DeviceInvocation:
         self._calls: list[InPlaceCall] = []
         self._from_host = [
             number
-            for number, given in enumerate(plan.inputs)
-            if given.kind != "handle" or plan.handles[given.at].device == CPU
+            for number, plan_input in enumerate(plan.inputs)
+            if plan_input.kind != "handle" or plan.handles[plan_input.at].device == CPU
         ]
         self._uploaded: _Uploaded | None = None
         self._to_host = sorted({
@@ -70,13 +70,13 @@ class DeviceInvocation:
         numbers = [number for number in self._from_host if isinstance(operands[number], EagerValue)]
         arrays = [operands[number].array for number in numbers]
         content = b"".join([array.tobytes() for array in arrays])
-        kept = self._uploaded
-        if kept is None or kept.content != content:
-            kept = self._uploaded = _Uploaded(content, placement.of_arrays(arrays, self._device))
-        found = list(operands)
-        for number, value in zip(numbers, kept.values, strict=True):
-            found[number] = value
-        return found
+        uploaded = self._uploaded
+        if uploaded is None or uploaded.content != content:
+            uploaded = self._uploaded = _Uploaded(content, placement.of_arrays(arrays, self._device))
+        on_device = list(operands)
+        for number, value in zip(numbers, uploaded.values, strict=True):
+            on_device[number] = value
+        return on_device
 
     def _in_place(self, handles: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
         state = [handles[alias.slot] for alias in self._aliases]
@@ -89,8 +89,8 @@ class DeviceInvocation:
                 alone = call.begin(state, operands, self._inputs)
                 taken = {
                     alias.output: value
-                    for place, (alias, value) in enumerate(zip(self._aliases, call.held, strict=True))
-                    if (alone is None or alone[place]) and value.access == "own"
+                    for index, (alias, value) in enumerate(zip(self._aliases, call.held, strict=True))
+                    if (alone is None or alone[index]) and value.access == "own"
                 }
                 outputs = self._program.call(self.placed(operands), taken)
                 for value in taken.values():
@@ -116,15 +116,15 @@ class _HostHalf:
     @classmethod
     def of(cls, graph: Graph, outputs: Sequence[int], from_host: Sequence[int]) -> _HostHalf | None:
         """The part for these outputs; None where they follow from anything that lies on the device."""
-        wanted = {graph.outputs[number] for number in outputs}
+        live = {graph.outputs[number] for number in outputs}
         nodes: list[Node] = []
         for node in reversed(graph.nodes):
-            if not wanted.isdisjoint(node.outputs):
+            if not live.isdisjoint(node.outputs):
                 nodes.append(node)
-                wanted.update(node.inputs)
-        inputs = [number for number, value in enumerate(graph.inputs) if value in wanted]
-        named = any(not isinstance(size, int) for value in graph.inputs for size in value.shape)
-        if named or not set(inputs) <= set(from_host):
+                live.update(node.inputs)
+        inputs = [number for number, value in enumerate(graph.inputs) if value in live]
+        symbolic = any(not isinstance(size, int) for value in graph.inputs for size in value.shape)
+        if symbolic or not set(inputs) <= set(from_host):
             return None
         part = Graph(
             tuple([graph.inputs[number] for number in inputs]),

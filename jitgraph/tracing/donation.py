@@ -25,16 +25,16 @@ from jitgraph.tracing.plan import CallPlan
 
 def candidates(plan: CallPlan) -> tuple[tuple[int, int], ...]:
     """The pairs (output, input) of state that is rebound to a value of the same type; each output and input once."""
-    kept = {value.number for value in plan.computed if value.kind == "input"}
-    of_handle = {given.at: i for i, given in enumerate(plan.inputs) if given.kind == "handle"}
-    found: dict[int, int] = {}
+    retained = {value.number for value in plan.computed if value.kind == "input"}
+    of_handle = {plan_input.at: i for i, plan_input in enumerate(plan.inputs) if plan_input.kind == "handle"}
+    donor_of: dict[int, int] = {}
     for handle, value in plan.rebound:
         i = of_handle.get(handle)
-        if i is None or i in kept or value.kind != "output" or value.number in found:
+        if i is None or i in retained or value.kind != "output" or value.number in donor_of:
             continue
         if plan.graph.inputs[i].type == plan.graph.outputs[value.number].type:
-            found[value.number] = i
-    return tuple(found.items())
+            donor_of[value.number] = i
+    return tuple(donor_of.items())
 
 
 class InFlight(EagerValue):
@@ -136,19 +136,19 @@ class InPlaceCall:
         ``operands[inputs[i]]`` is what the call reads from ``handles[i]``, and ``operands`` holds it once.
         """
         self.flying = True
-        held = self.held = list(map(_value_of, handles))
+        values = self.held = list(map(_value_of, handles))
         self._hide(handles)
-        uniques = self._uniques(held)
-        if uniques is None and held == [operands[i] for i in inputs] and not any(map(_base_of, held)):
+        uniques = self._uniques(values)
+        if uniques is None and values == [operands[i] for i in inputs] and not any(map(_base_of, values)):
             return None
         alone = []
         for i, number in enumerate(inputs):
-            mine = held[i] is operands[number] and held[i].base is None and (uniques is None or uniques[i])
+            mine = values[i] is operands[number] and values[i].base is None and (uniques is None or uniques[i])
             alone.append(mine)
             if not mine:
-                if isinstance(held[i], InFlight | DeviceInFlight):
-                    held[i] = held[i].settled
-                handles[i]._value = held[i]
+                if isinstance(values[i], InFlight | DeviceInFlight):
+                    values[i] = values[i].settled
+                handles[i]._value = values[i]
         return alone
 
     def _hide(self, handles: Sequence[Any]) -> None:

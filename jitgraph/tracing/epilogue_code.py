@@ -8,10 +8,10 @@ from typing import Any, Final
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.check_code import CheckWriter
-from jitgraph.tracing.log import OPERATION_NAMES, OPERATIONS
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Leaf, Template
 from jitgraph.tracing.python_code import PythonCode
 from jitgraph.tracing.source import STEP_NAMES, STEPS, Source
+from jitgraph.tracing.undo_log import OPERATION_NAMES, OPERATIONS
 
 EPILOGUE_NAMES: Final[dict[str, Any]] = {**STEP_NAMES, **OPERATION_NAMES, "math": math, "new_handle": Tensor._of}
 """What the code of a epilogue may use."""
@@ -54,8 +54,8 @@ class Epilogue:
         if value not in self._values:
             variable = self._values[value] = f"v{len(self._values)}"
             handle = self.plan.inputs[value.number].at if value.kind == "input" else None
-            found = f"o[{value.number}]" if handle is None else f"h[{handle}].value"
-            self.lines.append(f"{variable} = {found if value.differentiable else found + '.recorded(None)'}")
+            expression = f"o[{value.number}]" if handle is None else f"h[{handle}].value"
+            self.lines.append(f"{variable} = {expression if value.differentiable else expression + '.recorded(None)'}")
         return self._values[value]
 
     def _effect(self, effect: Effect) -> str:

@@ -54,8 +54,10 @@ def _report(lowered: Lowered) -> Iterator[str]:
     yield from _section("written back", [plan.handles[number].text for number, _ in plan.rebound])
     yield from _section("changed at each call", list(dict.fromkeys(effect.text for effect in plan.state_effects)))
     yield from _section("guards", [str(guard) for guard in plan.guards if _is_of_state(guard)])
-    held = [f"{size.shown} by {size.what} at {location}" for size, location in plan.relations("sizes") if size.what]
-    yield from _section("sizes held", held)
+    pinned_sizes = [
+        f"{size.shown} by {size.what} at {location}" for size, location in plan.relations("sizes") if size.what
+    ]
+    yield from _section("sizes held", pinned_sizes)
     yield from _numbers(lowered.function.plans)
     yield from _section("not guarded", list(plan.unguarded))
     yield from _compiled(lowered)
@@ -72,10 +74,10 @@ def _numbers(plans: Sequence[CallPlan]) -> Iterator[str]:
     for plan in plans[:1]:
         read = [guard.source.text for guard in plan.guards if guard.source and isinstance(guard.predicate, Varies)]
         yield from _section("numbers read at each call", read)
-        asked = [f"{number.shown} at {location}" for number, location in plan.relations("numbers")]
-        yield from _section("asked about them", asked)
-    held = [f"{h.source.text} by {h.what} at {h.location}" for plan in plans for h in plan.held]
-    yield from _section("numbers held", list(dict.fromkeys(held)))
+        relations = [f"{number.shown} at {location}" for number, location in plan.relations("numbers")]
+        yield from _section("asked about them", relations)
+    pinned = [f"{h.source.text} by {h.what} at {h.location}" for plan in plans for h in plan.held]
+    yield from _section("numbers held", list(dict.fromkeys(pinned)))
 
 
 def _compiled(lowered: Lowered) -> Iterator[str]:
@@ -85,10 +87,10 @@ def _compiled(lowered: Lowered) -> Iterator[str]:
         yield f"not compiled: {error}"
         return
     optimized = lowered.optimized
-    fused, apart = fuse_with_reasons(optimized, lowered.runnable.target)
+    fused, unfused = fuse_with_reasons(optimized, lowered.runnable.target)
     yield f"kernels: {_kernels(optimized)} before fusion, {_kernels(fused)} after"
     yield from _section("fused", [_members(node) for node in fused.nodes if "one_kernel" in node.op.traits])
-    yield from _section("kept apart", list(dict.fromkeys(map(str, apart))))
+    yield from _section("kept apart", list(dict.fromkeys(map(str, unfused))))
     yield f"cost: {cost(expand_grads(lowered.graph), sizes_of(lowered.plan))}"
     yield from memory(lowered)
     times = ", ".join(f"{stage} {ms:.1f}" for stage, ms in stages.milliseconds.items())

@@ -30,13 +30,13 @@ def page(lowered: Lowered, report: str) -> str:
     return (
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{title}</title></head>\n"
-        f"<body>{_contents(lowered, report, whole=True)}</body></html>\n"
+        f"<body>{_contents(lowered, report, standalone=True)}</body></html>\n"
     )
 
 
 def fragment(lowered: Lowered, report: str) -> str:
     """The same for a cell of a notebook."""
-    return _contents(lowered, report, whole=False)
+    return _contents(lowered, report, standalone=False)
 
 
 def function_html(function: TracedFunction) -> str:
@@ -46,9 +46,9 @@ def function_html(function: TracedFunction) -> str:
     return f"{STYLE}<div class='jitgraph'>" + "\n".join(parts) + "</div>"
 
 
-def _contents(lowered: Lowered, report: str, *, whole: bool) -> str:
+def _contents(lowered: Lowered, report: str, *, standalone: bool) -> str:
     parts = [f"<h1>{escape(lowered.function.__name__)}</h1>"]
-    if whole:
+    if standalone:
         parts += [_OPEN_ALL.format("true", "Open all") + _OPEN_ALL.format("false", "Close all")[3:] + "</p>"]
     parts += [
         f"<details><summary>Report</summary><pre class='wrapped'>{escape(report)}</pre></details>",
@@ -58,7 +58,7 @@ def _contents(lowered: Lowered, report: str, *, whole: bool) -> str:
         parts += _compiled(lowered)
     except JitgraphError as error:
         parts.append(f"<p>not compiled: {escape(str(error))}</p>")
-    return f"{STYLE}{_PAGE_STYLE if whole else ''}<div class='jitgraph'>" + "\n".join(parts) + "</div>"
+    return f"{STYLE}{_PAGE_STYLE if standalone else ''}<div class='jitgraph'>" + "\n".join(parts) + "</div>"
 
 
 def _compiled(lowered: Lowered) -> Iterator[str]:

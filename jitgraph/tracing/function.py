@@ -24,7 +24,7 @@ from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, imports, recursion
 from jitgraph.runtime.buffer import CPU
-from jitgraph.runtime.raw_words import class_with_words
+from jitgraph.runtime.native_fields import class_with_words
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend, native
 from jitgraph.tracing.arguments import (
@@ -35,13 +35,13 @@ from jitgraph.tracing.arguments import (
     shapes_by_name,
 )
 from jitgraph.tracing.bound_function import BoundFunction
+from jitgraph.tracing.cache import trace_cache
 from jitgraph.tracing.cache_info import CacheInfo, Origins
-from jitgraph.tracing.kept import trace_cache
-from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
+from jitgraph.tracing.undo_log import Log
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.recording import Recording
@@ -128,9 +128,9 @@ class TracedFunction(_FunctionWords):
         made_of, module, name = self._made_of, self.__module__, self.__qualname__
 
         def restore() -> TracedFunction:
-            found = _by_name(module, name)
-            known = isinstance(found, TracedFunction) and found.__wrapped__ is made_of[0]
-            return found if known else TracedFunction(*made_of)
+            current = _by_name(module, name)
+            known = isinstance(current, TracedFunction) and current.__wrapped__ is made_of[0]
+            return current if known else TracedFunction(*made_of)
 
         restore.__module__, restore.__qualname__ = module, f"{name}.restore"
         return restore
@@ -174,15 +174,15 @@ class TracedFunction(_FunctionWords):
             from jitgraph.tracing.record.recording import rebuilt
         arguments = self._binder.describe(values)
         leaves = [wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves]
-        given = rebuilt(arguments, leaves, values)
+        wrapped_args = rebuilt(arguments, leaves, values)
         containers, own_containers = (
-            containers_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
+            containers_of(arguments.structure.children, tree, self._binder.names) for tree in (wrapped_args, values)
         )
         log = Log()
         keep(containers, log)
-        args, named = self._binder.unbind(given)
+        args, kwargs = self._binder.unbind(wrapped_args)
         with recursion.DEEPER.inside():
-            result = self.__wrapped__(*args, **named)
+            result = self.__wrapped__(*args, **kwargs)
         for container, own in zip(containers, own_containers, strict=True):
             for _, change in changes([container], log) if container.value is not own.value else ():
                 change.apply(own.value)
@@ -221,7 +221,7 @@ class TracedFunction(_FunctionWords):
         profile, ambient = ambient.profile, context.unprofiled(ambient)
         start = time.perf_counter()
         entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
-        specialisation = found = entry.find() if entry is not None else None
+        specialisation = cached = entry.find() if entry is not None else None
         if specialisation is None:
             plan, keys = self.recording.plan(arguments, values, self._specialisations, self._found)
             specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
@@ -236,16 +236,16 @@ class TracedFunction(_FunctionWords):
             profile.specialised(self.__name__, location, start, traced, done)
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
-        self._origins.count(traced=found is None, forward=forward)
-        if entry is not None and found is None:
+        self._origins.count(traced=cached is None, forward=forward)
+        if entry is not None and cached is None:
             trace_cache.keep(entry, specialisation)
         if specialisation.plan.unguarded:
             self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
-        kept = (specialisation, *self._by_use())
-        if len(kept) > MAX_SPECIALISATIONS:
-            kept = kept[:MAX_SPECIALISATIONS]
-            self.native.retain(kept)
+        retained = (specialisation, *self._by_use())
+        if len(retained) > MAX_SPECIALISATIONS:
+            retained = retained[:MAX_SPECIALISATIONS]
+            self.native.retain(retained)
             if not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -254,7 +254,7 @@ class TracedFunction(_FunctionWords):
                     RuntimeWarning,
                     stacklevel=4,
                 )
-        self._specialisations = kept
+        self._specialisations = retained
         return specialisation
 
     @cached_property
@@ -311,9 +311,9 @@ class TracedFunction(_FunctionWords):
         leaves = [
             wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
         ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
-        args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
+        args, kwargs = self._binder.unbind(rebuilt(arguments, leaves, values))
         containers = containers_of(specialisation.structure.children, values, self._binder.names)
-        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), containers)
+        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **kwargs), containers)
 
     @property
     def plans(self) -> tuple[CallPlan, ...]:
@@ -373,10 +373,10 @@ native.take_words(TracedFunction)
 
 def _by_name(module: str, name: str) -> Any:
     """What stands in ``module`` under a dotted name, or None."""
-    found: Any = sys.modules.get(module)
+    obj: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        obj = getattr(obj, part, None)
+    return obj
 
 
 @overload
@@ -436,5 +436,5 @@ def traced(function: Callable[..., Any]) -> TracedFunction | BoundFunction:
     if isinstance(function, TracedFunction | BoundFunction):
         return function
     behind = getattr(type(function), "_traced", None)
-    found: TracedFunction = trace(function) if behind is None else behind(function)
-    return found
+    traced_function: TracedFunction = trace(function) if behind is None else behind(function)
+    return traced_function

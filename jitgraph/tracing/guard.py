@@ -40,18 +40,18 @@ class Layout(Predicate):
     device: str = CPU
 
     def __str__(self) -> str:
-        place = "" if self.device == CPU else f" on {self.device}"
-        return f"is {_KINDS[self.kind]} of {self.dtype} {list(self.shape)}{place}"
+        on_device = "" if self.device == CPU else f" on {self.device}"
+        return f"is {_KINDS[self.kind]} of {self.dtype} {list(self.shape)}{on_device}"
 
-    def mismatch(self, found: Any) -> str:
-        if self.kind == "array" and not isinstance(found, Tensor):
-            found = foreign.as_argument(found, "the argument")
-        if not isinstance(found, Tensor if self.kind == "tensor" else np.ndarray):
-            return f"is {brief(found)}, not {_KINDS[self.kind]}"
-        value: Any = found._value if isinstance(found, Tensor) else found
-        place = getattr(value, "device", CPU)
-        if place != self.device:
-            return f"is on {place}, not on {self.device}"
+    def mismatch(self, actual: Any) -> str:
+        if self.kind == "array" and not isinstance(actual, Tensor):
+            actual = foreign.as_argument(actual, "the argument")
+        if not isinstance(actual, Tensor if self.kind == "tensor" else np.ndarray):
+            return f"is {brief(actual)}, not {_KINDS[self.kind]}"
+        value: Any = actual._value if isinstance(actual, Tensor) else actual
+        device = getattr(value, "device", CPU)
+        if device != self.device:
+            return f"is on {device}, not on {self.device}"
         if value.dtype != self.dtype:
             return f"has dtype {value.dtype}, not {self.dtype}"
         if len(value.shape) != len(self.shape):
@@ -59,14 +59,14 @@ class Layout(Predicate):
         for axis, (size, known) in enumerate(zip(value.shape, self.shape, strict=True)):
             if isinstance(known, int) and size != known:
                 return f"has size {size} on axis {axis}, not {known}"
-        if isinstance(found, Tensor):
-            flag = found._requires_grad or value.record is not None
+        if isinstance(actual, Tensor):
+            flag = actual._requires_grad or value.record is not None
             if flag != self.requires_grad:
                 return "requires a gradient" if flag else "does not require a gradient"
         sizes = ", ".join(map(str, value.shape))
         return f"has the sizes ({sizes}), not ({', '.join(map(str, self.shape))})"
 
-    def holds(self, found: Any, objects: Sequence[Any] = ()) -> bool:
+    def holds(self, actual: Any, objects: Sequence[Any] = ()) -> bool:
         raise NotImplementedError("a layout binds names of sizes, so it holds as a part of all guards")
 
     def emit(self, writer: Writer, x: str) -> None:
@@ -137,8 +137,8 @@ class Varies(Predicate):
     def __str__(self) -> str:
         return f"is a {self.kind}"
 
-    def mismatch(self, found: Any) -> str:
-        return f"was {self.kind}, but now it is {brief(found)}"
+    def mismatch(self, actual: Any) -> str:
+        return f"was {self.kind}, but now it is {brief(actual)}"
 
     def emit(self, writer: Writer, x: str) -> None:
         writer.line(f"n{self.number} = {x}")
@@ -184,9 +184,9 @@ class Distinct(Predicate):
         return f"{', '.join(source.text for source in self.sources)} are different objects"
 
     def emit(self, writer: Writer, x: str) -> None:
-        found = list(dict.fromkeys(writer.found(source) for source in self.sources))
-        if len(found) > 1:
-            writer.require(f"len({{{', '.join(f'id({variable})' for variable in found)}}}) == {len(found)}")
+        variables = list(dict.fromkeys(writer.found(source) for source in self.sources))
+        if len(variables) > 1:
+            writer.require(f"len({{{', '.join(f'id({variable})' for variable in variables)}}}) == {len(variables)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +237,10 @@ class Assumption(NamedTuple):
 
     def holds(self, objects: Sequence[Any]) -> bool:
         """Whether it is true now."""
-        found = self.place.get_or(MISSING)
-        if found is MISSING or isinstance(self.predicate, Absent):
-            return found is MISSING and isinstance(self.predicate, Absent)
-        return self.predicate.holds(found, objects)
+        value = self.place.get_or(MISSING)
+        if value is MISSING or isinstance(self.predicate, Absent):
+            return value is MISSING and isinstance(self.predicate, Absent)
+        return self.predicate.holds(value, objects)
 
 
 def size_name(name: str) -> str:

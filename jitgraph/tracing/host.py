@@ -41,5 +41,5 @@ def host_formula(text: str, **numbers: Any) -> Any:
 @lru_cache(maxsize=256)
 def _function(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
     """The expression as a function of its numbers; texts are those of this package."""
-    made: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {text}", {"math": math})
-    return made
+    function: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {text}", {"math": math})
+    return function

@@ -100,19 +100,19 @@ def entry_code(
     """``enter`` gives the addresses of operands and results to the code. ``assemble`` makes the results: those numbered
     in ``taken_over`` come from the state, the others from ``takes``."""
     inputs = [f"i{n}" for n in range(len(entry.signature.parameters))]
-    given = [f"o{n}" for n in range(len(takes))]
-    addresses = ", ".join(f"{name}.address" for name in (*inputs, *given))
-    made = [f"t[{taken_over.index(n)}]" if n in taken_over else f"take{n}(plan)" for n in range(len(takes))]
+    result_names = [f"o{n}" for n in range(len(takes))]
+    addresses = ", ".join(f"{name}.address" for name in (*inputs, *result_names))
+    result_exprs = [f"t[{taken_over.index(n)}]" if n in taken_over else f"take{n}(plan)" for n in range(len(takes))]
     code = PythonCode({"call": entry.call, "pack": entry.pack, **{f"take{n}": take for n, take in enumerate(takes)}})
     code.define(
         "enter(plan, operands, results)",
         [
             f"[{', '.join(inputs)}] = operands",
-            f"[{', '.join(given)}] = results",
+            f"[{', '.join(result_names)}] = results",
             f"call(plan, pack({addresses}))",
         ],
     )
-    code.define("assemble(plan, t)", [f"return [{', '.join(made)}]"])
+    code.define("assemble(plan, t)", [f"return [{', '.join(result_exprs)}]"])
     names = code.compiled()
     return EntryCode(names["enter"], names["assemble"])
 
@@ -120,12 +120,12 @@ def entry_code(
 def _recyclable(sizes: Mapping[int, int]) -> frozenset[int]:
     """The small ones of outputs with so many bytes, within a limit for all of them."""
     left = _MOST_KEPT
-    found = set()
+    recyclable = set()
     for number, size in sizes.items():
         if size <= _MOST_BYTES and Recycled.DEPTH * size <= left:
             left -= Recycled.DEPTH * size
-            found.add(number)
-    return frozenset(found)
+            recyclable.add(number)
+    return frozenset(recyclable)
 
 
 def _taking(number: int, recycles: bool) -> Callable[[loader.ShapePlan], EagerValue]:

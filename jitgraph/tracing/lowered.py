@@ -70,10 +70,10 @@ class Lowered:
     @property
     def stages(self) -> Any:
         """The compiler's own record of its stages; JitgraphError under JITGRAPH_INTERPRET=1."""
-        found = getattr(self.runnable, "stages", None)
-        if found is None:
+        stages = getattr(self.runnable, "stages", None)
+        if stages is None:
             raise JitgraphError("nothing is compiled under JITGRAPH_INTERPRET=1")
-        return found
+        return stages
 
     @property
     def optimized(self) -> Graph:
@@ -194,11 +194,11 @@ def lower(function: TracedFunction, args: tuple[Any, ...], kwargs: dict[str, Any
         else key
         for key, spec in zip(arguments.keys, specs, strict=True)
     )
-    named, sizes, _ = named_keys(arguments._replace(keys=keys), Family(), function.options.dynamic_shapes)
-    names = {size.as_name for key in named for size in key.shape if isinstance(size, Dim)}
+    symbolic_keys, sizes, _ = named_keys(arguments._replace(keys=keys), Family(), function.options.dynamic_shapes)
+    names = {size.as_name for key in symbolic_keys for size in key.shape if isinstance(size, Dim)}
     declared = frozenset(name for name in names if name is not None)
-    plan, kept = function.recording.portable(arguments, named, values, sizes, declared)
-    return Lowered(function, values, arguments, kept, plan)
+    plan, plan_keys = function.recording.portable(arguments, symbolic_keys, values, sizes, declared)
+    return Lowered(function, values, arguments, plan_keys, plan)
 
 
 def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:

@@ -47,8 +47,8 @@ def memory_html(schedule: Any, sizes: Mapping[str, int]) -> Iterator[str]:
         offset, size = (dims.evaluate(dim, sizes) for dim in (plan.offsets[buffer.name], buffer.bytes))
         first, last = spans[buffer.name]
         launch = steps.get(first)
-        place = "" if launch is None or launch.location is None else f", {launch.location}"
-        writer = "" if launch is None else f"{launch.kernel.name}{place}"
+        location = "" if launch is None or launch.location is None else f", {launch.location}"
+        writer = "" if launch is None else f"{launch.kernel.name}{location}"
         boxes.append(_Box(buffer.name, first, last, offset, size, writer))
     arena, without = (dims.evaluate(dim, sizes) for dim in (plan.arena_bytes, plan.unplanned))
     at = "".join(f", for {name} = {size}" for name, size in sorted(sizes.items()))
@@ -85,10 +85,10 @@ def _drawing(boxes: list[_Box], arena: int) -> str:
     for number, box in enumerate(boxes):
         x, y = _MARGIN + (box.first - begin) * across, base - (box.offset + box.size) * upwards
         width, height = (box.last + 1 - box.first) * across, max(box.size * upwards, 0.5)
-        told = f"{box.name}: {box.size} bytes at {box.offset}, steps {box.first} to {box.last}; {box.writer}"
+        tooltip = f"{box.name}: {box.size} bytes at {box.offset}, steps {box.first} to {box.last}; {box.writer}"
         parts.append(
             f"<rect x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{height:.1f}' fill='{_COLOURS[number % 8]}' "
-            f"fill-opacity='.75' stroke='var(--paper)' stroke-width='.5'><title>{escape(told)}</title></rect>"
+            f"fill-opacity='.75' stroke='var(--paper)' stroke-width='.5'><title>{escape(tooltip)}</title></rect>"
         )
         if width > 7 * len(box.name) and height > 12:
             parts.append(f"<text class='on' x='{x + 3:.1f}' y='{y + height / 2 + 4:.1f}'>{escape(box.name)}</text>")

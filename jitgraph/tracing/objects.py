@@ -34,11 +34,11 @@ class Objects:
 
     def number(self, value: Any) -> int:
         """The number of an object."""
-        found = self._numbers.get(id(value))
-        if found is None:
-            found = self._numbers[id(value)] = len(self.values)
+        number = self._numbers.get(id(value))
+        if number is None:
+            number = self._numbers[id(value)] = len(self.values)
             self.values.append(value)
-        return found
+        return number
 
     def key(self, value: Any) -> Any:
         """A key of a step: itself where it is plain, else a Ref."""
@@ -79,13 +79,13 @@ class Objects:
 
     def elements(self, elements: Any, container: Any) -> Elements:
         """The predicate of a container of the user's that holds these very elements in order."""
-        found = tuple(elements_of(elements))
-        return Elements(self.number(found), len(found), isinstance(elements, dict), is_by_base(container))
+        members = tuple(elements_of(elements))
+        return Elements(self.number(members), len(members), isinstance(elements, dict), is_by_base(container))
 
     def keys(self, keys: Iterable[Any], *, by_base: bool = False) -> Extent:
         """The predicate of a mapping with these keys, in order."""
-        found = tuple(map(self._mark, keys))
-        return Extent("keys", len(found), found, by_base)
+        marks = tuple(map(self._mark, keys))
+        return Extent("keys", len(marks), marks, by_base)
 
     def _mark(self, value: Any) -> Plain | Ref:
         return plain_of(value) or Ref(self.number(value))

@@ -42,8 +42,8 @@ def bytes_of(text: int | str | None) -> int | None:
     """A number of bytes from an int or a text such as "64MB"."""
     if text is None or isinstance(text, int):
         return text
-    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?B?)\s*", text, re.IGNORECASE)
-    unit = found.group(2).upper() if found else ""
-    if found is None or (unit and unit not in _UNITS):
+    match = re.fullmatch(r"\s*(\d+)\s*([KMG]?B?)\s*", text, re.IGNORECASE)
+    unit = match.group(2).upper() if match else ""
+    if match is None or (unit and unit not in _UNITS):
         raise TraceError(f"max_bytes={text!r} is no number of bytes", hint='such as "64MB"')
-    return int(found.group(1)) * _UNITS[unit]
+    return int(match.group(1)) * _UNITS[unit]

@@ -63,8 +63,8 @@ def plain_of(value: Any) -> Plain | None:
     if kind is tuple:
         return _of_parts("tuple", value)
     if kind is frozenset:
-        found = _of_parts("frozenset", value)
-        return None if found is None else Plain("frozenset", frozenset(found.data))
+        inner = _of_parts("frozenset", value)
+        return None if inner is None else Plain("frozenset", frozenset(inner.data))
     if isinstance(value, np.dtype):
         return Plain("dtype", value)
     if isinstance(value, np.generic):
@@ -77,14 +77,14 @@ def plain_of(value: Any) -> Plain | None:
 
 
 def _of_parts(kind: str, parts: Iterable[Any]) -> Plain | None:
-    found = tuple([plain_of(part) for part in parts])
-    return None if None in found else Plain(kind, found)
+    plains = tuple([plain_of(part) for part in parts])
+    return None if None in plains else Plain(kind, plains)
 
 
 def mark(value: Any) -> Any:
     """What tells a value from others: plain data, or the object itself."""
-    found = plain_of(value)
-    return value if found is None else found
+    plain = plain_of(value)
+    return value if plain is None else plain
 
 
 def marks(values: Iterable[Any]) -> tuple[Any, ...]:

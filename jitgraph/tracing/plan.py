@@ -85,8 +85,8 @@ class Copied(NamedTuple):
 def copy_of(value: Any, known: dict[int, Any]) -> Any:
     """A deep copy, as of ``copy.deepcopy``; ``known`` has the copies that there are, by the ids of what they are of."""
     if type(value) is np.ndarray and not value.dtype.hasobject and id(value) not in known:
-        made = known[id(value)] = value.copy(order="K")
-        return made
+        copy = known[id(value)] = value.copy(order="K")
+        return copy
     return deepcopy(value, known)
 
 
@@ -205,8 +205,8 @@ class CallPlan:
 
     def relations(self, about: Literal["sizes", "numbers"]) -> list[tuple[Relation, Location | None]]:
         """What sizes, or numbers that vary, have to do with each other, with the lines that need it."""
-        found = [(guard.predicate, guard.location) for guard in self.guards]
-        return [(p, location) for p, location in found if isinstance(p, Relation) and p.about == about]
+        pairs = [(guard.predicate, guard.location) for guard in self.guards]
+        return [(p, location) for p, location in pairs if isinstance(p, Relation) and p.about == about]
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, with the graph as its text."""

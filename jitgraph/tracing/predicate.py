@@ -94,15 +94,15 @@ class Predicate:
     def __str__(self) -> str:
         raise NotImplementedError
 
-    def mismatch(self, found: Any) -> str:
+    def mismatch(self, actual: Any) -> str:
         """In which respect a value differs, for people."""
-        return f"is {brief(found)}"
+        return f"is {brief(actual)}"
 
-    def holds(self, found: Any, objects: Sequence[Any] = ()) -> bool:
+    def holds(self, actual: Any, objects: Sequence[Any] = ()) -> bool:
         """Whether the predicate is true of a value."""
         operands = self.operands(objects)
         try:
-            return bool(_compiled(self.condition, tuple(operands))(found, **operands))
+            return bool(_compiled(self.condition, tuple(operands))(actual, **operands))
         except EXPECTED_ERRORS:
             return False
 
@@ -119,8 +119,8 @@ class Predicate:
 @lru_cache(maxsize=256)
 def _compiled(condition: str, operands: tuple[str, ...]) -> Callable[..., Any]:
     text = condition.format(x="x", **{name: name for name in operands})
-    made: Callable[..., Any] = eval(f"lambda {', '.join(('x', *operands))}: {text}", dict(NAMES))
-    return made
+    function: Callable[..., Any] = eval(f"lambda {', '.join(('x', *operands))}: {text}", dict(NAMES))
+    return function
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +173,15 @@ class Equals(Predicate):
 
     def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
         value = self.plain.value
-        given = {"expected": value, "kind": type(value), "plain": self.plain}
-        return {name: given[name] for name in given if f"{{{name}}}" in self.condition}
+        operands = {"expected": value, "kind": type(value), "plain": self.plain}
+        return {name: operands[name] for name in operands if f"{{{name}}}" in self.condition}
 
     def __str__(self) -> str:
         value = self.plain.value
         return f"{'is' if self.plain.kind == 'constant' else '=='} {brief(value)}"
 
-    def mismatch(self, found: Any) -> str:
-        return f"is {brief(found)}, not {brief(self.plain.value)}"
+    def mismatch(self, actual: Any) -> str:
+        return f"is {brief(actual)}, not {brief(self.plain.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,18 +244,18 @@ class Extent(Predicate):
 
     def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
         together: Any = tuple if self.kind == "keys" else frozenset
-        given: dict[str, Any] = {"count": self.count}
+        operands: dict[str, Any] = {"count": self.count}
         if "{values}" in self.condition:
-            given["values"] = together([e.data for e in self.elements if isinstance(e, Plain)])
+            operands["values"] = together([e.data for e in self.elements if isinstance(e, Plain)])
         else:
-            given["expected"] = together([objects[e.number] if isinstance(e, Ref) else e for e in self.elements])
-        return {name: given[name] for name in given if f"{{{name}}}" in self.condition}
+            operands["expected"] = together([objects[e.number] if isinstance(e, Ref) else e for e in self.elements])
+        return {name: operands[name] for name in operands if f"{{{name}}}" in self.condition}
 
     def __str__(self) -> str:
         return f"has these {self.count} elements"
 
-    def mismatch(self, found: Any) -> str:
-        return f"has {len(held(found))}" if hasattr(type(found), "__len__") else f"is {brief(found)}"
+    def mismatch(self, actual: Any) -> str:
+        return f"has {len(held(actual))}" if hasattr(type(actual), "__len__") else f"is {brief(actual)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,8 @@ class Elements(Predicate):
     @property
     def condition(self) -> str:
         x = _found(self.by_base)
-        found = f"{x}.values()" if self.is_mapping else x
-        return f"len({x}) == len({{elements}}) and all(map(is_, {found}, {{elements}}))"
+        values = f"{x}.values()" if self.is_mapping else x
+        return f"len({x}) == len({{elements}}) and all(map(is_, {values}, {{elements}}))"
 
     def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
         return {"elements": objects[self.number]}

@@ -61,9 +61,9 @@ class Provenance:
 
     def of(self, value: Any, name: str) -> Source:
         """The source of an object; ``name`` is what people call one that no step leads to."""
-        found = self._sources.get(id(value))
-        if found is not None and found[0] is value:
-            return found[1]
+        known = self._sources.get(id(value))
+        if known is not None and known[0] is value:
+            return known[1]
         if type(value) is dict and (module := _module_of(value)) is not None:
             source = Source("module", module, "").then("namespace")
         elif isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value:
@@ -73,26 +73,26 @@ class Provenance:
         self.reach(value, source)
         return source
 
-    def at(self, place: Place) -> Source:
+    def at(self, slot: Place) -> Source:
         """The source of a place."""
-        if place.kind == "object":
-            return self.of(place.owner, place.text)
-        identity = place.kind, place.identity
-        found = self._places.get(identity)
-        if found is None:  # the place is kept with its source, so that the ids in its identity stay those of its parts
-            found = self._places[identity] = place, self._at(place)
-        return found[1]
+        if slot.kind == "object":
+            return self.of(slot.owner, slot.text)
+        identity = slot.kind, slot.identity
+        known = self._places.get(identity)
+        if known is None:  # the place is kept with its source, so that the ids in its identity stay those of its parts
+            known = self._places[identity] = slot, self._at(slot)
+        return known[1]
 
-    def _at(self, place: Place) -> Source:
-        name = place.text
-        if isinstance(place.key, str):
-            name = name.removesuffix(f".{place.key}")
-        name = name.removesuffix(item_text("", place.key))
-        owner = self.of(place.owner, "" if name == place.text and place.kind != "cell" else name)
-        kind: StepKind = place.step
-        if kind == "attribute" and isinstance(place.owner, types.FunctionType):
-            kind = _NAMED_STEPS.get(place.key, kind)
-        return owner.then(kind, self.objects.key(place.key) if kind in _KEYED else None)
+    def _at(self, slot: Place) -> Source:
+        name = slot.text
+        if isinstance(slot.key, str):
+            name = name.removesuffix(f".{slot.key}")
+        name = name.removesuffix(item_text("", slot.key))
+        owner = self.of(slot.owner, "" if name == slot.text and slot.kind != "cell" else name)
+        kind: StepKind = slot.step
+        if kind == "attribute" and isinstance(slot.owner, types.FunctionType):
+            kind = _NAMED_STEPS.get(slot.key, kind)
+        return owner.then(kind, self.objects.key(slot.key) if kind in _KEYED else None)
 
 
 def _wrapped(value: Any) -> Any:

@@ -17,11 +17,11 @@ class PythonCode:
 
     def constant(self, value: Any) -> str:
         """The name of an object."""
-        found = self._constants.get(id(value))
-        if found is None:
-            found = self._constants[id(value)] = f"k{len(self._constants)}"
-            self.names[found] = value
-        return found
+        name = self._constants.get(id(value))
+        if name is None:
+            name = self._constants[id(value)] = f"k{len(self._constants)}"
+            self.names[name] = value
+        return name
 
     def variable(self) -> str:
         """The name of a new variable."""

@@ -41,24 +41,28 @@ def mismatch(specialisation: Specialisation, arguments: Arguments, values: Seque
     if guard.source is None:
         return f"{guard} no longer holds"
     try:
-        found = specialisation.world(values).find(guard.source)
+        actual = specialisation.world(values).find(guard.source)
     except EXPECTED_ERRORS:
         return f"{guard}{where}, but now nothing is there"
-    differs, why = guard.predicate.mismatch(found), _why_held(plan, guard, found)
+    differs, why = guard.predicate.mismatch(actual), _why_held(plan, guard, actual)
     if guard.location is None:
         return f"{guard.source.text} {differs}{why}"
     return f"{guard} (read at {guard.location}), but now it {differs}{why}"
 
 
-def _why_held(plan: CallPlan, guard: Guard, found: Any) -> str:
+def _why_held(plan: CallPlan, guard: Guard, actual: Any) -> str:
     """Why the value of a number, or of a size of a tensor, is part of the key, where that is known."""
     assert guard.source is not None
     sources, predicate = {guard.source}, guard.predicate
-    if isinstance(predicate, Layout) and isinstance(found, Tensor | np.ndarray) and found.ndim == len(predicate.shape):
+    if (
+        isinstance(predicate, Layout)
+        and isinstance(actual, Tensor | np.ndarray)
+        and actual.ndim == len(predicate.shape)
+    ):
         shape = guard.source.then("attribute", "shape")
-        pairs = enumerate(zip(found.shape, predicate.shape, strict=True))
+        pairs = enumerate(zip(actual.shape, predicate.shape, strict=True))
         sources |= {shape.then("item", axis) for axis, (size, known) in pairs if size != known}
-    for held, what, location in plan.held:
-        if held in sources:
+    for source, what, location in plan.held:
+        if source in sources:
             return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
     return ""

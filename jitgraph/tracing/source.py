@@ -118,10 +118,10 @@ class World(NamedTuple):
 
     def find(self, source: Source) -> Any:
         """What stands at a source now; one of EXPECTED_ERRORS where nothing does."""
-        found = self.root(source)
+        value = self.root(source)
         for step in source.steps:
-            found = STEPS[step.kind].read(found, self.key(step))
-        return found
+            value = STEPS[step.kind].read(value, self.key(step))
+        return value
 
     def place(self, source: Source) -> Place | None:
         """The place where a source stands now; None where its owner is not there, or is found by other steps."""
@@ -232,8 +232,8 @@ def _function(body: str) -> Callable[..., Any]:
     text = body.format(owner="owner", item="key", value="value")
     names: dict[str, Any] = dict(STEP_NAMES)
     exec(compile(f"def step(owner, key, value=None): {text}", "<jitgraph steps>", "exec"), names)
-    made: Callable[..., Any] = names["step"]
-    return made
+    function: Callable[..., Any] = names["step"]
+    return function
 
 
 def _member(name: str, text: str, *, fixed: bool = False) -> Meaning:
@@ -314,9 +314,9 @@ class Place(NamedTuple):
     @classmethod
     def of_attribute(cls, owner: Any, name: str, text: str) -> Place:
         """An attribute that the instance ``owner`` itself may hold, found past a ``__getattribute__`` of the user's."""
-        asked = isinstance(class_entry(type(owner), "__getattribute__"), types.FunctionType)
-        place = cls("attribute", owner, name, text)
-        return place._replace(kind="own") if asked and place.storage is not None else place
+        overridden = isinstance(class_entry(type(owner), "__getattribute__"), types.FunctionType)
+        slot = cls("attribute", owner, name, text)
+        return slot._replace(kind="own") if overridden and slot.storage is not None else slot
 
     @property
     def identity(self) -> tuple[Any, ...]:

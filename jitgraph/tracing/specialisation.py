@@ -90,9 +90,9 @@ class Specialisation:
         graph, plan = self.plan.graph, self.plan
         wrt = [
             i
-            for i, given in enumerate(plan.inputs)
-            if given.kind == "handle"
-            and plan.handles[given.at].requires_grad
+            for i, plan_input in enumerate(plan.inputs)
+            if plan_input.kind == "handle"
+            and plan.handles[plan_input.at].requires_grad
             and graph.inputs[i].dtype.kind not in "biu"
         ]
         with faults_reported(graph, "gradient"), collector.PAUSED.inside():  # finalisers may run ops
@@ -109,17 +109,17 @@ class Specialisation:
         device = self.plan.device
         return self.compile(graph, donate, device)
 
-    def adopt(self, made: Runnable) -> Runnable:
+    def adopt(self, runnable: Runnable) -> Runnable:
         """Take code that was compiled for the plan's graph with its donations."""
-        self.in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(made))
+        self.in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(runnable))
         if self.plan.device != CPU:
-            self._invoke = DeviceInvocation(made, self.plan, self.in_place)
-        elif isinstance(made, Executable):
-            self._invoke = Invocation(made.entry, self.in_place, recycle=not self.taped)
+            self._invoke = DeviceInvocation(runnable, self.plan, self.in_place)
+        elif isinstance(runnable, Executable):
+            self._invoke = Invocation(runnable.entry, self.in_place, recycle=not self.taped)
         else:
-            self._invoke = partial(_by_arrays, made)
-        self.__dict__["forward"] = made
-        return made
+            self._invoke = partial(_by_arrays, runnable)
+        self.__dict__["forward"] = runnable
+        return runnable
 
     @cached_property
     def backward(self) -> Runnable:
@@ -152,9 +152,9 @@ class Specialisation:
                 outputs[value.number] = outputs[value.number].part_of(record, value.number)
 
 
-def _by_arrays(made: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
+def _by_arrays(runnable: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
     """The call of what is no native code."""
-    return [EagerValue(array) for array in made.run(arrays_of(operands))]
+    return [EagerValue(array) for array in runnable.run(arrays_of(operands))]
 
 
 class CallRecord(Record):
@@ -183,9 +183,9 @@ class CallRecord(Record):
         """Zeros for the compiled code."""
         return np.zeros(like.shape, like.dtype)
 
-    def values(self, found: Sequence[Any]) -> list[Any]:
+    def values(self, results: Sequence[Any]) -> list[Any]:
         """What the compiled code gave, as values."""
-        return [EagerValue(array) for array in found]
+        return [EagerValue(array) for array in results]
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
@@ -193,22 +193,22 @@ class CallRecord(Record):
         if now.anomaly or now.trace is not None:
             return self._watched(inputs, cotangents)
         vjp = self.owner.vjp
-        given = []
+        cotangent_args = []
         for number in vjp.seeds:
             cotangent, like = cotangents[number], self.outputs[number]
-            given.append(self.zeros(like) if cotangent is None else self.payload(cotangent))
-        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.payload(self.outputs[i]) for i in vjp.kept_outputs]
+            cotangent_args.append(self.zeros(like) if cotangent is None else self.payload(cotangent))
+        saved = [self.buffers[i] for i in vjp.kept_inputs] + [self.payload(self.outputs[i]) for i in vjp.kept_outputs]
         code = self.owner.backward
         run = code.run if now.profile is None else now.profile.gradient(code)
-        found = run([*kept, *map(self.payload, self.saved), *given])
+        gradients = run([*saved, *map(self.payload, self.saved), *cotangent_args])
         if not now.grad_enabled:
-            return self.values(found)
+            return self.values(gradients)
         with imports.importing():
             from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]
         replay = partial(self._replay, seeds)
-        record = GradientRecord(inputs, [cotangents[i] for i in seeds], found, replay)
-        return [value.part_of(record, number) for number, value in enumerate(self.values(found))]
+        record = GradientRecord(inputs, [cotangents[i] for i in seeds], gradients, replay)
+        return [value.part_of(record, number) for number, value in enumerate(self.values(gradients))]
 
     def _watched(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
         """The cotangents of the inputs by ops, which are watched or recorded one by one."""
@@ -247,10 +247,10 @@ class DeviceCallRecord(CallRecord):
     """A compiled call on a GPU, where its backward runs as well; gradients of numbers of the CPU go back there."""
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
-        inputs, found = self.live_inputs(), super().backward(cotangents)
+        inputs, gradients = self.live_inputs(), super().backward(cotangents)
         return [
             None if gradient is None else placement.moved(gradient, value.device)
-            for value, gradient in zip(inputs, found, strict=True)
+            for value, gradient in zip(inputs, gradients, strict=True)
         ]
 
     def payload(self, value: Any) -> Any:
@@ -259,5 +259,5 @@ class DeviceCallRecord(CallRecord):
     def zeros(self, like: Any) -> Any:
         return placement.zeros(like.shape, like.dtype, self.owner.plan.device)
 
-    def values(self, found: Sequence[Any]) -> list[Any]:
-        return list(found)
+    def values(self, results: Sequence[Any]) -> list[Any]:
+        return list(results)

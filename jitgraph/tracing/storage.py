@@ -58,8 +58,8 @@ def held(value: Any) -> Any:
 
 def elements_of(container: Any) -> Collection[Any]:
     """The elements that a container holds, of a mapping its values; a copy only where one is needed."""
-    found = held(container)
-    return found.values() if isinstance(found, dict) else found
+    contents = held(container)
+    return contents.values() if isinstance(contents, dict) else contents
 
 
 def is_by_storage(container: Any) -> bool:
@@ -70,10 +70,10 @@ def is_by_storage(container: Any) -> bool:
 def item_of(container: Any, key: Any) -> Any:
     """What a container holds under a key, by the method of its built-in class and no ``__missing__``; LookupError."""
     if isinstance(container, dict):
-        found = dict.get(container, key, MISSING)
-        if found is MISSING:
+        value = dict.get(container, key, MISSING)
+        if value is MISSING:
             raise KeyError(key)
-        return found
+        return value
     base = base_of(container)
     return container[key] if base is None else base.__getitem__(container, key)
 
@@ -125,14 +125,14 @@ def class_entry(kind: type, name: str, default: Any = None) -> Any:
 
 def storage_of(owner: Any) -> dict[str, Any]:
     """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
-    found: dict[str, Any] = _way_of(owner).__getattribute__(owner, "__dict__")
-    return found
+    storage: dict[str, Any] = _way_of(owner).__getattribute__(owner, "__dict__")
+    return storage
 
 
 def attributes_of(owner: Any) -> dict[str, Any] | None:
     """As ``storage_of``; None for an object that keeps no attributes in a dict."""
     try:
-        found = storage_of(owner)
+        storage = storage_of(owner)
     except (AttributeError, TypeError):
         return None
-    return found if type(found) is dict else None
+    return storage if type(storage) is dict else None

@@ -87,17 +87,17 @@ def run_verified(
             expected = capture.call(eagerly)
         after = [handle._value for handle in handles]
         leaves, structure = tree.flatten(expected)
-        wanted = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        expected_leaves = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     finally:
         capture.undo()
     if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
         _compare_ops(specialisation.plan, arrays, eager.applied)
     del eager
     result = specialisation.run(match)
-    found, shape = tree.flatten(result)
+    result_leaves, shape = tree.flatten(result)
     if shape != structure:
         raise TraceError(f"verify: eager returns {structure}, the compiled call {shape}")
-    for number, (mine, due) in enumerate(zip(found, wanted, strict=True)):
+    for number, (mine, due) in enumerate(zip(result_leaves, expected_leaves, strict=True)):
         array = mine.detach().numpy() if isinstance(mine, Tensor) else mine
         if not _agree(array, due):
             raise TraceError(f"verify: result {number} of the compiled call differs from eager: {_shown(array, due)}")
@@ -112,7 +112,7 @@ def run_verified(
 def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
     with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: most traced functions are never verified
-        from jitgraph.passes.silence import silence
+        from jitgraph.passes.strip_prints import silence
     graph, numbers = plan.graph, _python_numbers(plan)
     nodes = [node for node in graph.nodes if _is_applied(node) and _is_plain(node)]
     nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]
@@ -137,12 +137,18 @@ def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applie
 def _python_numbers(plan: CallPlan) -> set[Value]:
     """Values that are computed from Python floats alone: eagerly that is Python's own arithmetic."""
     graph = plan.graph
-    found = {value for given, value in zip(plan.inputs, graph.inputs, strict=True) if given.kind == "float"}
+    from_python = {
+        value for plan_input, value in zip(plan.inputs, graph.inputs, strict=True) if plan_input.kind == "float"
+    }
     constants = {value for node in graph.nodes if not node.inputs for value in node.outputs}
     for node in graph.nodes:
-        if node.inputs and found.issuperset(set(node.inputs) - constants) and not found.isdisjoint(node.inputs):
-            found.update(value for value in node.outputs if value.shape == ())
-    return found
+        if (
+            node.inputs
+            and from_python.issuperset(set(node.inputs) - constants)
+            and not from_python.isdisjoint(node.inputs)
+        ):
+            from_python.update(value for value in node.outputs if value.shape == ())
+    return from_python
 
 
 def _is_applied(node: Node) -> bool:

@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
-from jitgraph.codegen.lower.schedules.decisions import (
+from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
     Decisions,
     ImagesTogether,
@@ -23,7 +23,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     SortSizes,
     TransposedTiles,
 )
-from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.schedules.strategies import Nests
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph

@@ -9,7 +9,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.errors import DeviceError
-from jitgraph.runtime.cuda.doubts import Doubt, joined
+from jitgraph.runtime.cuda.deferred_errors import Doubt, joined
 from tests.cuda.places import Machine, needs_two
 from tests.graphs import needs_native
 

@@ -15,7 +15,7 @@ import jitgraph as jg
 from jitgraph.errors import CudaError
 from jitgraph.runtime.cuda import cublas
 from jitgraph.runtime.cuda.devices import devices
-from jitgraph.runtime.device_parts import LibraryProduct
+from jitgraph.runtime.device_payload import LibraryProduct
 from jitgraph.simulator.cublas import FakeCublas
 from jitgraph.simulator.simulated_driver import SimulatedDriver
 from tests.graphs import needs_native

@@ -119,13 +119,13 @@ def test_the_cache_keeps_the_image_for_these_sources_alone(
     assert before == dispatcher_image.DispatcherImage()._digest
     (package / "elsewhere.py").write_text("x = 2\n")
     assert digest() == before
-    for name in ("codegen/dispatch/parts.py", "runtime/dispatch_records.py"):
+    for name in ("codegen/dispatch/views.py", "runtime/dispatch_records.py"):
         with open(package / name, "a", encoding="utf-8") as file:
             file.write("# edited\n")
         assert digest() not in (before, None)
         before = digest()
     assert CompilerSources(str(package), started=0).digest_of(dispatcher_image.SOURCES) is None  # edited since
-    (package / "runtime/raw_words.py").unlink()
+    (package / "runtime/native_fields.py").unlink()
     assert digest() is None
 
 

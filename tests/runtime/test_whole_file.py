@@ -15,7 +15,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import system
-from jitgraph.runtime.whole_file import replacing
+from jitgraph.runtime.atomic_file import replacing
 
 NAMED = "system.unnamed_file = lambda folder: None\n"
 UNLINKABLE = "system.name_file = lambda file, part: False\n"

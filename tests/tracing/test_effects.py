@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing.log import CHANGERS, Log
 from jitgraph.tracing.source import Place
+from jitgraph.tracing.undo_log import CHANGERS, Log
 
 
 @pytest.fixture(autouse=True)

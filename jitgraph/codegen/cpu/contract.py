@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.cpu import merging, packed, panels, parallel, serial, streams, vectors
+from jitgraph.codegen.cpu import merging, packed, panels, parallel, serial, skinny_gemm, vectors
 from jitgraph.codegen.cpu.work import work
 from jitgraph.codegen.kernels.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops
@@ -39,7 +39,7 @@ def emit_contract(contract: Contract, env: Environment) -> None:
     if not contract.is_whole:
         raise UnsupportedOp(f"kernel {env.kernel.name}: a contraction over some of its steps, on a processor")
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
-    little = LEAST_CROSSED - 1 if streams.crosses(contract, env) else LITTLE_WORK
+    little = LEAST_CROSSED - 1 if skinny_gemm.crosses(contract, env) else LITTLE_WORK
     if m is not None and n is not None and k is not None and m * n * k <= little:
         _emit_rows(contract, env.inner(), integer(0), integer(m), ROWS)
         return
@@ -50,11 +50,11 @@ def emit_contract(contract: Contract, env: Environment) -> None:
         return
     if n is not None and n < env.target.lanes(contract.acc.dtype.itemsize) // 2 and (m is None or m > n):
         contract = _turned(contract)
-    if streams.suits(contract, env):
+    if skinny_gemm.suits(contract, env):
         _emit_streams(contract, env)
         return
     single = replace(contract, extents=(1, *contract.extents[1:]))
-    if m is not None or not streams.suits(single, env):
+    if m is not None or not skinny_gemm.suits(single, env):
         _emit_packed(contract, env)
         return
     rows = index_value(env, contract.extents[0])
@@ -65,9 +65,9 @@ def emit_contract(contract: Contract, env: Environment) -> None:
 
 
 def _emit_streams(contract: Contract, env: Environment) -> None:
-    width = streams.columns_of_unit(contract, env)
+    width = skinny_gemm.columns_of_unit(contract, env)
     units = parallel.ceil_div(env, index_value(env, contract.extents[1]), integer(width))
-    _share(contract, env, units, lambda c, inner, begin, end: streams.emit_streams(c, inner, width, begin, end))
+    _share(contract, env, units, lambda c, inner, begin, end: skinny_gemm.emit_streams(c, inner, width, begin, end))
 
 
 def _emit_packed(contract: Contract, env: Environment) -> None:

@@ -22,7 +22,7 @@ from jitgraph.runtime.loader.pool import can_start
 Task = Callable[[], bytes]
 
 LIBRARIES: Final = {
-    "crossed": ("jitgraph.codegen.cpu.crossed", "crossed_module"),
+    "crossed": ("jitgraph.codegen.cpu.transposed_kernel", "crossed_module"),
     "math": ("jitgraph.codegen.llvm.scalars", "math_module"),
     "memory": ("jitgraph.codegen.cpu.memory", "memory_module"),
     "pack": ("jitgraph.codegen.cpu.panel_library", "pack_module"),

@@ -20,7 +20,7 @@ from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.executable import CudaExecutable
-from jitgraph.runtime.device_parts import DeviceParts, LibraryProduct
+from jitgraph.runtime.device_payload import DeviceParts, LibraryProduct
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,9 @@ from typing import Final
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.grid import MOST_WARPS, wants_team, warps_of_team, with_vector
 from jitgraph.codegen.cuda.indices import Indices
+from jitgraph.codegen.cuda.launch_nests import Nest, nests_of
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
-from jitgraph.codegen.cuda.nests import Nest, nests_of
 from jitgraph.codegen.cuda.serial_contract import emit_element
 from jitgraph.codegen.cuda.small_loops import turns_of_launch
 from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers

@@ -11,6 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.cuda import tree
 from jitgraph.codegen.cuda.indices import AxisPlace
+from jitgraph.codegen.cuda.int32_arithmetic import Words, word
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
 from jitgraph.codegen.cuda.panels import Side, piece_bytes, wide
@@ -19,7 +20,6 @@ from jitgraph.codegen.cuda.results import TileResults
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import PROCESSORS, special_register
-from jitgraph.codegen.cuda.words import Words, word
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import from_memory, memory_type

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from jitgraph.codegen.cuda import machine
 from jitgraph.codegen.cuda.block_loops import emit_block
 from jitgraph.codegen.cuda.grid import emit_kernel
+from jitgraph.codegen.cuda.launch_nests import nests_of
 from jitgraph.codegen.cuda.launches import KernelLaunch, Launches, Shape
-from jitgraph.codegen.cuda.nests import nests_of
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import Branch, Launch, Schedule, Step, While
 from jitgraph.codegen.kernels.steps import all_steps

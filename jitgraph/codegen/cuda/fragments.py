@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from jitgraph.codegen.cuda.int32_arithmetic import Words
 from jitgraph.codegen.cuda.panel_layout import CHUNK, DEPTH_BYTES, PanelLayout
 from jitgraph.codegen.cuda.warp import call
-from jitgraph.codegen.cuda.words import Words
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import DType, bfloat16, float16, float32, float64, int8, int32, uint8

@@ -15,10 +15,10 @@ from jitgraph.codegen.cuda.attend import emit_attend
 from jitgraph.codegen.cuda.attend_tiles import tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
+from jitgraph.codegen.cuda.launch_nests import Nest, is_pure, nests_of
 from jitgraph.codegen.cuda.launches import Grid, Shape
 from jitgraph.codegen.cuda.library_products import library_call
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
-from jitgraph.codegen.cuda.nests import Nest, is_pure, nests_of
 from jitgraph.codegen.cuda.reductions import FEW, is_few
 from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers, is_shared
 from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements

@@ -17,7 +17,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import SLOTS
 from jitgraph.runtime.cuda.reports import RECORD_BYTES
-from jitgraph.runtime.device_parts import LIBRARY_FAILED, LIBRARY_SLOTS, WORKSPACE_BYTES
+from jitgraph.runtime.device_payload import LIBRARY_FAILED, LIBRARY_SLOTS, WORKSPACE_BYTES
 from jitgraph.runtime.loader import offsets
 
 _MOST_BLOCKS: Final = (1 << 31) - 1

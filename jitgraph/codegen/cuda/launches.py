@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
-from jitgraph.runtime.device_parts import LibraryProduct
+from jitgraph.runtime.device_payload import LibraryProduct
 
 Grid = tuple[DimLike, DimLike, DimLike]
 

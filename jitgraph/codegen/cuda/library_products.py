@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitgraph.codegen.cuda.launch_nests import Nest
 from jitgraph.codegen.cuda.launches import LibraryCall
 from jitgraph.codegen.cuda.mma import source_of
-from jitgraph.codegen.cuda.nests import Nest
 from jitgraph.codegen.cuda.panels import plain_load
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Contract, Kernel, Let, Load, Operand, Store
@@ -19,7 +19,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
-from jitgraph.runtime.device_parts import LibraryProduct, Matrix
+from jitgraph.runtime.device_payload import LibraryProduct, Matrix
 
 _RESULTS = {
     float32: (float32,),

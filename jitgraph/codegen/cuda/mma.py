@@ -12,6 +12,7 @@ from jitgraph.codegen.cuda import panels
 from jitgraph.codegen.cuda.contract import steps_of
 from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
 from jitgraph.codegen.cuda.indices import AxisPlace
+from jitgraph.codegen.cuda.int32_arithmetic import Words
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
 from jitgraph.codegen.cuda.panels import Side, wide
@@ -20,7 +21,6 @@ from jitgraph.codegen.cuda.results import TileResults
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import PROCESSORS, WARP, special_register
-from jitgraph.codegen.cuda.words import Words
 from jitgraph.codegen.kernels.kernel import Contract, Let, Operand, Var
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer

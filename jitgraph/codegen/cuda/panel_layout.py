@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cuda.words import Words
+from jitgraph.codegen.cuda.int32_arithmetic import Words
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.records import dataclass
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from jitgraph.codegen.cuda.indices import Indices, alignment
+from jitgraph.codegen.cuda.int32_arithmetic import Words, word
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
-from jitgraph.codegen.cuda.words import Words, word
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Load, Operand, Var
 from jitgraph.codegen.llvm import loops

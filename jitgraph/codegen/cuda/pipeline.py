@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from jitgraph.codegen.cuda import panels
+from jitgraph.codegen.cuda.int32_arithmetic import Words, word
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
 from jitgraph.codegen.cuda.panels import ComputedPanels, CopiedPanels, Side
 from jitgraph.codegen.cuda.warp import wait_for_block
-from jitgraph.codegen.cuda.words import Words, word
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, least, subtract

@@ -27,7 +27,7 @@ from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.entry import apart, emit_arena_bytes
 from jitgraph.runtime.cuda.reports import RECORD_ROOM
-from jitgraph.runtime.device_parts import WORKSPACE_BYTES
+from jitgraph.runtime.device_payload import WORKSPACE_BYTES
 
 _WORKSPACE_ALIGNMENT: Final = 256
 

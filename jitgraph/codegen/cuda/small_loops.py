@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jitgraph.codegen.cuda.grid import wants_team
-from jitgraph.codegen.cuda.nests import Nest, nests_of
+from jitgraph.codegen.cuda.launch_nests import Nest, nests_of
 from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Let, Local, Loop, Statement
 from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of

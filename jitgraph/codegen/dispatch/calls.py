@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jitgraph.codegen.dispatch import binding, checks, objects, parts
+from jitgraph.codegen.dispatch import binding, checks, objects, views
 from jitgraph.codegen.dispatch.making import RECORD_BYTES, Making
 from jitgraph.codegen.dispatch.routine import NULL, RUNTIME_ADDRESS, Routine
 from jitgraph.codegen.llvm import machine
@@ -30,7 +30,7 @@ def module() -> LlvmModule:
     objects.define(dispatcher)
     binding.define(dispatcher)
     checks.define(dispatcher)
-    parts.define(dispatcher)
+    views.define(dispatcher)
     _Attempt(dispatcher).write()
     _vectorcall(dispatcher)
     _export_of(dispatcher)

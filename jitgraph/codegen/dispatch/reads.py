@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.dispatch.op_parts import OpParts
+from jitgraph.codegen.dispatch.op_writer import OpParts
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.dispatch_records import OP

@@ -104,8 +104,8 @@ class _ExchangeRewriter:
     def _exchanges(self, moves: Mapping[str, str], live: Names) -> Iterator[Exchange]:
         taken: dict[str, str] = {}  # for each source the buffer that takes its memory
         for target, source in moves.items():
-            wanted = source in live and source not in moves
-            if source not in taken and not wanted and self._may_exchange(target, source):
+            is_live = source in live and source not in moves
+            if source not in taken and not is_live and self._may_exchange(target, source):
                 taken[source] = target
         sources = {target: source for source, target in taken.items()}
         while sources:

@@ -76,13 +76,13 @@ def _offset(env: Environment, x: LlvmScalar) -> tuple[str, int]:
 
 
 def end_of_block(
-    env: Environment, first: LlvmScalar, size: LlvmScalar, whole: tuple[LlvmScalar, LlvmScalar]
+    env: Environment, first: LlvmScalar, size: LlvmScalar, bounds: tuple[LlvmScalar, LlvmScalar]
 ) -> LlvmScalar:
     """Where the block that begins with ``first`` ends, of those of ``size`` into which (begin, end) is cut.
 
     Where all are known to be full nothing is compared, and ``subtract`` knows their length.
     """
-    begin, end = whole
+    begin, end = bounds
     total, each = difference(env, end, begin), constant_of(size)
     last = add(env, first, size)
     return last if total is not None and each is not None and total % each == 0 else least(env, last, end)

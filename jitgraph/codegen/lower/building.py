@@ -10,7 +10,7 @@ from dataclasses import replace
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import HostCall, Launch, ScheduleBuffer, Step
 from jitgraph.codegen.lower.recorder import KernelRecorder
-from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Decisions
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites, SizeNumbers
 from jitgraph.ir.constant import Constant

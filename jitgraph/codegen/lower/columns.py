@@ -15,7 +15,7 @@ from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combine, combiner, element_at, identity
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import ColumnBlocks
+from jitgraph.codegen.lower.schedules.heuristics import ColumnBlocks
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir.dims import DimLike

@@ -9,11 +9,11 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
-from jitgraph.codegen.lower.product_parts import Product, lower_product
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import ImagesTogether
+from jitgraph.codegen.lower.schedules.heuristics import ImagesTogether
+from jitgraph.codegen.lower.split_k import Product, lower_product
 from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import bool_
 from jitgraph.ir import dims

@@ -143,9 +143,9 @@ def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) 
     if not any(new.name in homes for new, _ in moved):
         selector.copy(moved)
         return
-    whole = [(selector.whole(new), carry) for new, carry in moved]
+    full_moves = [(selector.whole(new), carry) for new, carry in moved]
     with selector.builder.block() as copies:
-        selector.copy(whole)
+        selector.copy(full_moves)
     launches = tuple([copy for copy in copies if isinstance(copy, Launch)])
     assert len(launches) == len(copies) and all(map(copied, launches)), "one launch copies a whole buffer"
     if launches:

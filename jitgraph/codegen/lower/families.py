@@ -7,7 +7,7 @@ from typing import Final
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.movement import MOVEMENT
-from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.schedules.strategies import Nests
 from jitgraph.codegen.lower.values import CREATION, Inline, elementwise_at
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.op import Kind, Lowering

@@ -15,7 +15,7 @@ from dataclasses import replace
 from jitgraph.codegen.kernels.index import Ranges, coefficient
 from jitgraph.codegen.kernels.kernel import Body, Load, Loop
 from jitgraph.codegen.kernels.traversal import dims_of, map_dims, statements_of
-from jitgraph.codegen.lower.schedules.decisions import TransposedTiles
+from jitgraph.codegen.lower.schedules.heuristics import TransposedTiles
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 

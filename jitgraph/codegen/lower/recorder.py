@@ -29,10 +29,10 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
 from jitgraph.codegen.lower.blocks import OpenBlock
-from jitgraph.codegen.lower.lane_cuts import cut_lanes
+from jitgraph.codegen.lower.index_set_splitting import cut_lanes
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import LaneCuts, SharedTiles, TransposedTiles
+from jitgraph.codegen.lower.schedules.heuristics import LaneCuts, SharedTiles, TransposedTiles
 from jitgraph.codegen.lower.shared_tiles import tile_shared
 from jitgraph.codegen.lower.statements import StatementRecorder
 from jitgraph.dtypes import DType, float32

@@ -13,7 +13,7 @@ from typing import Any
 from jitgraph.codegen.kernels.schedule import Launch
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.families import lower_group
-from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.schedules.strategies import Nests
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.rewriter import has_effect
 from jitgraph.records import NamedTuple

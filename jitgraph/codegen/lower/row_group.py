@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group
-from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Decisions
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir.dims import DimLike

@@ -10,11 +10,11 @@ from __future__ import annotations
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.keeping import worth_keeping
-from jitgraph.codegen.lower.parts import cut_of, lower_in_parts
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import extent_of, reduced_axes, runs_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
+from jitgraph.codegen.lower.row_materialisation import worth_keeping
+from jitgraph.codegen.lower.split_reduction import cut_of, lower_in_parts
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir.dims import DimLike
 

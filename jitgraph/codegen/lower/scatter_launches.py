@@ -24,7 +24,7 @@ from jitgraph.codegen.lower.merging import bisected
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import Scattering
+from jitgraph.codegen.lower.schedules.heuristics import Scattering
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.tiled_sort import TiledSort
 from jitgraph.codegen.lower.updating import begin_update, end_update, is_copied_first
@@ -40,22 +40,22 @@ def lower_by_launches(builder: ScheduleBuilder, group: Group, node: Node, sizes:
     """One kernel for a scatter or a scatter_add, neither of whose operands is known to be empty."""
     in_one_step = node.op.reduction is not None and (sizes.any_order or not dtypes.is_float(node.output.dtype))
     rounds = in_one_step and node.output.dtype.itemsize < 4  # all elements, which are wider for the while
-    apart = not rounds and _are_few(node) and is_copied_first(builder, group, node)
-    if apart:
+    copied = not rounds and _are_few(node) and is_copied_first(builder, group, node)
+    if copied:
         group = begin_update(builder, group, node)
     launches = _Launches(builder, group, node)
-    if apart:
+    if copied:
         launches.recorder.param(launches.result, "read")  # what no index names stays
     if in_one_step:
-        launches.update(apart)
-    elif apart:
+        launches.update(copied)
+    elif copied:
         launches.write_runs(sizes.tile)
     elif node.op.reduction is None:
         launches.keep_the_last()
     else:
         launches.add_in_order(sizes.tile)
     builder.launch(launches.recorder, group.name)
-    if apart:
+    if copied:
         end_update(builder, group)
 
 
@@ -119,15 +119,15 @@ class _Launches:
             new = self._update(known, at, hit)
             self._store(at, logic.select(hit, new, self.values.at(self.x, at, logic.not_(hit))))
 
-    def update(self, apart: bool) -> None:
+    def update(self, copied: bool) -> None:
         """Each update is added to its element in one step; elements of less than 32 bits are so for the while."""
         recorder, dtype = self.recorder, self.x.dtype
         wide = accumulator(dtype)
         if wide.itemsize < 4:
             wide = int32 if dtypes.is_signed(wide) else dtypes.uint32
-        alone = apart or (len(self.group.outputs) == 1 and wide == dtype and self.result.slot is None)
+        alone = copied or (len(self.group.outputs) == 1 and wide == dtype and self.result.slot is None)
         work = self.result if alone else self.builder.temporary(TensorType(wide, self.shape))
-        if not apart:
+        if not copied:
             with recorder.loops(self.kinds(self.shape), self.shape) as at:
                 start = self.values.at(self.x, at)
                 recorder.store(work, offset(at, self.shape), ScalarOps(recorder, dtype).cast(start, wide))
@@ -153,10 +153,10 @@ class _Launches:
             position = recorder.index_value(self._position(number, mask))
             return ScalarOps(recorder, int64).cast(position, dtype)
 
-        def write(_: Index, place: DimLike, key: Var, number: Var | None, mask: Var | None) -> None:
+        def write(_: Index, index: DimLike, key: Var, number: Var | None, mask: Var | None) -> None:
             assert number is not None
-            recorder.store(keys, place, key, mask)
-            recorder.store(numbers, place, number, mask)
+            recorder.store(keys, index, key, mask)
+            recorder.store(numbers, index, number, mask)
 
         sort.run(read, write, descending=False)
         return dtype, keys, numbers
@@ -165,41 +165,41 @@ class _Launches:
         """Of the updates of one element, which stand side by side after a sort, one writes for all of them."""
         recorder, count, reduction = self.recorder, self.count, self.node.op.reduction
         dtype, keys, numbers = self._sorted(tile)
-        ops, places, logic = ScalarOps(recorder, dtype), ScalarOps(recorder, int64), ScalarOps(recorder, bool_)
+        ops, int_ops, logic = ScalarOps(recorder, dtype), ScalarOps(recorder, int64), ScalarOps(recorder, bool_)
         # the first adds those behind it, or the last stays
         neighbour, edge = (1, count - 1) if reduction is None else (-1, 0)
         extents = (*self.shape[: self.axis], count, *self.shape[self.axis + 1 :])
         kinds: list[LoopKind] = ["parallel"] * len(extents)
         with recorder.loops(kinds, extents) as at:
-            place = at[self.axis]
-            mine = recorder.load(keys, place, again=True)
-            inside = places.cmp("ne", recorder.index_value(place), recorder.index_value(edge))
-            differs = ops.cmp("ne", recorder.load(keys, place + neighbour, inside, again=True), mine)
+            index = at[self.axis]
+            mine = recorder.load(keys, index, again=True)
+            inside = int_ops.cmp("ne", recorder.index_value(index), recorder.index_value(edge))
+            differs = ops.cmp("ne", recorder.load(keys, index + neighbour, inside, again=True), mine)
             writes = logic.or_(logic.not_(inside), differs)
-            position = recorder.as_index(places.cast(mine, int64), self.extent)
+            position = recorder.as_index(int_ops.cast(mine, int64), self.extent)
             target = offset((*at[: self.axis], position, *at[self.axis + 1 :]), self.shape)
 
             def update(which: DimLike) -> Var:
-                number = places.cast(recorder.load(numbers, which, again=True), int64)
+                number = int_ops.cast(recorder.load(numbers, which, again=True), int64)
                 return self._update(recorder.as_index(number, count), at, None)
 
             if reduction is None:
-                recorder.store(self.result, target, update(place), writes)
+                recorder.store(self.result, target, update(index), writes)
                 return
 
             def is_mine(which: DimLike, mask: Var) -> Var:
                 return ops.cmp("eq", recorder.load(keys, which, mask, again=True), mine)
 
             steps = count.bit_length() if isinstance(count, int) else 62
-            first = recorder.index_value(place)
-            bounds = places.add(first, places.const(1)), recorder.index_value(count)
+            first = recorder.index_value(index)
+            bounds = int_ops.add(first, int_ops.const(1)), recorder.index_value(count)
             end = bisected(recorder, steps, bounds, count, is_mine)
-            many = places.select(writes, places.sub(end, first), places.const(0))
+            many = int_ops.select(writes, int_ops.sub(end, first), int_ops.const(0))
             combine, wide = reduction.combine, accumulator(self.x.dtype)
             sums = ScalarOps(recorder, wide)
 
             def add(step: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
-                return (combine(sums, carried[0], sums.cast(update(place + step), wide)),)
+                return (combine(sums, carried[0], sums.cast(update(index + step), wide)),)
 
             start = sums.cast(recorder.load(self.result, target, writes, again=True), wide)
             (total,) = recorder.serial(recorder.as_index(many, count + 1), (start,), add)

@@ -18,7 +18,7 @@ from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.scatter_launches import lower_by_launches
-from jitgraph.codegen.lower.schedules.decisions import Independent
+from jitgraph.codegen.lower.schedules.heuristics import Independent
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.updating import begin_update, end_update, is_copied_first
 from jitgraph.codegen.lower.values import Evaluator

@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Pop, PrintStep
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.repeated import RepeatedGroups
-from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.schedules.strategies import Nests
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims

@@ -16,7 +16,7 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, IndexValue, Let, Load, Local, Loop, Statement, Store, Var
 from jitgraph.codegen.kernels.traversal import map_dims
-from jitgraph.codegen.lower.schedules.decisions import SharedTiles
+from jitgraph.codegen.lower.schedules.heuristics import SharedTiles
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike

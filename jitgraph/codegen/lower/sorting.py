@@ -19,7 +19,7 @@ from jitgraph.codegen.lower.digits import Digits
 from jitgraph.codegen.lower.merging import PAIRS, Runs
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import SortSizes, SortTiles
+from jitgraph.codegen.lower.schedules.heuristics import SortSizes, SortTiles
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.tiled_sort import lower_by_tiles
 from jitgraph.dtypes import int64

@@ -19,7 +19,7 @@ from jitgraph.codegen.lower.merging import FOURS, Runs
 from jitgraph.codegen.lower.movement import below
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import SortTiles
+from jitgraph.codegen.lower.schedules.heuristics import SortTiles
 from jitgraph.codegen.lower.values import Index
 from jitgraph.dtypes import DType, int32, int64
 from jitgraph.ir.dims import DimLike

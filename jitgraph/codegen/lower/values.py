@@ -15,11 +15,11 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import SIZE_NUMBER, Var
 from jitgraph.codegen.kernels.schedule import CheckSite, NumberKind, SizeNumber
-from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.row_materialisation import KeptRow
 from jitgraph.codegen.lower.scalar_body import apply_scalar, converted
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Decisions
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp

@@ -13,7 +13,7 @@ from jitgraph.eager.dispatch.start import is_supported
 from jitgraph.runtime import collector, cpython_api, forks
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.raw_words import class_with_words
+from jitgraph.runtime.native_fields import class_with_words
 
 MOST_TABLES: Final = 16
 

@@ -62,10 +62,10 @@ class _Start:
 
         ready = DispatcherImage()
         for image, refuse in (ready.built_in, lambda reason: None), (ready.cached, ready.refuse_cached):
-            found = image()
-            if found is not None:
+            ready_image = image()
+            if ready_image is not None:
                 try:
-                    self._begin(found)
+                    self._begin(ready_image)
                     return True
                 except LoadError as error:  # it is made again
                     refuse(str(error))
@@ -81,11 +81,11 @@ class _Start:
         from jitgraph.runtime.dispatcher_image import DispatcherImage
         from jitgraph.runtime.loader import LoadError
 
-        place = DispatcherImage()
+        image_store = DispatcherImage()
         with imports.importing():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
-        place.keep(image)
+        image_store.keep(image)
         try:
             self._begin(image)
         except LoadError as error:

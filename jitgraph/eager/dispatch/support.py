@@ -15,7 +15,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_api, loader
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.runtime.native_fields import slot_offset
 
 
 @cache

@@ -28,8 +28,8 @@ def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between ``min_val`` and ``max_val``; the gradient at both is 0, as in PyTorch."""
     x = wrap(floats(input)[0])
-    held = pointwise.clip(x.detach(), min_val, max_val)
-    return written(input, pointwise.where((x > min_val) & (x < max_val), x, held), inplace)
+    clipped = pointwise.clip(x.detach(), min_val, max_val)
+    return written(input, pointwise.where((x > min_val) & (x < max_val), x, clipped), inplace)
 
 
 def sigmoid(input: TensorLike) -> Tensor:

@@ -26,11 +26,11 @@ _PLAIN = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
 
 def _sizes(name: str, spatial: int, x: Any, output_size: Any) -> tuple[int, ...]:
     """The wanted sizes; None keeps that of x."""
-    given = for_each(output_size, spatial)
-    if len(given) != spatial:
+    requested = for_each(output_size, spatial)
+    if len(requested) != spatial:
         raise ShapeError(f"{name}: output_size={output_size} is neither a number nor {spatial}")
-    kept = [x.shape[axis - spatial] if size is None else size for axis, size in enumerate(given)]
-    sizes = repeated(name, "output_size", tuple(kept), spatial)
+    resolved = [x.shape[axis - spatial] if size is None else size for axis, size in enumerate(requested)]
+    sizes = repeated(name, "output_size", tuple(resolved), spatial)
     if min(sizes) < 1:
         raise ShapeError(f"{name}: output_size={output_size} should be positive")
     return sizes
@@ -57,9 +57,9 @@ def adaptive_avg_pool(name: str, spatial: int, input: TensorLike, output_size: A
         return single(_PLAIN[spatial](wrap(x), windows), alone)
     result = wrap(x)
     for axis, (size, count) in enumerate(zip(sizes, out, strict=True)):
-        places, counted = _windows(size, count)
+        indices, counted = _windows(size, count)
         result = weighted(
-            result, axis + 2, places, shared_with_repetitions(counted / counted.sum(axis=1, keepdims=True), counted)
+            result, axis + 2, indices, shared_with_repetitions(counted / counted.sum(axis=1, keepdims=True), counted)
         )
     return single(result, alone)
 
@@ -68,13 +68,13 @@ def adaptive_max_pool(name: str, spatial: int, input: TensorLike, output_size: A
     """The greatest element of each window, and its place in the flat spatial axes where asked for."""
     x, alone = batched(name, spatial, input)
     out, sizes = _sizes(name, spatial, x, output_size), known(name, x, spatial)
-    found = [_windows(size, count)[0] for size, count in zip(sizes, out, strict=True)]
-    most = [places.shape[1] for places in found]
+    axis_windows = [_windows(size, count)[0] for size, count in zip(sizes, out, strict=True)]
+    most = [indices.shape[1] for indices in axis_windows]
     flat = np.zeros((*out, *most), np.int64)
-    for axis, places in enumerate(found):
+    for axis, indices in enumerate(axis_windows):
         shape = [1] * 2 * spatial
-        shape[axis], shape[spatial + axis] = places.shape
-        flat = flat * sizes[axis] + places.reshape(shape)
+        shape[axis], shape[spatial + axis] = indices.shape
+        flat = flat * sizes[axis] + indices.reshape(shape)
     rows = flat.reshape(math.prod(out), math.prod(most))
     batch = tuple(x.shape[:2])
     spread = ops.reshape(x, shape=(*batch, math.prod(sizes)))

@@ -45,8 +45,8 @@ def floats(*xs: TensorLike | None, optional: int = 0) -> list[Any]:
     values = lifting.alike(*xs)
     if values is not None and dtypes.is_float(next(value for value in values if value is not None).dtype):
         return values
-    given = [x for x in xs if x is not None]
-    dtype = lifting.common_dtype(*given)
+    present = [x for x in xs if x is not None]
+    dtype = lifting.common_dtype(*present)
     target = dtype if dtypes.is_float(dtype) else dtypes.float32
     return [None if x is None else lifting.cast(lifting.value_of(x, target), target) for x in xs]
 
@@ -65,9 +65,9 @@ def loss_floats(*xs: TensorLike) -> list[Any]:
     return [lifting.cast(value, dtypes.float32) for value in values]
 
 
-def floats_alike(given: Sequence[Any]) -> bool:
+def floats_alike(values: Sequence[Any]) -> bool:
     """Whether what an op is given are values of floats of one dtype."""
-    kinds = {value.dtype if isinstance(value, EagerValue) else None for value in given}
+    kinds = {value.dtype if isinstance(value, EagerValue) else None for value in values}
     return len(kinds) == 1 and all(kind is not None and dtypes.is_float(kind) for kind in kinds)
 
 
@@ -81,12 +81,12 @@ def fits(x: Tensor, shape: Sequence[DimLike]) -> bool:
     return same_shape(x.value.type.shape, shape)
 
 
-def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
+def repeated(name: str, what: str, argument: Any, count: int) -> tuple[int, ...]:
     """One int for each of ``count`` spatial axes, from an int, or a sequence of that length or of one int for all."""
-    listed = for_each(given, count)
+    listed = for_each(argument, count)
     sizes = tuple(map(scalars.python_int, listed * count if len(listed) == 1 else listed))
     if len(sizes) != count or not all(isinstance(size, int) for size in sizes):
-        raise JitgraphError(f"{name}: {what}={given!r} is neither an int nor {count} ints")
+        raise JitgraphError(f"{name}: {what}={argument!r} is neither an int nor {count} ints")
     return sizes
 
 
@@ -121,9 +121,9 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
     """
     if size_average is None and reduce is None:
         return reduction
-    for name, given in (("size_average", size_average), ("reduce", reduce)):
-        if given is not None and not isinstance(given, bool):
-            raise JitgraphError(f"{name} is True, False or None, not {given!r}\n  hint: give later arguments by name")
+    for name, flag in (("size_average", size_average), ("reduce", reduce)):
+        if flag is not None and not isinstance(flag, bool):
+            raise JitgraphError(f"{name} is True, False or None, not {flag!r}\n  hint: give later arguments by name")
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"

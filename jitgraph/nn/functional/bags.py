@@ -35,14 +35,14 @@ def limited_rows(weight: Tensor, indices: TensorLike, max_norm: float, norm_type
 
     ``weight`` is changed in place; gradients of the scaled rows are those of its rows, as in PyTorch.
     """
-    places = wrap(lifting.positions(lifting.value_of(indices)))
-    before = rows_of(places, weight)
+    positions = wrap(lifting.positions(lifting.value_of(indices)))
+    before = rows_of(positions, weight)
     with no_grad():
-        flat = reshape(places, (-1,))
+        flat = reshape(positions, (-1,))
         rows = rows_of(flat, weight)
         length = p_norm(rows, float(norm_type), 1, keepdims=True)
         weight[flat] = where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)
-        after = rows_of(places, weight)
+        after = rows_of(positions, weight)
     result: Tensor = after + (before - before.detach())
     return result
 
@@ -52,14 +52,14 @@ def _ones(like: Tensor, dtype: Any) -> Tensor:
         return wrap(lifting.repeated(1.0, dtype, like.value.type.shape))
 
 
-def by_frequency(found: Tensor, indices: TensorLike, count: Any) -> Tensor:
+def by_frequency(rows: Tensor, indices: TensorLike, count: Any) -> Tensor:
     """The same rows, whose gradients are divided by how often each row was looked up."""
-    places = wrap(lifting.positions(lifting.value_of(indices)))
-    flat = reshape(places, (-1,))
-    often = segment_sum(_ones(flat, found.dtype), flat, count)
-    share = 1.0 / rows_of(places, expand_dims(often, 1))
-    fixed = found.detach()
-    result: Tensor = fixed + (found - fixed) * share
+    positions = wrap(lifting.positions(lifting.value_of(indices)))
+    flat = reshape(positions, (-1,))
+    often = segment_sum(_ones(flat, rows.dtype), flat, count)
+    share = 1.0 / rows_of(positions, expand_dims(often, 1))
+    fixed = rows.detach()
+    result: Tensor = fixed + (rows - fixed) * share
     return result
 
 
@@ -72,17 +72,17 @@ def treated_rows(
     scale_grad_by_freq: bool,
 ) -> Tensor:
     """As ``functional.embedding`` with limits of norms, or gradients divided by frequencies."""
-    places = wrap(lifting.value_of(input))
-    if not dtypes.is_integer(places.dtype):
-        raise DTypeError(f"embedding takes integers, not {places.value.type}", hint="x.astype(jg.int64)")
+    positions = wrap(lifting.value_of(input))
+    if not dtypes.is_integer(positions.dtype):
+        raise DTypeError(f"embedding takes integers, not {positions.value.type}", hint="x.astype(jg.int64)")
     if max_norm is None:
-        found = rows_of(places, weight, padding_idx)
+        rows = rows_of(positions, weight, padding_idx)
     else:
         if not isinstance(weight, Tensor):
             raise JitgraphError(f"embedding: max_norm changes weight, a tensor, not a {type(weight).__name__}")
-        found = limited_rows(weight, places, max_norm, norm_type)
-        found = without_padding(found, lifting.positions(places.value), weight.value.type.shape[0], padding_idx)
-    return by_frequency(found, places, lifting.value_of(weight).shape[0]) if scale_grad_by_freq else found
+        rows = limited_rows(weight, positions, max_norm, norm_type)
+        rows = without_padding(rows, lifting.positions(positions.value), weight.value.type.shape[0], padding_idx)
+    return by_frequency(rows, positions, lifting.value_of(weight).shape[0]) if scale_grad_by_freq else rows
 
 
 def embedding_bag(
@@ -108,28 +108,30 @@ def embedding_bag(
         raise JitgraphError(f"embedding_bag: mode={mode!r} is none of sum, mean, max")
     if per_sample_weights is not None and mode != "sum":
         raise JitgraphError(f"embedding_bag: per_sample_weights with mode={mode!r}\n  hint: mode='sum'")
-    places = wrap(lifting.value_of(input))
-    if not dtypes.is_integer(places.dtype):
-        raise DTypeError(f"embedding_bag takes integers, not {places.value.type}", hint="x.astype(jg.int64)")
-    if (places.ndim == 1) == (offsets is None) or places.ndim not in (1, 2):
-        raise ShapeError(f"embedding_bag takes x[B, N], or a vector and offsets, not {places.value.type}")
-    rows = rows_of(places, weight) if max_norm is None else limited_rows(weight, places, max_norm, norm_type)
+    positions = wrap(lifting.value_of(input))
+    if not dtypes.is_integer(positions.dtype):
+        raise DTypeError(f"embedding_bag takes integers, not {positions.value.type}", hint="x.astype(jg.int64)")
+    if (positions.ndim == 1) == (offsets is None) or positions.ndim not in (1, 2):
+        raise ShapeError(f"embedding_bag takes x[B, N], or a vector and offsets, not {positions.value.type}")
+    rows = rows_of(positions, weight) if max_norm is None else limited_rows(weight, positions, max_norm, norm_type)
     if scale_grad_by_freq:
-        rows = by_frequency(rows, places, weight.value.type.shape[0])
-    count: Any = _ones(places, rows.dtype)
+        rows = by_frequency(rows, positions, weight.value.type.shape[0])
+    count: Any = _ones(positions, rows.dtype)
     if padding_idx is not None:
         number: Any = padding_idx if padding_idx >= 0 else weight.shape[0] + padding_idx
-        count = where(places == number, 0.0, count)
+        count = where(positions == number, 0.0, count)
     if per_sample_weights is not None:
-        given = wrap(lifting.value_of(per_sample_weights))
-        if given.shape != places.shape:
-            raise ShapeError(f"embedding_bag: per_sample_weights {given.value.type} for {places.value.type}")
-        rows = rows * expand_dims(given.astype(rows.dtype), -1)
+        sample_weights = wrap(lifting.value_of(per_sample_weights))
+        if sample_weights.shape != positions.shape:
+            raise ShapeError(
+                f"embedding_bag: per_sample_weights {sample_weights.value.type} for {positions.value.type}"
+            )
+        rows = rows * expand_dims(sample_weights.astype(rows.dtype), -1)
     if mode == "max":
         rows = where(expand_dims(count, -1) > 0, rows, -math.inf)
     elif padding_idx is not None:
         rows = where(expand_dims(count, -1) > 0, rows, 0.0)
-    if places.ndim == 2:
+    if positions.ndim == 2:
         total = max_of(rows, 1) if mode == "max" else sum_of(rows, 1)
         size = sum_of(count, 1)
     else:

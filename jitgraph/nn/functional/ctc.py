@@ -46,12 +46,12 @@ def ctc_loss(
     if x.ndim != 3:
         raise ShapeError(f"ctc_loss takes log_probs [T, N, C] or [T, C], not {x.value.type}")
     members: Any = x.value.type.shape[1]
-    steps, sizes, labels = (_beside(x, given) for given in (input_lengths, target_lengths, targets))
+    steps, sizes, labels = (_beside(x, operand) for operand in (input_lengths, target_lengths, targets))
     steps, sizes = reshape(steps, (-1,)), reshape(sizes, (-1,))
     labels = expand_dims(labels, 0) if alone and labels.ndim == 1 else labels
-    for name, given in (("input_lengths", steps), ("target_lengths", sizes)):
-        if not fits(given, (members,)):
-            raise ShapeError(f"ctc_loss: {name} of {given.value.type} for {members} members")
+    for name, operand in (("input_lengths", steps), ("target_lengths", sizes)):
+        if not fits(operand, (members,)):
+            raise ShapeError(f"ctc_loss: {name} of {operand.value.type} for {members} members")
     if not 0 <= blank < x.shape[2]:
         raise JitgraphError(f"ctc_loss: blank={blank} is not one of {x.shape[2]} classes")
     if context.current().trace is None:
@@ -68,21 +68,21 @@ def ctc_loss(
     return result[0] if alone and reduction == "none" else result
 
 
-def _beside(x: Tensor, given: TensorLike) -> Tensor:
+def _beside(x: Tensor, operand: TensorLike) -> Tensor:
     """Integers on the device of x, wherever they lie: PyTorch takes lengths from either side."""
-    found: Tensor = asarray(given).astype("int64")
-    return found if found.device == x.device else found.to(x.device)
+    integers: Tensor = asarray(operand).astype("int64")
+    return integers if integers.device == x.device else integers.to(x.device)
 
 
 def _require_lengths(steps: Any, sizes: Any, x: Tensor, labels: Tensor) -> None:
     if steps.size and (steps.min() < 0 or steps.max() > x.shape[0]):
         raise ShapeError(f"ctc_loss: input_lengths {steps.tolist()} should lie from 0 to {x.shape[0]}")
     most = labels.shape[1] if labels.ndim == 2 else None
-    whole = int(sizes.sum()) if sizes.size else 0
+    total = int(sizes.sum()) if sizes.size else 0
     if sizes.size and (sizes.min() < 0 or (most is not None and sizes.max() > most)):
         raise ShapeError(f"ctc_loss: target_lengths {sizes.tolist()} should lie from 0 to {most}")
-    if most is None and whole != labels.shape[0]:
-        raise ShapeError(f"ctc_loss: target_lengths add up to {whole}, and there are {labels.shape[0]} targets")
+    if most is None and total != labels.shape[0]:
+        raise ShapeError(f"ctc_loss: target_lengths add up to {total}, and there are {labels.shape[0]} targets")
 
 
 def _padded(labels: Tensor, sizes: Tensor) -> Tensor:
@@ -90,21 +90,21 @@ def _padded(labels: Tensor, sizes: Tensor) -> Tensor:
     starts = cumsum(sizes, 0) - sizes
     total: Any = labels.value.type.shape[0]
     most = int(np.asarray(sizes.cpu()).max(initial=0)) if context.current().trace is None else total
-    places = expand_dims(starts, 1) + arange(most)
+    positions = expand_dims(starts, 1) + arange(most)
     if isinstance(total, int) and total == 0:
         return wrap(lifting.repeated(0, labels.dtype, (*sizes.value.type.shape, 0)))
     inside = arange(most) < expand_dims(sizes, 1)
-    found: Tensor = labels[where(inside, places, 0)]
-    return found
+    padded: Tensor = labels[where(inside, positions, 0)]
+    return padded
 
 
 def _log_sum(parts: list[Tensor]) -> Tensor:
     """log(sum(exp)) of tensors, -inf for none, whose gradient is 0 there."""
-    whole = stack(parts, axis=0)
-    greatest = max_of(whole.detach(), 0)
+    stacked = stack(parts, axis=0)
+    greatest = max_of(stacked.detach(), 0)
     nothing = greatest == -math.inf
     shift = where(nothing, 0.0, greatest)
-    total = sum_of(exp(whole - shift), 0)
+    total = sum_of(exp(stacked - shift), 0)
     return where(nothing, -math.inf, log(where(nothing, 1.0, total)) + shift)
 
 
@@ -125,17 +125,17 @@ def _losses(x: Tensor, labels: Tensor, steps: Tensor, sizes: Tensor, blank: int)
     start = wrap(lifting.broadcast_to(first.astype(x.dtype).value, (members, width)))
     numbers = arange(x.value.type.shape[0])
 
-    def step(held: Tensor, given: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        score, number = given
+    def step(alpha: Tensor, frame: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        score, number = frame
         if most:
-            one = pad(held[:, : width - 1], [(0, 0), (1, 0)], -math.inf)
-            two = where(may_skip, pad(held[:, : width - 2], [(0, 0), (2, 0)], -math.inf), -math.inf)
-            reached = _log_sum([held, one, two])
+            one = pad(alpha[:, : width - 1], [(0, 0), (1, 0)], -math.inf)
+            two = where(may_skip, pad(alpha[:, : width - 2], [(0, 0), (2, 0)], -math.inf), -math.inf)
+            reached = _log_sum([alpha, one, two])
         else:
-            reached = held
-        fresh = where(number == 0, held, reached) + score
-        kept = where(expand_dims(number < steps, 1), fresh, held)
-        return kept, number
+            reached = alpha
+        fresh = where(number == 0, alpha, reached) + score
+        next_alpha = where(expand_dims(number < steps, 1), fresh, alpha)
+        return next_alpha, number
 
     last, _ = scan(step, start, (scores, numbers))
     ends = expand_dims(2 * sizes, 1)

@@ -77,9 +77,9 @@ def _alpha(x: Tensor, shape: tuple[Any, ...], p: float, training: bool, generato
         return x
     if p == 1.0:
         return x * 0.0
-    kept = dropout(_ones_like(x, shape), p, True, generator=generator) > 0
+    mask = dropout(_ones_like(x, shape), p, True, generator=generator) > 0
     scale = 1.0 / math.sqrt((1.0 - p) * (1.0 + p * _SATURATED**2))
-    result: Tensor = where(kept, x, _SATURATED) * scale - scale * _SATURATED * p
+    result: Tensor = where(mask, x, _SATURATED) * scale - scale * _SATURATED * p
     return result
 
 

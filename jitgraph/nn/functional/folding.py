@@ -25,8 +25,8 @@ def _windows(
 ) -> tuple[Array, tuple[int, ...], tuple[int, int]]:
     """The flat place of each element of each window in the padded grid, the paddings, and the padded sizes."""
     kernel, spread, around, step = (
-        repeated(name, what, given, 2)
-        for what, given in zip(
+        repeated(name, what, argument, 2)
+        for what, argument in zip(
             ("kernel_size", "dilation", "padding", "stride"), (kernel_size, dilation, padding, stride), strict=True
         )
     )
@@ -39,8 +39,8 @@ def _windows(
     rows, columns = (
         (np.arange(kernel[i]) * spread[i])[:, None] + (np.arange(counts[i]) * step[i])[None, :] for i in range(2)
     )
-    places = rows[:, None, :, None] * wide[1] + columns[None, :, None, :]
-    return places.reshape(kernel[0] * kernel[1], counts[0] * counts[1]), around, wide
+    indices = rows[:, None, :, None] * wide[1] + columns[None, :, None, :]
+    return indices.reshape(kernel[0] * kernel[1], counts[0] * counts[1]), around, wide
 
 
 def unfold(input: TensorLike, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
@@ -49,18 +49,18 @@ def unfold(input: TensorLike, kernel_size: Any, dilation: Any = 1, padding: Any 
     if x.ndim not in (3, 4):
         raise ShapeError(f"unfold takes x[N, C, H, W] or [C, H, W], not {x.value.type}")
     sizes = known_sizes(x, x.ndim - 2, "unfold")
-    places, around, _ = _windows("unfold", sizes, kernel_size, dilation, padding, stride)
+    indices, around, _ = _windows("unfold", sizes, kernel_size, dilation, padding, stride)
     lead = x.value.type.shape[:-2]
     wide = pad(x, (*[(0, 0)] * len(lead), *((n, n) for n in around)))
     with placement.beside(x.value):
         picked = wrap(
             ops.gather(
                 reshape(wide, (*lead, math.prod(wide.value.type.shape[-2:]))).value,
-                lifting.value_of(places),
+                lifting.value_of(indices),
                 axis=len(lead),
             )
         )
-    return reshape(picked, (*lead[:-1], lead[-1] * places.shape[0], places.shape[1]))
+    return reshape(picked, (*lead[:-1], lead[-1] * indices.shape[0], indices.shape[1]))
 
 
 def fold(
@@ -69,23 +69,25 @@ def fold(
     """The sum [N, C, H, W] of windows that stand as columns [N, C * window, number of windows], as ``unfold`` makes."""
     x = wrap(lifting.value_of(input))
     sizes = repeated("fold", "output_size", output_size, 2)
-    places, around, wide = _windows("fold", sizes, kernel_size, dilation, padding, stride)
+    indices, around, wide = _windows("fold", sizes, kernel_size, dilation, padding, stride)
     shape = x.value.type.shape
     if (
         x.ndim not in (2, 3)
-        or shape[-1] != places.shape[1]
+        or shape[-1] != indices.shape[1]
         or not isinstance(shape[-2], int)
-        or shape[-2] % places.shape[0]
+        or shape[-2] % indices.shape[0]
     ):
-        raise ShapeError(f"fold of {x.value.type}: {places.shape[1]} windows of {places.shape[0]} elements are needed")
-    lead = (*shape[:-2], shape[-2] // places.shape[0])
-    columns = reshape(x, (*lead, *places.shape))
+        raise ShapeError(
+            f"fold of {x.value.type}: {indices.shape[1]} windows of {indices.shape[0]} elements are needed"
+        )
+    lead = (*shape[:-2], shape[-2] // indices.shape[0])
+    columns = reshape(x, (*lead, *indices.shape))
     with placement.beside(x.value):
         empty = ops.full(shape=(*lead, wide[0] * wide[1]), value=0, dtype=x.dtype)
-        summed = wrap(ops.scatter_add(empty, lifting.value_of(places), columns.value, axis=len(lead)))
-    whole = reshape(summed, (*lead, *wide))
-    found = whole[..., around[0] : around[0] + sizes[0], around[1] : around[1] + sizes[1]]
-    return wrap(found.value)
+        summed = wrap(ops.scatter_add(empty, lifting.value_of(indices), columns.value, axis=len(lead)))
+    padded = reshape(summed, (*lead, *wide))
+    cropped = padded[..., around[0] : around[0] + sizes[0], around[1] : around[1] + sizes[1]]
+    return wrap(cropped.value)
 
 
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:

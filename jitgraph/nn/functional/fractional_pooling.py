@@ -33,18 +33,18 @@ def _starts(sample: Tensor, size: int, kernel: int, out: int) -> Tensor:
     return concat([first, last], axis=-1)
 
 
-def _sizes(name: str, given: Sequence[int], kernel: Sequence[int], output_size: Any, output_ratio: Any) -> Any:
+def _sizes(name: str, sizes: Sequence[int], kernel: Sequence[int], output_size: Any, output_ratio: Any) -> Any:
     if (output_size is None) == (output_ratio is None):
         raise JitgraphError(f"{name} takes one of output_size and output_ratio")
-    spatial = len(given)
+    spatial = len(sizes)
     if output_size is None:
         ratios = for_each(output_ratio, spatial)
         if len(ratios) != spatial or not all(0 < ratio < 1 for ratio in ratios):
             raise JitgraphError(f"{name}: output_ratio={output_ratio} should lie between 0 and 1 for each axis")
-        out = tuple(int(size * ratio) for size, ratio in zip(given, ratios, strict=True))
+        out = tuple(int(size * ratio) for size, ratio in zip(sizes, ratios, strict=True))
     else:
         out = repeated(name, "output_size", output_size, spatial)
-    for size, window, count in zip(given, kernel, out, strict=True):
+    for size, window, count in zip(sizes, kernel, out, strict=True):
         if window < 1 or count < 1 or count + window - 1 > size:
             raise ShapeError(f"{name}: {count} windows of {window} places do not fit an axis of {size}")
     return out
@@ -58,10 +58,10 @@ def _windows(drawn: Tensor, sizes: Sequence[int], kernel: Sequence[int], out: Se
         # PyTorch takes the sample of an image's columns first, and those of a volume in the order of its axes
         start = _starts(drawn[..., 1 - axis if spatial == 2 else axis], sizes[axis], kernel[axis], out[axis])
         within = arange(kernel[axis], dtype=dtypes.int64)
-        place = expand_dims(start, -1) + within
+        positions = expand_dims(start, -1) + within
         shape: list[Any] = [*drawn.shape[:-1], *(1,) * (2 * spatial)]
         shape[2 + axis], shape[2 + spatial + axis] = out[axis], kernel[axis]
-        flat = flat * sizes[axis] + reshape(place, tuple(shape))
+        flat = flat * sizes[axis] + reshape(positions, tuple(shape))
     return flat
 
 
@@ -89,13 +89,13 @@ def _pooled(
             drawn = wrap(lifting.value_of(samples))
         flat = _windows(drawn, sizes, kernel, out)
     count, most = math.prod(out), math.prod(kernel)
-    places = reshape(flat, (*batch, count * most))
-    found = reshape(take_along_axis(reshape(x, (*batch, math.prod(sizes))), places, 2), (*batch, count, most))
-    best = argmax(found, axis=-1, keepdims=True)
-    values = reshape(take_along_axis(found, best, 3), (*batch, *out))
+    indices = reshape(flat, (*batch, count * most))
+    windows = reshape(take_along_axis(reshape(x, (*batch, math.prod(sizes))), indices, 2), (*batch, count, most))
+    best = argmax(windows, axis=-1, keepdims=True)
+    values = reshape(take_along_axis(windows, best, 3), (*batch, *out))
     if not return_indices:
         return single(values, alone)
-    at = reshape(take_along_axis(reshape(places, (*batch, count, most)), best, 3), (*batch, *out))
+    at = reshape(take_along_axis(reshape(indices, (*batch, count, most)), best, 3), (*batch, *out))
     return single(values, alone), single(at, alone)
 
 
@@ -116,8 +116,8 @@ def fractional_max_pool2d(
     ``_random_samples`` [N, C, 2] between 0 and 1 place the windows. With ``return_indices`` (maxima, their places in
     the flat spatial axes). ShapeError where the windows do not fit.
     """
-    given = (kernel_size, output_size, output_ratio, return_indices, _random_samples, generator)
-    return _pooled("fractional_max_pool2d", 2, input, *given)
+    settings = (kernel_size, output_size, output_ratio, return_indices, _random_samples, generator)
+    return _pooled("fractional_max_pool2d", 2, input, *settings)
 
 
 def fractional_max_pool3d(
@@ -131,5 +131,5 @@ def fractional_max_pool3d(
     generator: random.Generator | None = None,
 ) -> Any:
     """Maxima of randomly placed windows of x[N, C, D, H, W], as ``fractional_max_pool2d``."""
-    given = (kernel_size, output_size, output_ratio, return_indices, _random_samples, generator)
-    return _pooled("fractional_max_pool3d", 3, input, *given)
+    settings = (kernel_size, output_size, output_ratio, return_indices, _random_samples, generator)
+    return _pooled("fractional_max_pool3d", 3, input, *settings)

@@ -15,9 +15,9 @@ def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: T
 
     ShapeError where sizes do not fit; the leading axes of both inputs are the same.
     """
-    given = floats(input1, input2, weight, bias, optional=1)
-    x1, x2, w = (wrap(x) for x in given[:3])
-    b = None if given[3] is None else wrap(given[3])
+    operands = floats(input1, input2, weight, bias, optional=1)
+    x1, x2, w = (wrap(x) for x in operands[:3])
+    b = None if operands[3] is None else wrap(operands[3])
     s1, s2, sw = (x.value.type.shape for x in (x1, x2, w))
     if len(sw) != 3 or not s1 or not s2 or not same_shape((*s1, s2[-1]), (*s2[:-1], *sw[1:])):
         raise ShapeError(

@@ -97,13 +97,13 @@ def gaussian_nll_loss(
 
     ``var`` has the shape of the input, or a last axis of 1, or none. ``full`` adds log(2 pi) / 2.
     """
-    x, t, given = map(wrap, loss_floats(input, target, var))
-    v = given
+    x, t, variance = map(wrap, loss_floats(input, target, var))
+    v = variance
     if v.ndim and v.shape != x.shape:
         if v.shape == x.shape[:-1]:
             v = expand_dims(v, -1)
         elif v.shape != (*x.shape[:-1], 1):
-            raise ShapeError(f"gaussian_nll_loss: var {given.value.type} for an input {x.value.type}")
+            raise ShapeError(f"gaussian_nll_loss: var {variance.value.type} for an input {x.value.type}")
     if context.current().trace is None and bool((v < 0).any()):
         raise JitgraphError("gaussian_nll_loss: var has a negative element")
     v = v + (v.clip(min=eps) - v).detach()
@@ -250,11 +250,11 @@ def multilabel_margin_loss(
     x = _of_classes(wrap(loss_floats(input)[0]))
     if x.ndim not in (1, 2):
         raise ShapeError(f"multilabel_margin_loss takes scores [N, C] or [C], not {x.value.type}")
-    given = _labels("multilabel_margin_loss", x, _of_classes(wrap(lifting.value_of(target))), x.ndim)
-    if given.shape != x.shape:
-        raise ShapeError(f"multilabel_margin_loss: labels {given.value.type} for scores {x.value.type}")
-    counts = cumprod((given >= 0).astype("int64"), x.ndim - 1) > 0
-    labels = where(counts, given, 0)
+    target_labels = _labels("multilabel_margin_loss", x, _of_classes(wrap(lifting.value_of(target))), x.ndim)
+    if target_labels.shape != x.shape:
+        raise ShapeError(f"multilabel_margin_loss: labels {target_labels.value.type} for scores {x.value.type}")
+    counts = cumprod((target_labels >= 0).astype("int64"), x.ndim - 1) > 0
+    labels = where(counts, target_labels, 0)
     classes: Any = x.value.type.shape[-1]
     kinds = wrap(lifting.places(x.value.type.shape, x.ndim - 1, x.value))
     is_label = any_of((expand_dims(labels, -1) == expand_dims(kinds, -2)) & expand_dims(counts, -1), -2)

@@ -35,32 +35,32 @@ def max_pool(
     """
     settings = windows_of(name, spatial, kernel, stride, padding, dilation, ceil_mode)
     x, alone = batched(name, spatial, input)
-    whole = not any(settings.padding) and not settings.ceil_mode
-    found: Any = None
-    places: Any = None
+    unpadded = not any(settings.padding) and not settings.ceil_mode
+    best: Any = None
+    best_index: Any = None
     inside: Any = None
-    for place, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
-        at, within = (None, None) if whole and not return_indices else _places(settings, x, place, each)
-        if found is None:
-            found, places, inside = each, at, within
+    for tap, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
+        at, within = (None, None) if unpadded and not return_indices else _places(settings, x, tap, each)
+        if best is None:
+            best, best_index, inside = each, at, within
             continue
-        better = (each > found) | (isnan(each) & ~isnan(found))
-        if not whole:
+        better = (each > best) | (isnan(each) & ~isnan(best))
+        if not unpadded:
             better = within & (better | ~inside)
             inside = inside | within
-        found = where(better, each, found)
+        best = where(better, each, best)
         if return_indices:
-            places = where(better, at, places)
-    values = single(found, alone)
-    return (values, single(places, alone)) if return_indices else values
+            best_index = where(better, at, best_index)
+    values = single(best, alone)
+    return (values, single(best_index, alone)) if return_indices else values
 
 
-def _places(settings: Windows, x: Any, place: tuple[int, ...], like: Tensor) -> tuple[Tensor, Tensor]:
-    """For each window where its element at ``place`` stands in the flat spatial axes, and whether that is inside x."""
+def _places(settings: Windows, x: Any, tap: tuple[int, ...], like: Tensor) -> tuple[Tensor, Tensor]:
+    """For each window where its element at ``tap`` stands in the flat spatial axes, and whether that is inside x."""
     shape, lead = like.value.type.shape, len(like.value.type.shape) - settings.spatial
     flat: Any = None
     inside: Any = None
-    for axis, offset in enumerate(place):
+    for axis, offset in enumerate(tap):
         size = wrap(ops.full(shape=(), value=x.shape[lead + axis], dtype=dtypes.int64))
         first = offset * settings.dilation[axis] - settings.padding[axis]
         at = wrap(lifting.places(shape, lead + axis, like.value)) * settings.stride[axis] + first
@@ -113,8 +113,8 @@ def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
         )
         rest = tuple(pad - done for pad, done in zip(settings.padding, counted, strict=True))
         high = tuple(left + settings.more(x, axis) for axis, left in enumerate(rest))
-        whole = padded(ones, 0.0, rest, high)
-        return _sum(settings.strided(whole, settings.outputs(x)))
+        padded_ones = padded(ones, 0.0, rest, high)
+        return _sum(settings.strided(padded_ones, settings.outputs(x)))
 
 
 def lp_pool(
@@ -125,8 +125,8 @@ def lp_pool(
     For p = inf the greatest element, to which the roots of even powers tend only where that has the greatest magnitude.
     """
     if norm_type == math.inf:
-        found: Tensor = max_pool(name, spatial, input, kernel, stride, 0, 1, ceil_mode, False)
-        return found
+        maxima: Tensor = max_pool(name, spatial, input, kernel, stride, 0, 1, ceil_mode, False)
+        return maxima
     if norm_type == 0 or not math.isfinite(norm_type):
         raise JitgraphError(f"{name}: there is no {norm_type}-th root\n  hint: norm_type is a number, or math.inf")
     x, alone = batched(name, spatial, input)
@@ -154,9 +154,9 @@ def max_unpool(
     steps = sizes if stride is None else repeated(name, "stride", stride, spatial)
     pads = repeated(name, "padding", padding, spatial)
     x, alone = batched(name, spatial, input)
-    given = known(name, x, spatial)
+    in_sizes = known(name, x, spatial)
     if output_size is None:
-        out = tuple((n - 1) * s - 2 * p + k for n, s, p, k in zip(given, steps, pads, sizes, strict=True))
+        out = tuple((n - 1) * s - 2 * p + k for n, s, p, k in zip(in_sizes, steps, pads, sizes, strict=True))
     else:
         out = tuple(output_size)[-spatial:]
     at = lifting.value_of(indices)
@@ -165,8 +165,8 @@ def max_unpool(
     if len(out) != spatial or min(out) < 1:
         raise ShapeError(f"{name}: output_size={output_size} should be {spatial} positive numbers")
     batch = tuple(x.shape[:2])
-    values = reshape(wrap(x), (*batch, math.prod(given)))
-    places = reshape(wrap(lifting.positions(at)), (*batch, math.prod(given)))
+    values = reshape(wrap(x), (*batch, math.prod(in_sizes)))
+    positions = reshape(wrap(lifting.positions(at)), (*batch, math.prod(in_sizes)))
     with placement.beside(x):
         empty = wrap(lifting.repeated(0.0, x.dtype, (*batch, math.prod(out))))
-    return single(reshape(scatter(empty, 2, places, values), (*batch, *out)), alone)
+    return single(reshape(scatter(empty, 2, positions, values), (*batch, *out)), alone)

@@ -38,21 +38,21 @@ def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = Fa
         axes.append(line if align_corners else line * (n - 1) / n)
     mesh = np.meshgrid(*reversed(axes), indexing="ij")[::-1]
     points = np.stack([*mesh, np.ones(spatial)], -1).reshape(-1, rank + 1).astype(maps.dtype)
-    found = matmul(points, maps.mT)
-    return reshape(found, (maps.value.type.shape[0], *spatial, rank))
+    grid = matmul(points, maps.mT)
+    return reshape(grid, (maps.value.type.shape[0], *spatial, rank))
 
 
-def _unnormalised(places: Tensor, size: int, align_corners: bool) -> Tensor:
+def _unnormalised(coords: Tensor, size: int, align_corners: bool) -> Tensor:
     """From -1 .. 1 to places of elements."""
-    return (places + 1) * ((size - 1) / 2) if align_corners else ((places + 1) * size - 1) / 2
+    return (coords + 1) * ((size - 1) / 2) if align_corners else ((coords + 1) * size - 1) / 2
 
 
-def _reflected(places: Tensor, low: float, high: float) -> Tensor:
+def _reflected(coords: Tensor, low: float, high: float) -> Tensor:
     """Places turned back at ``low`` and ``high`` until they lie between them."""
     span = high - low
     if span == 0:
-        return places * 0
-    left = remainder(abs(places - low), 2 * span)
+        return coords * 0
+    left = remainder(abs(coords - low), 2 * span)
     return where(left > span, 2 * span - left, left) + low
 
 
@@ -67,29 +67,29 @@ def grid_sample(
 
     ``mode``: bilinear, nearest or bicubic (of images); ``padding_mode`` for places outside: zeros, border, reflection.
     """
-    x, places = (wrap(value) for value in floats(input, grid))
+    x, coords = (wrap(value) for value in floats(input, grid))
     rank = x.ndim - 2
-    if rank not in (2, 3) or places.ndim != x.ndim or places.value.type.shape[-1] != rank:
-        raise ShapeError(f"grid_sample of {x.value.type} at {places.value.type}")
+    if rank not in (2, 3) or coords.ndim != x.ndim or coords.value.type.shape[-1] != rank:
+        raise ShapeError(f"grid_sample of {x.value.type} at {coords.value.type}")
     if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank == 3):
         raise JitgraphError(f"grid_sample: mode={mode!r} is none of bilinear, nearest and bicubic (of images)")
     if padding_mode not in ("zeros", "border", "reflection"):
         raise JitgraphError(f"grid_sample: padding_mode={padding_mode!r} is none of zeros, border, reflection")
     sizes = known_sizes(x, 2, "grid_sample")
     corners = bool(align_corners)
-    shape = places.value.type.shape
-    flat = reshape(places, (shape[0], -1, rank))
+    shape = coords.value.type.shape
+    flat = reshape(coords, (shape[0], -1, rank))
     at = [_unnormalised(flat[..., rank - 1 - i], n, corners) for i, n in enumerate(sizes)]
     picker = _Picker(x, sizes, padding_mode, corners)
     if mode != "bicubic":
-        at = [picker.inside(place, n) for place, n in zip(at, sizes, strict=True)]
+        at = [picker.inside(coord, n) for coord, n in zip(at, sizes, strict=True)]
     if mode == "nearest":
-        found = picker.pick([nearest_even(place) for place in at])
+        sampled = picker.pick([nearest_even(coord) for coord in at])
     elif mode == "bilinear":
-        found = picker.bilinear(at)
+        sampled = picker.bilinear(at)
     else:
-        found = picker.bicubic(at)
-    return reshape(found, (*x.value.type.shape[:2], *shape[1:-1]))
+        sampled = picker.bicubic(at)
+    return reshape(sampled, (*x.value.type.shape[:2], *shape[1:-1]))
 
 
 class _Picker:
@@ -101,47 +101,51 @@ class _Picker:
         self.count = math.prod(sizes)
         self.rows = reshape(moveaxis(x, 1, -1), (batch * self.count, channels))
 
-    def inside(self, places: Tensor, size: int) -> Tensor:
+    def inside(self, coords: Tensor, size: int) -> Tensor:
         """Places moved inside, unless zeros stand outside."""
         if self.padding == "reflection":
             ends = (0.0, size - 1.0) if self.align_corners else (-0.5, size - 0.5)
-            places = _reflected(places, *ends)
-        return places if self.padding == "zeros" else clip(places, 0, size - 1)
+            coords = _reflected(coords, *ends)
+        return coords if self.padding == "zeros" else clip(coords, 0, size - 1)
 
-    def pick(self, places: Sequence[Tensor]) -> Tensor:
+    def pick(self, coords: Sequence[Tensor]) -> Tensor:
         flat: Any = 0
         present: Any = None
-        for place, size in zip(places, self.sizes, strict=True):
-            inside = (place >= 0) & (place <= size - 1)
+        for coord, size in zip(coords, self.sizes, strict=True):
+            inside = (coord >= 0) & (coord <= size - 1)
             present = inside if present is None else present & inside
-            flat = flat * size + astype(clip(where(place == place, place, 0), 0, size - 1), dtypes.int64)
+            flat = flat * size + astype(clip(where(coord == coord, coord, 0), 0, size - 1), dtypes.int64)
         batch = wrap(lifting.places(flat.value.type.shape, 0, flat.value))
-        found = wrap(ops.gather(self.rows.value, (flat + batch * self.count).value, axis=0))
-        return moveaxis(where(expand_dims(present, -1), found, 0), -1, 1)
+        picked = wrap(ops.gather(self.rows.value, (flat + batch * self.count).value, axis=0))
+        return moveaxis(where(expand_dims(present, -1), picked, 0), -1, 1)
 
     def bilinear(self, at: Sequence[Tensor]) -> Tensor:
-        low = [floor(place) for place in at]
+        low = [floor(coord) for coord in at]
         total: Any = None
         for corner in np.ndindex(*[2] * len(at)):
             weight: Any = 1
-            for place, base, side in zip(at, low, corner, strict=True):
-                weight = weight * ((place - base) if side else (1 - (place - base)))
+            for coord, base, side in zip(at, low, corner, strict=True):
+                weight = weight * ((coord - base) if side else (1 - (coord - base)))
             term = self.pick([base + side for base, side in zip(low, corner, strict=True)]) * weight[:, None]
             total = term if total is None else total + term
-        found: Tensor = total
-        return found
+        interpolated: Tensor = total
+        return interpolated
 
     def bicubic(self, at: Sequence[Tensor]) -> Tensor:
-        low = [floor(place) for place in at]
-        weights = [_cubic_weights(place - base) for place, base in zip(at, low, strict=True)]
+        low = [floor(coord) for coord in at]
+        weights = [_cubic_weights(coord - base) for coord, base in zip(at, low, strict=True)]
         total: Any = None
         for i in range(4):
             for j in range(4):
-                places = [self.inside(base + tap - 1, n) for base, tap, n in zip(low, (i, j), self.sizes, strict=True)]
-                term = self.pick([nearest_even(place) for place in places]) * (weights[0][i] * weights[1][j])[:, None]
+                tap_coords = [
+                    self.inside(base + tap - 1, n) for base, tap, n in zip(low, (i, j), self.sizes, strict=True)
+                ]
+                term = (
+                    self.pick([nearest_even(coord) for coord in tap_coords]) * (weights[0][i] * weights[1][j])[:, None]
+                )
                 total = term if total is None else total + term
-        found: Tensor = total
-        return found
+        interpolated: Tensor = total
+        return interpolated
 
 
 def _cubic_weights(part: Tensor) -> list[Tensor]:

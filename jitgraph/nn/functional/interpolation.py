@@ -63,10 +63,10 @@ def _antialiased(x: Tensor, axis: int, out: int, scale: float | None, mode: str,
     centre = step * (np.arange(out) + 0.5)
     starts = np.clip((centre - reach * wider + 0.5).astype(np.int64), 0, size - 1)
     stops = np.clip((centre + reach * wider + 0.5).astype(np.int64), starts + 1, size)
-    places, counted = windows(starts, stops)
-    weights = np.where(counted, kernel((places - centre[:, None] + 0.5) / wider), 0.0)
+    indices, counted = windows(starts, stops)
+    weights = np.where(counted, kernel((indices - centre[:, None] + 0.5) / wider), 0.0)
     weights /= weights.sum(axis=1, keepdims=True)
-    return weighted(x, axis, places, shared_with_repetitions(weights, counted))
+    return weighted(x, axis, indices, shared_with_repetitions(weights, counted))
 
 
 def _resampled(x: Tensor, axis: int, out: int, scale: float | None, mode: str, align_corners: bool) -> Tensor:
@@ -74,8 +74,8 @@ def _resampled(x: Tensor, axis: int, out: int, scale: float | None, mode: str, a
     step = _step(size, out, scale, align_corners)
     if mode in ("nearest", "nearest-exact"):
         shift = 0.5 if mode == "nearest-exact" else 0.0
-        places = np.minimum(np.floor((np.arange(out) + shift) * step).astype(np.int64), size - 1)
-        return wrap(ops.gather(x.value, lifting.value_of(places), axis=axis))
+        indices = np.minimum(np.floor((np.arange(out) + shift) * step).astype(np.int64), size - 1)
+        return wrap(ops.gather(x.value, lifting.value_of(indices), axis=axis))
     steps = np.arange(out, dtype=np.float64)
     centre = steps * step if align_corners else (steps + 0.5) * step - 0.5  # fractions between elements of the input
     if mode == "bicubic":
@@ -123,10 +123,10 @@ def interpolate(
     if size is not None:
         target = repeated("interpolate", "size", size, len(spatial))
     else:
-        given = for_each(scale_factor, len(spatial))
-        if len(given) != len(spatial):
-            raise ShapeError(f"interpolate: {len(given)} factors for {len(spatial)} spatial axes")
-        factors = [float(factor) for factor in given if factor is not None]
+        listed_factors = for_each(scale_factor, len(spatial))
+        if len(listed_factors) != len(spatial):
+            raise ShapeError(f"interpolate: {len(listed_factors)} factors for {len(spatial)} spatial axes")
+        factors = [float(factor) for factor in listed_factors if factor is not None]
         target = tuple(math.floor(n * factor) for n, factor in zip(spatial, factors, strict=True))
         scales = [None] * len(spatial) if recompute_scale_factor or mode == "area" else list(factors)
     if min((*target, *spatial), default=1) < 1:

@@ -74,13 +74,13 @@ def embedding(
     return without_padding(wrap(ops.embedding(table, indices)), indices, table.shape[0], padding_idx)
 
 
-def without_padding(found: Tensor, indices: Any, count: Any, padding_idx: int | None) -> Tensor:
+def without_padding(rows: Tensor, indices: Any, count: Any, padding_idx: int | None) -> Tensor:
     """Rows of a table of ``count`` rows, of which row ``padding_idx`` gets no gradient."""
     if padding_idx is None:
-        return found
+        return rows
     number = padding_idx if padding_idx >= 0 else count + padding_idx
     padding = wrap(ops.reshape(indices, shape=(*indices.shape, 1))) == number
-    return where(padding, found.detach(), found)
+    return where(padding, rows.detach(), rows)
 
 
 def _convolution(
@@ -193,13 +193,13 @@ def scaled_dot_product_attention(
 
 def _for_each_query(x: Any, q: Any) -> Any:
     """Keys or values, whose heads are repeated so that there is one for each of the query's."""
-    heads, wanted = (y.shape[-3] if len(y.shape) > 2 else None for y in (x, q))
-    if not isinstance(heads, int) or not isinstance(wanted, int) or heads < 1 or wanted % heads:
+    heads, query_heads = (y.shape[-3] if len(y.shape) > 2 else None for y in (x, q))
+    if not isinstance(heads, int) or not isinstance(query_heads, int) or heads < 1 or query_heads % heads:
         raise ShapeError(f"scaled_dot_product_attention: the heads of {q.type} are no multiple of those of {x.type}")
     *batch, _, rows, columns = x.shape
     parted = ops.reshape(x, shape=(*batch, heads, 1, rows, columns))
-    each = lifting.broadcast_to(parted, (*batch, heads, wanted // heads, rows, columns))
-    return ops.reshape(each, shape=(*batch, wanted, rows, columns))
+    each = lifting.broadcast_to(parted, (*batch, heads, query_heads // heads, rows, columns))
+    return ops.reshape(each, shape=(*batch, query_heads, rows, columns))
 
 
 def _of_one_batch(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any]:

@@ -46,10 +46,10 @@ def _classes(name: str, scores: Any, target: TensorLike) -> Any:
             f"{name} takes class numbers as integers, not {labels.type}",
             hint="cast them with .astype(jg.int64); probabilities need the shape of the scores",
         )
-    wanted = (*scores.shape[:1], *scores.shape[2:])
-    if not same_shape(labels.shape, wanted):
+    expected = (*scores.shape[:1], *scores.shape[2:])
+    if not same_shape(labels.shape, expected):
         raise ShapeError(
-            f"{name} of scores {scores.type} takes labels of shape {wanted}, not {labels.type}",
+            f"{name} of scores {scores.type} takes labels of shape {expected}, not {labels.type}",
             hint="scores are [N, C, ...], labels [N, ...]: one class number for each place",
         )
     return lifting.positions(labels)
@@ -80,8 +80,8 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     ignored = ops.eq(labels, lifting.repeated(ignore_index, dtypes.int64, labels.shape))
     safe = ops.select(ignored, lifting.repeated(0, dtypes.int64, labels.shape), labels)
     shares = ops.select(ignored, lifting.repeated(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
-    found, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
-    return (found.sum() / total if _known(reduction) == "mean" else reduced(found, reduction)).value
+    weighted_losses, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
+    return (weighted_losses.sum() / total if _known(reduction) == "mean" else reduced(weighted_losses, reduction)).value
 
 
 def nll_loss(
@@ -97,8 +97,8 @@ def nll_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     scores, target, alone = _scores("nll_loss", input, target)
     labels = _classes("nll_loss", scores, target)
-    asked = _known(reduction) if weight is None else "none"
-    loss = ops.nll_loss(scores, labels, reduction=asked, ignore_index=ignore_index)
+    op_reduction = _known(reduction) if weight is None else "none"
+    loss = ops.nll_loss(scores, labels, reduction=op_reduction, ignore_index=ignore_index)
     if weight is not None:
         loss = _weighted(loss, labels, weight, reduction, ignore_index, scores.shape[1])
     return _single(loss, alone)
@@ -123,9 +123,9 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise JitgraphError(f"cross_entropy: label_smoothing={label_smoothing} does not lie between 0 and 1")
     scores, target, alone = _scores("cross_entropy", input, target)
-    given = lifting.value_of(target)
-    if dtypes.is_float(given.dtype) and len(given.shape) == len(scores.shape):
-        loss = _soft(scores, given, weight, reduction, label_smoothing)
+    target_value = lifting.value_of(target)
+    if dtypes.is_float(target_value.dtype) and len(target_value.shape) == len(scores.shape):
+        loss = _soft(scores, target_value, weight, reduction, label_smoothing)
         return _single(loss.value, alone)
     labels = _classes("cross_entropy", scores, target)
     smoothing = float(label_smoothing)
@@ -146,10 +146,10 @@ def _smooth(scores: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     table = wrap(lifting.cast(lifting.value_of(weight), scores.dtype))
     terms = -(x.log_softmax(axis=1) * table.reshape((-1,) + (1,) * (x.ndim - 2))).sum(axis=1)
     counts = y != ignore_index
-    found = where(counts, terms, 0.0)
+    losses = where(counts, terms, 0.0)
     if reduction != "mean":
-        return reduced(found, reduction)
-    return found.sum() / where(counts, table[where(counts, y, 0)], 0.0).sum()  # type: ignore[no-any-return]
+        return reduced(losses, reduction)
+    return losses.sum() / where(counts, table[where(counts, y, 0)], 0.0).sum()  # type: ignore[no-any-return]
 
 
 def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, smoothing: float) -> Tensor:
@@ -191,15 +191,15 @@ def weighted(each: Tensor, weight: TensorLike) -> Tensor:
 
 def _over_weights(each: Tensor, weight: TensorLike, reduction: str) -> Tensor:
     """Losses times weights, reduced; the mean is over the weights."""
-    found = weighted(each, weight)
-    return found.sum() / wrap(lifting.value_of(weight)).sum() if reduction == "mean" else reduced(found, reduction)
+    losses = weighted(each, weight)
+    return losses.sum() / wrap(lifting.value_of(weight)).sum() if reduction == "mean" else reduced(losses, reduction)
 
 
 def _of_distance(op: Op, input: TensorLike, target: TensorLike, reduction: str, weight: TensorLike | None) -> Tensor:
     """The op's loss; with ``weight`` the mean is over the weights."""
     x, y = paired(op.name, input, target)
-    asked = _known(reduction) if weight is None else "none"
-    loss = wrap(op(x, y, reduction=asked))
+    op_reduction = _known(reduction) if weight is None else "none"
+    loss = wrap(op(x, y, reduction=op_reduction))
     return loss if weight is None else _over_weights(loss, weight, reduction)
 
 
@@ -281,16 +281,16 @@ def binary_cross_entropy(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     p, t = map(wrap, paired("binary_cross_entropy", input, target))
-    given = p.dtype
-    if given in (dtypes.float16, dtypes.bfloat16):
+    dtype = p.dtype
+    if dtype in (dtypes.float16, dtypes.bfloat16):
         p, t = p.astype(dtypes.float32), t.astype(dtypes.float32)
     steep = p * (1.0 - p) < _LEAST_VARIANCE
     q = where(steep, p.detach(), p)
     each = -(t * q.log().clip(min=-100.0) + (1.0 - t) * (-q).log1p().clip(min=-100.0))
     bent = (0.5 * p * p - t.detach() * p) / _LEAST_VARIANCE
     each = each + where(steep, bent - bent.detach(), 0.0)  # adds 0, and the slope where it is held
-    found: Tensor = reduced(each if weight is None else each * weight, reduction).astype(given)
-    return found
+    loss: Tensor = reduced(each if weight is None else each * weight, reduction).astype(dtype)
+    return loss
 
 
 _LEAST_VARIANCE = 1e-12  # of a probability in the gradient of binary_cross_entropy

@@ -106,14 +106,14 @@ def threshold(input: TensorLike, threshold: float, value: float, inplace: bool =
 
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """x, or ``weight * x`` where x is not positive: one weight, or one for each channel on axis 1 (He et al. 2015)."""
-    given, slope = floats(input, weight)
+    operand, slope = floats(input, weight)
     count = slope.shape[0] if slope.shape else 1
     if len(slope.shape) > 1:
         raise ShapeError(f"prelu takes a weight of rank 0 or 1, not {slope.type}")
-    if count != 1 and (len(given.shape) < 2 or not context.constraints().same(given.shape[1], count)):
-        raise ShapeError(f"prelu with {count} weights takes x[N, {count}, ...], not {given.type}")
-    shape = (count, *(1,) * (len(given.shape) - 2)) if count != 1 else ()
-    x, w = lowered(wrap(given)), reshape(lowered(wrap(slope)), shape)
+    if count != 1 and (len(operand.shape) < 2 or not context.constraints().same(operand.shape[1], count)):
+        raise ShapeError(f"prelu with {count} weights takes x[N, {count}, ...], not {operand.type}")
+    shape = (count, *(1,) * (len(operand.shape) - 2)) if count != 1 else ()
+    x, w = lowered(wrap(operand)), reshape(lowered(wrap(slope)), shape)
     return where(x > 0, x, w * x)
 
 
@@ -180,9 +180,9 @@ def gumbel_softmax(
     if not hard:
         return soft
     last = moveaxis(soft, dim, -1)
-    places = argmax(last, -1, keepdims=True)
+    indices = argmax(last, -1, keepdims=True)
     kinds = wrap(lifting.places(last.value.type.shape, last.ndim - 1, last.value))
-    firm: Tensor = moveaxis((kinds == places).astype(x.dtype), -1, dim)
+    firm: Tensor = moveaxis((kinds == indices).astype(x.dtype), -1, dim)
     return firm - soft.detach() + soft
 
 

@@ -96,11 +96,11 @@ class Heads:
         q, k, v = (self._heads(x) for x in (q, k, v))
         if need_weights:
             weights = dropout(_weights(q, k, mask), self.drop, True)
-            found = matmul(weights, v)
+            attended = matmul(weights, v)
         else:
-            found = scaled_dot_product_attention(q, k, v, mask, self.drop, causal)
-        batch, heads, length, each = found.value.type.shape
-        joined = self.out(reshape(moveaxis(found, 1, 2), (batch, length, heads * each)))
+            attended = scaled_dot_product_attention(q, k, v, mask, self.drop, causal)
+        batch, heads, length, each = attended.value.type.shape
+        joined = self.out(reshape(moveaxis(attended, 1, 2), (batch, length, heads * each)))
         if alone:
             joined = joined[0]
         elif not self.batch_first:
@@ -118,8 +118,8 @@ class Heads:
         bias = self.bias
         biases = [None if bias is None else bias[i * size : (i + 1) * size] for i in range(3)]
         if self.weight is not None and query is key and key is value:
-            whole = linear(query, self.weight, bias)
-            return whole[..., :size], whole[..., size : 2 * size], whole[..., 2 * size :]
+            projected = linear(query, self.weight, bias)
+            return projected[..., :size], projected[..., size : 2 * size], projected[..., 2 * size :]
         q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
         return q, k, v
 
@@ -215,9 +215,9 @@ def multi_head_attention_forward(
         raise JitgraphError(f"multi_head_attention_forward takes no static_k and static_v\n  hint: {hint}")
     if num_heads < 1 or embed_dim_to_check % num_heads:
         raise JitgraphError(f"multi_head_attention_forward: {num_heads} heads do not divide {embed_dim_to_check}")
-    given: Any = [in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight]
-    given = [None if weight is None else wrap(lifting.value_of(weight)) for weight in given]
-    one, *three = given
+    projection: Any = [in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight]
+    projection = [None if weight is None else wrap(lifting.value_of(weight)) for weight in projection]
+    one, *three = projection
     if any(weight is None for weight in (three if use_separate_proj_weight else [one])):
         names = "q_proj_weight, k_proj_weight and v_proj_weight" if use_separate_proj_weight else "in_proj_weight"
         raise JitgraphError(
@@ -225,7 +225,8 @@ def multi_head_attention_forward(
         )
     sizes: Any = [weight.shape[1] for weight in three[1:]] if use_separate_proj_weight else [embed_dim_to_check] * 2
     bias, *learned = (
-        None if given is None else wrap(lifting.value_of(given)) for given in (in_proj_bias, bias_k, bias_v)
+        None if projection is None else wrap(lifting.value_of(projection))
+        for projection in (in_proj_bias, bias_k, bias_v)
     )
     heads = Heads(
         embed_dim_to_check,

@@ -93,8 +93,8 @@ def rms_norm(
     """
     from jitgraph.ops.normalization import inverse_root  # here, as it loads the ops of statistics
 
-    given, w = floats(input, weight, optional=1)
-    x = lifting.cast(given, dtypes.float32) if given.dtype.itemsize == 2 else given
+    operand, w = floats(input, weight, optional=1)
+    x = lifting.cast(operand, dtypes.float32) if operand.dtype.itemsize == 2 else operand
     shape = _trailing(x, normalized_shape, "rms_norm")
     _scale_and_shift(x, w, None, shape, "rms_norm")
     axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
@@ -105,7 +105,7 @@ def rms_norm(
     result = ops.mul(x, ops.broadcast(scale, shape=x.shape, axes=tuple(range(axes[0]))))
     if w is not None:
         result = ops.mul(result, ops.broadcast(lifting.cast(w, x.dtype), shape=x.shape, axes=axes))
-    return wrap(lifting.cast(result, given.dtype))
+    return wrap(lifting.cast(result, operand.dtype))
 
 
 def _channels(x: Any, name: str) -> tuple[Any, ...]:

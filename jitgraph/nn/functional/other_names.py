@@ -38,19 +38,19 @@ def upsample_bilinear(input: TensorLike, size: Size = None, scale_factor: Any = 
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
-def max_pool1d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **named: Any) -> Any:
+def max_pool1d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``max_pool1d`` with ``return_indices``: the greatest elements and their places."""
-    return max_pool1d(input, kernel_size, *settings, **{**named, "return_indices": True})
+    return max_pool1d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
-def max_pool2d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **named: Any) -> Any:
+def max_pool2d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``max_pool2d`` with ``return_indices``: the greatest elements and their places."""
-    return max_pool2d(input, kernel_size, *settings, **{**named, "return_indices": True})
+    return max_pool2d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
-def max_pool3d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **named: Any) -> Any:
+def max_pool3d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``max_pool3d`` with ``return_indices``: the greatest elements and their places."""
-    return max_pool3d(input, kernel_size, *settings, **{**named, "return_indices": True})
+    return max_pool3d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
 def adaptive_max_pool1d_with_indices(input: TensorLike, output_size: Any) -> Any:
@@ -68,21 +68,21 @@ def adaptive_max_pool3d_with_indices(input: TensorLike, output_size: Any) -> Any
     return adaptive_pooling.adaptive_max_pool3d(input, output_size, True)
 
 
-def fractional_max_pool2d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **named: Any) -> Any:
+def fractional_max_pool2d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``fractional_max_pool2d`` with ``return_indices``."""
-    return fractional_pooling.fractional_max_pool2d(input, kernel_size, *settings, **{**named, "return_indices": True})
+    return fractional_pooling.fractional_max_pool2d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
-def fractional_max_pool3d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **named: Any) -> Any:
+def fractional_max_pool3d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``fractional_max_pool3d`` with ``return_indices``."""
-    return fractional_pooling.fractional_max_pool3d(input, kernel_size, *settings, **{**named, "return_indices": True})
+    return fractional_pooling.fractional_max_pool3d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
 def conv_tbc(input: TensorLike, weight: TensorLike, bias: TensorLike, pad: int = 0) -> Tensor:
     """``conv1d`` of input[T, N, C] by weight[k, C, out], with ``pad`` zeros at both ends, as [T', N, out]."""
-    x, w = (wrap(lifting.value_of(given)) for given in (input, weight))
-    found = conv1d(x.permute_dims((1, 2, 0)), w.permute_dims((2, 1, 0)), bias, padding=pad)
-    return moveaxis(found, 2, 0)
+    x, w = (wrap(lifting.value_of(operand)) for operand in (input, weight))
+    convolved = conv1d(x.permute_dims((1, 2, 0)), w.permute_dims((2, 1, 0)), bias, padding=pad)
+    return moveaxis(convolved, 2, 0)
 
 
 def linear_cross_entropy(

@@ -22,12 +22,12 @@ def _pool(
     op: Op, name: str, spatial: int, input: TensorLike, kernel: Any, stride: Any, padding: Any, **attrs: Any
 ) -> Tensor:
     """One or two spatial axes, with or without a batch, by the op on [N, C, H, W]."""
-    (given,) = floats(input)
-    if len(given.shape) not in (spatial + 1, spatial + 2):
-        raise ShapeError(f"{name} takes x[N, C, {LETTERS[spatial - 1]}], not {given.type}")
+    (operand,) = floats(input)
+    if len(operand.shape) not in (spatial + 1, spatial + 2):
+        raise ShapeError(f"{name} takes x[N, C, {LETTERS[spatial - 1]}], not {operand.type}")
     settings = windows_of(name, spatial, kernel, stride, padding, 1, False)
-    lead, fill = (1,) * (spatial + 2 - len(given.shape)), (1,) * (2 - spatial)
-    x = _reshaped(given, (*lead, *given.shape[: len(given.shape) - spatial], *fill, *given.shape[-spatial:]))
+    lead, fill = (1,) * (spatial + 2 - len(operand.shape)), (1,) * (2 - spatial)
+    x = _reshaped(operand, (*lead, *operand.shape[: len(operand.shape) - spatial], *fill, *operand.shape[-spatial:]))
     result = op(
         x,
         kernel=(*fill, *settings.kernel),
@@ -35,8 +35,8 @@ def _pool(
         padding=(*((0, 0),) * len(fill), *((pad, pad) for pad in settings.padding)),
         **attrs,
     )
-    kept = result.shape[len(lead) : 2]
-    return wrap(_reshaped(result, (*kept, *result.shape[4 - spatial :])))
+    lead_sizes = result.shape[len(lead) : 2]
+    return wrap(_reshaped(result, (*lead_sizes, *result.shape[4 - spatial :])))
 
 
 def _reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
@@ -158,10 +158,12 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
     """
     operand = lifting.value_of(input)
     ndim = len(operand.shape)
-    given = list(map(index, listed(pad)))
-    if len(given) % 2 or len(given) > 2 * ndim:
-        raise ShapeError(f"pad: {len(given)} numbers for {operand.type}; give (before, after) from the last axis on")
-    widths = [(0, 0)] * (ndim - len(given) // 2) + [(given[i], given[i + 1]) for i in range(len(given) - 2, -1, -2)]
+    amounts = list(map(index, listed(pad)))
+    if len(amounts) % 2 or len(amounts) > 2 * ndim:
+        raise ShapeError(f"pad: {len(amounts)} numbers for {operand.type}; give (before, after) from the last axis on")
+    widths = [(0, 0)] * (ndim - len(amounts) // 2) + [
+        (amounts[i], amounts[i + 1]) for i in range(len(amounts) - 2, -1, -2)
+    ]
     starts = tuple(max(-low, 0) for low, _ in widths)
     stops = tuple(size - max(-high, 0) for size, (_, high) in zip(operand.shape, widths, strict=True))
     if any(starts) or stops != operand.shape:

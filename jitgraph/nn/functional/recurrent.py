@@ -50,9 +50,9 @@ def lstm_step(gates: Tensor, state: State, weights: Sequence[Any]) -> State:
     """
     h, c = state
     size = c.shape[-1]
-    whole = gates + linear(h, weights[0], weights[1])
-    enter, keep = sigmoid(whole[..., :size]), sigmoid(whole[..., size : 2 * size])
-    fresh, leave = tanh(whole[..., 2 * size : 3 * size]), sigmoid(whole[..., 3 * size :])
+    gate_sums = gates + linear(h, weights[0], weights[1])
+    enter, keep = sigmoid(gate_sums[..., :size]), sigmoid(gate_sums[..., size : 2 * size])
+    fresh, leave = tanh(gate_sums[..., 2 * size : 3 * size]), sigmoid(gate_sums[..., 3 * size :])
     cell = keep * c + enter * fresh
     out = leave * tanh(cell)
     return (out if len(weights) < 3 else linear(out, weights[2])), cell
@@ -69,8 +69,8 @@ def walk(
     if lengths is None:
         gates = linear(x, weights[0], weights[1])
 
-        def every(held: State, given: Tensor) -> tuple[State, Tensor]:
-            fresh = step(given, held, weights[2:])
+        def every(carry: State, step_gates: Tensor) -> tuple[State, Tensor]:
+            fresh = step(step_gates, carry, weights[2:])
             return fresh, fresh[0]
 
         last, outputs = scan(every, state, gates, reverse=reverse)
@@ -81,11 +81,11 @@ def walk(
         present = expand_dims(expand_dims(steps, 1) < lengths, 2)
     gates = linear(where(present, x, 0.0), weights[0], weights[1])  # NaN in the padding would reach the gradients
 
-    def masked(held: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
-        here, inside = given
-        fresh = step(here, held, weights[2:])
-        kept = tuple(where(inside, new, old) for new, old in zip(fresh, held, strict=True))
-        return kept, where(inside, fresh[0], 0.0)
+    def masked(carry: State, row: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
+        here, inside = row
+        fresh = step(here, carry, weights[2:])
+        next_carry = tuple(where(inside, new, old) for new, old in zip(fresh, carry, strict=True))
+        return next_carry, where(inside, fresh[0], 0.0)
 
     last, outputs = scan(masked, state, (gates, present), reverse=reverse)
     return outputs, last

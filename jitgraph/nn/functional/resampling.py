@@ -30,17 +30,17 @@ def known_sizes(x: Tensor, first: int, name: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def weighted(x: Tensor, axis: int, places: Array, weights: Array) -> Tensor:
-    """Sums along ``axis`` of elements at ``places`` [out, taps] times ``weights``, tap after tap."""
+def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
+    """Sums along ``axis`` of elements at ``indices`` [out, taps] times ``weights``, tap after tap."""
     column = (-1, *[1] * (x.ndim - axis - 1))
     total: Any = None
     with placement.beside(x.value):
-        for tap in range(places.shape[1]):
-            picked = wrap(ops.gather(x.value, lifting.value_of(places[:, tap]), axis=axis))
+        for tap in range(indices.shape[1]):
+            picked = wrap(ops.gather(x.value, lifting.value_of(indices[:, tap]), axis=axis))
             term = picked * np.reshape(weights[:, tap], column).astype(x.dtype)
             total = term if total is None else total + term
-    found: Tensor = total
-    return found
+    result: Tensor = total
+    return result
 
 
 def windows(starts: Array, stops: Array) -> tuple[Array, Array]:

@@ -76,19 +76,19 @@ class Windows:
         high = tuple(pad + self.more(x, axis) for axis, pad in enumerate(self.padding))
         return self.strided(padded(x, fill, self.padding, high), self.outputs(x))
 
-    def strided(self, whole: Any, out: Sequence[Any]) -> Iterator[Tensor]:
+    def strided(self, padded: Any, out: Sequence[Any]) -> Iterator[Tensor]:
         """For each place of the window the elements of a padded tensor that stand there in ``out`` windows."""
-        lead = len(whole.shape) - self.spatial
-        for place in self.places():
-            starts = tuple(k * d for k, d in zip(place, self.dilation, strict=True))
+        lead = len(padded.shape) - self.spatial
+        for tap in self.places():
+            starts = tuple(k * d for k, d in zip(tap, self.dilation, strict=True))
             stops = tuple(
                 start + (count - 1) * step + 1 for start, count, step in zip(starts, out, self.stride, strict=True)
             )
             yield wrap(
                 ops.slice(
-                    whole,
+                    padded,
                     starts=(*(0,) * lead, *starts),
-                    stops=(*whole.shape[:lead], *stops),
+                    stops=(*padded.shape[:lead], *stops),
                     strides=(*(1,) * lead, *self.stride),
                 )
             )
@@ -138,12 +138,12 @@ def batched(name: str, spatial: int, input: TensorLike) -> tuple[Any, bool]:
     return (ops.reshape(x, shape=(1, *x.shape)) if alone else x), alone
 
 
-def require_channels(name: str, given: TensorLike, x: Any, channels: Any, bias: Any, out: Any, spatial: int) -> None:
-    """ShapeError unless x, ``given`` by the user, has the channels that a weight takes, and the bias those it gives."""
+def require_channels(name: str, input: TensorLike, x: Any, channels: Any, bias: Any, out: Any, spatial: int) -> None:
+    """ShapeError unless x, ``input`` by the user, has the channels that a weight takes, and the bias those it gives."""
     if len(x.shape) != spatial + 2 or not context.constraints().same(x.shape[1], channels):
         takes = f"x[N, {channels}, {LETTERS[spatial - 1]}]"
         raise ShapeError(
-            f"{name} with in_channels={channels} takes {takes}, not {lifting.value_of(given).type}",
+            f"{name} with in_channels={channels} takes {takes}, not {lifting.value_of(input).type}",
             hint="channels stand on axis 1; x[:, None] adds an axis for a single one",
         )
     if bias is not None and tuple(bias.shape) != (out,):

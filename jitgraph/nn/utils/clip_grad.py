@@ -52,17 +52,17 @@ def get_total_norm(
     ``foreach`` changes nothing. With ``error_if_nonfinite`` JitgraphError where it is infinite or NaN, which only eager
     code can ask.
     """
-    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    if not given:
+    tensor_list = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not tensor_list:
         return zeros(())
-    wide = _wide_norm(given, float(norm_type))
-    found: Tensor = wide.astype(_widest({part_of(x.dtype) for x in given}))
+    wide = _wide_norm(tensor_list, float(norm_type))
+    norm: Tensor = wide.astype(_widest({part_of(x.dtype) for x in tensor_list}))
     if error_if_nonfinite:
         if context.current().trace is not None:
             raise JitgraphError("error_if_nonfinite=True in a trace\n  hint: jg.debug.check the norm that is returned")
-        if not math.isfinite(found.item()):
-            raise JitgraphError(f"the {norm_type}-norm of the gradients is {found.item()}")
-    return found
+        if not math.isfinite(norm.item()):
+            raise JitgraphError(f"the {norm_type}-norm of the gradients is {norm.item()}")
+    return norm
 
 
 def clip_grad_norm_(
@@ -76,12 +76,12 @@ def clip_grad_norm_(
 
     Returns the norm before, 0 without gradients.
     """
-    given = _gradients(parameters)
+    with_grads = _gradients(parameters)
     with no_grad():
-        gradients = [p.grad for p in given if p.grad is not None]
+        gradients = [p.grad for p in with_grads if p.grad is not None]
         norm = get_total_norm(gradients, norm_type, error_if_nonfinite)
         wide = _wide_norm(gradients, float(norm_type)) if gradients else norm
-    clip_grads_with_norm_(given, max_norm, wide)
+    clip_grads_with_norm_(with_grads, max_norm, wide)
     return norm
 
 

@@ -59,10 +59,10 @@ def fuse_conv_bn_weights(
             inputs = int(conv_w.shape[0])
             parts = reshape(conv_w, (groups, inputs // groups, own, *conv_w.shape[2:]))
             weight = reshape(parts * reshape(scale, (groups, 1, own, *rest)), conv_w.shape)
-        kept = conv_w.dtype if conv_b is None else conv_b.dtype
-        made = weight.astype(conv_w.dtype), bias.astype(kept)
+        bias_dtype = conv_w.dtype if conv_b is None else conv_b.dtype
+        fused = weight.astype(conv_w.dtype), bias.astype(bias_dtype)
     learns = conv_w.requires_grad, conv_b is None or conv_b.requires_grad
-    return Parameter(made[0], learns[0]), Parameter(made[1], learns[1])
+    return Parameter(fused[0], learns[0]), Parameter(fused[1], learns[1])
 
 
 def fuse_linear_bn_weights(
@@ -84,7 +84,9 @@ def _fused(name: str, layer: Layer, norm: Module, transpose: bool) -> Layer:
         raise JitgraphError(f"{name}: a batch norm in training has other statistics\n  hint: call model.eval() before")
     if bn.running_mean is None or bn.running_var is None:
         raise JitgraphError(f"{name}: the batch norm has no running statistics\n  hint: track_running_stats=True")
-    made: Any = copy.deepcopy(layer)
+    fused: Any = copy.deepcopy(layer)
     statistics = bn.running_mean, bn.running_var, bn.eps
-    made.weight, made.bias = fuse_conv_bn_weights(made.weight, made.bias, *statistics, bn.weight, bn.bias, transpose)
-    return made  # type: ignore[no-any-return]
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight, fused.bias, *statistics, bn.weight, bn.bias, transpose
+    )
+    return fused  # type: ignore[no-any-return]

@@ -26,18 +26,18 @@ def identity(beside: Tensor) -> Tensor:
 def reflected(x: Tensor) -> Tensor:
     """The first columns of the product of reflections along the columns of x, each times its sign on the diagonal."""
     below = tril(x, -1)
-    found = linalg.householder_product(below, 2.0 / (1.0 + (below * below).sum(axis=-2)))
-    return found * expand_dims(sign(linalg.diagonal(x).detach()), -2)
+    product = linalg.householder_product(below, 2.0 / (1.0 + (below * below).sum(axis=-2)))
+    return product * expand_dims(sign(linalg.diagonal(x).detach()), -2)
 
 
 def reflections(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The x of which ``reflected`` makes Q, where matrix = Q R and the diagonal of R is positive."""
     raw, scales = np.linalg.qr(matrix, mode="raw")
-    found = np.swapaxes(raw, -1, -2).copy()
-    places = np.arange(matrix.shape[-1])
-    signs = np.sign(found[..., places, places])
-    found[..., places, places] = np.where(scales == 0, -signs, signs)  # LAPACK gives 0 where it does not reflect
-    return found
+    reflectors = np.swapaxes(raw, -1, -2).copy()
+    index = np.arange(matrix.shape[-1])
+    signs = np.sign(reflectors[..., index, index])
+    reflectors[..., index, index] = np.where(scales == 0, -signs, signs)  # LAPACK gives 0 where it does not reflect
+    return reflectors
 
 
 def whole(x: Tensor) -> Tensor:

@@ -69,9 +69,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
             if older in state:
                 state[f"{prefix}parametrizations.{name}.original{number}"] = state.pop(older)
 
-    found = register_parametrization(module, name, _WeightNorm(dim))
-    found._register_load_state_dict_pre_hook(rename)
-    return found
+    parametrized = register_parametrization(module, name, _WeightNorm(dim))
+    parametrized._register_load_state_dict_pre_hook(rename)
+    return parametrized
 
 
 class _SpectralNorm(Module):
@@ -136,10 +136,10 @@ class _Orthogonal(Module):
         """The orthonormal columns, or rows where there are fewer of them."""
         is_wide = weight.shape[-2] < weight.shape[-1]
         tall = weight.mT if is_wide else weight
-        found = orthogonal_maps.made(tall, self.orthogonal_map)
+        orthonormal = orthogonal_maps.made(tall, self.orthogonal_map)
         if self.use_trivialization:
-            found = matmul(self.base, found)
-        return found.mT if is_wide else found
+            orthonormal = matmul(self.base, orthonormal)
+        return orthonormal.mT if is_wide else orthonormal
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """The X whose Q is ``value``, where its columns are orthonormal; else Q is made of their QR decomposition.
@@ -158,10 +158,10 @@ class _Orthogonal(Module):
                     f"orthogonal: the map {self.orthogonal_map!r} without use_trivialization takes no value\n"
                     "  hint: use_trivialization=True, or orthogonal_map='householder'"
                 )
-            found = asarray(
+            reflectors = asarray(
                 orthogonal_maps.reflections(tall.detach().cpu().numpy()), dtype=value.dtype, device=value.device
             )
-        return found.mT if is_wide else found
+        return reflectors.mT if is_wide else reflectors
 
 
 def orthogonal(

@@ -34,7 +34,7 @@ class ParametrizationList(ModuleList):
 
     def assign(self, value: Any) -> None:
         """Set the original so that the parameter becomes ``value``, by the ``right_inverse`` of each function."""
-        found = value
+        inverted = value
         with no_grad():
             for module in reversed(list(self)):
                 inverse = getattr(module, "right_inverse", None)
@@ -43,21 +43,21 @@ class ParametrizationList(ModuleList):
                         f"{type(module).__name__} has no right_inverse, so its parameter takes no value\n"
                         "  hint: define right_inverse(value), or set parametrizations.<name>.original"
                     )
-                found = inverse(found)
-            parts = found if isinstance(found, tuple) else (found,)
+                inverted = inverse(inverted)
+            parts = inverted if isinstance(inverted, tuple) else (inverted,)
             for name, part in zip(self._names(), parts, strict=True):
                 original: Tensor = getattr(self, name)
-                given = lifting.value_of(part)
-                if given.shape != original.value.type.shape:
-                    raise ShapeError(f"a parameter with original {original.value.type} takes no {given.type}")
-                original._rebind(lifting.cast(given, original.dtype))
+                part_value = lifting.value_of(part)
+                if part_value.shape != original.value.type.shape:
+                    raise ShapeError(f"a parameter with original {original.value.type} takes no {part_value.type}")
+                original._rebind(lifting.cast(part_value, original.dtype))
 
     def forward(self) -> Any:
         """The parameter."""
-        found: Any = tuple(getattr(self, name) for name in self._names())
+        parameter: Any = tuple(getattr(self, name) for name in self._names())
         for module in self:
-            found = module(*found) if isinstance(found, tuple) else module(found)
-        return found
+            parameter = module(*parameter) if isinstance(parameter, tuple) else module(parameter)
+        return parameter
 
 
 def register_parametrization(
@@ -70,8 +70,8 @@ def register_parametrization(
     """
     present = vars(module).get("parametrizations")
     if isinstance(present, ModuleDict) and tensor_name in present:
-        made: Any = present[tensor_name]
-        made.append(parametrization)
+        existing: Any = present[tensor_name]
+        existing.append(parametrization)
         return module
     original = vars(module).get(tensor_name)
     if not isinstance(original, Parameter):

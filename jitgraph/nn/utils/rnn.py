@@ -34,8 +34,8 @@ class PackedSequence(NamedTuple):
     def data(self) -> Tensor:
         """The elements without padding [sum of lengths, ...] in PyTorch's order; outside of traces alone."""
         steps, members = self._order()
-        found: Tensor = self.padded[asarray(steps), asarray(members)]
-        return found
+        elements: Tensor = self.padded[asarray(steps), asarray(members)]
+        return elements
 
     @property
     def batch_sizes(self) -> Tensor:
@@ -137,12 +137,12 @@ def pad_sequence(
     if not rows:
         raise ShapeError("pad_sequence of no sequences")
     longest: Any = max(int(x.shape[0]) for x in rows)
-    whole = []
+    padded = []
     for x in rows:
         missing = longest - int(x.shape[0])
         sides = (missing, 0) if padding_side == "left" else (0, missing)
-        whole.append(pad(x, [sides, *[(0, 0)] * (x.ndim - 1)], _filler(padding_value, x)))
-    return stack(whole, axis=0 if batch_first else 1)
+        padded.append(pad(x, [sides, *[(0, 0)] * (x.ndim - 1)], _filler(padding_value, x)))
+    return stack(padded, axis=0 if batch_first else 1)
 
 
 def _filler(value: float, x: Tensor) -> float:

@@ -20,9 +20,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Set parameters to the parts of a vector, as ``parameters_to_vector`` joins them; ShapeError for another size."""
     members = list(parameters)
-    whole = sum(math.prod(p.shape) for p in members)
-    if tuple(vec.shape) != (whole,):
-        raise ShapeError(f"vector_to_parameters: {vec.value.type} for {whole} elements of parameters")
+    total = sum(math.prod(p.shape) for p in members)
+    if tuple(vec.shape) != (total,):
+        raise ShapeError(f"vector_to_parameters: {vec.value.type} for {total} elements of parameters")
     start = 0
     with no_grad():
         for p in members:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from jitgraph.runtime.buffer import Array
 from jitgraph.runtime.cuda.blocks import MemoryBlock
+from jitgraph.runtime.cuda.deferred_errors import Doubt, require
 from jitgraph.runtime.cuda.devices import Device
-from jitgraph.runtime.cuda.doubts import Doubt, require
 
 _APART: Final = 16  # bytes, to which kernels are promised that addresses are aligned
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from jitgraph.errors import CudaError
 from jitgraph.runtime import forks
-from jitgraph.runtime.device_parts import LIBRARY_SLOTS, WORKSPACE_BYTES, LibraryProduct, Matrix
+from jitgraph.runtime.device_payload import LIBRARY_SLOTS, WORKSPACE_BYTES, LibraryProduct, Matrix
 
 _PLACES: Final = (("cu13", "libcublasLt.so.13"), ("cublas", "libcublasLt.so.12"))
 """Where the wheels have it inside of the package ``nvidia``, the newest first."""

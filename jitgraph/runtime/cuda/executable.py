@@ -18,14 +18,14 @@ from jitgraph.runtime import forks, loader
 from jitgraph.runtime.cuda import blocks, cublas
 from jitgraph.runtime.cuda import buffers as memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
+from jitgraph.runtime.cuda.deferred_errors import Doubt, joined
 from jitgraph.runtime.cuda.devices import Device
-from jitgraph.runtime.cuda.doubts import Doubt, joined
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
 from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
-from jitgraph.runtime.device_parts import LIBRARY_FAILED, DeviceParts, LibraryProduct
+from jitgraph.runtime.device_payload import LIBRARY_FAILED, DeviceParts, LibraryProduct
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes

@@ -13,7 +13,7 @@ from typing import Final
 
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks
-from jitgraph.runtime.cuda.doubts import Doubt
+from jitgraph.runtime.cuda.deferred_errors import Doubt
 from jitgraph.runtime.cuda.driver import Driver
 
 RECORD_BYTES: Final = 40

@@ -96,8 +96,8 @@ def narrow(x: TensorLike, axis: int, start: int, length: DimLike) -> Tensor:
     known = isinstance(size, int) and isinstance(first, int) and isinstance(count, int)
     if known and not (0 <= first <= size and 0 <= count <= size - first):
         raise ShapeError(f"narrow: {length} slices from {start} on do not lie within the {size} of axis {axis}")
-    found = tensor[(*[slice(None)] * number, slice(first, first + count))]
-    return wrap(found.value)
+    sliced = tensor[(*[slice(None)] * number, slice(first, first + count))]
+    return wrap(sliced.value)
 
 
 @method
@@ -106,20 +106,20 @@ def unflatten(x: TensorLike, axis: int, sizes: Sequence[DimLike]) -> Tensor:
     tensor = _of_rank(x, 1, "unflatten")
     number = axis_of(axis, tensor.ndim, "unflatten")
     shape = tensor.value.type.shape
-    given, size = tuple(map(scalars.python_int, listed(sizes))), shape[number]
-    others = [each for each in given if not (isinstance(each, int) and each == -1)]
-    if len(others) == len(given) - 1 and isinstance(size, int) and all(isinstance(each, int) for each in others):
+    new_sizes, size = tuple(map(scalars.python_int, listed(sizes))), shape[number]
+    others = [each for each in new_sizes if not (isinstance(each, int) and each == -1)]
+    if len(others) == len(new_sizes) - 1 and isinstance(size, int) and all(isinstance(each, int) for each in others):
         rest = math.prod(others)
         if rest and size % rest == 0:
-            given = tuple(size // rest if isinstance(each, int) and each == -1 else each for each in given)
-            others = list(given)
-    if len(others) == len(given):
-        if isinstance(size, int) and dims.product(shape_of(given)) != size:
-            raise ShapeError(f"unflatten: sizes {given} do not multiply to the {size} of axis {axis}")
-        return wrap(ops.reshape(tensor.value, shape=(*shape[:number], *shape_of(given), *shape[number + 1 :])))
+            new_sizes = tuple(size // rest if isinstance(each, int) and each == -1 else each for each in new_sizes)
+            others = list(new_sizes)
+    if len(others) == len(new_sizes):
+        if isinstance(size, int) and dims.product(shape_of(new_sizes)) != size:
+            raise ShapeError(f"unflatten: sizes {new_sizes} do not multiply to the {size} of axis {axis}")
+        return wrap(ops.reshape(tensor.value, shape=(*shape[:number], *shape_of(new_sizes), *shape[number + 1 :])))
     if number == tensor.ndim - 1 or all(isinstance(size, int) and size for size in shape):
-        return reshape(tensor, (*shape[:number], *given, *shape[number + 1 :]))
-    raise ShapeError(f"unflatten: -1 in {given} cannot be told from {tensor.value.type}", hint="write the size out")
+        return reshape(tensor, (*shape[:number], *new_sizes, *shape[number + 1 :]))
+    raise ShapeError(f"unflatten: -1 in {new_sizes} cannot be told from {tensor.value.type}", hint="write the size out")
 
 
 @method
@@ -133,8 +133,8 @@ def unfold(x: TensorLike, axis: int, size: int, step: int) -> Tensor:
     count = (extent - size) // step + 1
     starts = wrap(lifting.places((count, size), 0, tensor.value)) * step
     picks = starts + wrap(lifting.places((count, size), 1, tensor.value))
-    found = wrap(ops.gather(tensor.value, picks.value, axis=number))
-    return moveaxis(found, number + 1, -1)
+    windows = wrap(ops.gather(tensor.value, picks.value, axis=number))
+    return moveaxis(windows, number + 1, -1)
 
 
 # --- cutting --------------------------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ def tensor_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: 
     if listed_places is not None:
         if not isinstance(size, int):
             raise ShapeError(f"tensor_split at indices of the named size {size}", hint="jg.split takes listed sizes")
-        places = [slice(0, index).indices(size)[1] for index in map(scalars.python_int, listed_places)]
-        bounds = zip([0, *places], [*places, size], strict=True)
+        cuts = [slice(0, index).indices(size)[1] for index in map(scalars.python_int, listed_places)]
+        bounds = zip([0, *cuts], [*cuts, size], strict=True)
         return [narrow(tensor, number, first, max(last - first, 0)) for first, last in bounds]
     count = scalars.python_int(indices_or_sections)
     if not isinstance(count, int) or count < 1:
@@ -201,8 +201,8 @@ def _beside(xs: Sequence[TensorLike]) -> list[Tensor]:
 
 def _at_least(name: str, rank: int) -> Any:
     def function(*xs: TensorLike) -> Tensor | list[Tensor]:
-        found = [_widened(x, rank) for x in xs]
-        return found[0] if len(found) == 1 else found
+        widened = [_widened(x, rank) for x in xs]
+        return widened[0] if len(widened) == 1 else widened
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Each tensor with axes of size 1 added until it has rank {rank}, as in NumPy."
@@ -217,8 +217,8 @@ atleast_3d = _at_least("atleast_3d", 3)
 @array_function
 def hstack(xs: Sequence[TensorLike]) -> Tensor:
     """Tensors joined along axis 1; vectors along axis 0."""
-    found = [_widened(x, 1) for x in _beside(xs)]
-    return concat(found, 0 if found and found[0].ndim == 1 else 1)
+    widened = [_widened(x, 1) for x in _beside(xs)]
+    return concat(widened, 0 if widened and widened[0].ndim == 1 else 1)
 
 
 @array_function
@@ -278,8 +278,8 @@ def diagonal_scatter(x: TensorLike, src: TensorLike, offset: int = 0, axis1: int
 def _replaced(tensor: Tensor, index: Any, src: TensorLike) -> Tensor:
     from jitgraph.tensor import indexing
 
-    place = wrap(indexing.get(tensor.value, index)).value.type.shape
+    part_shape = wrap(indexing.get(tensor.value, index)).value.type.shape
     source = lifting.value_of(src, tensor.dtype)
-    if source.type.shape != place:
-        raise ShapeError(f"a part of shape {place} cannot be replaced by {source.type}")
+    if source.type.shape != part_shape:
+        raise ShapeError(f"a part of shape {part_shape} cannot be replaced by {source.type}")
     return wrap(indexing.put(tensor.value, index, wrap(source)))

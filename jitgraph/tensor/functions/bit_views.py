@@ -37,12 +37,12 @@ def view(x: TensorLike, dtype: Any, *more: Any) -> Tensor:
     if dtypes.is_complex(tensor.dtype):
         pairs = view_as_real(tensor)
         flat = reshape(pairs, (*tensor.shape[:-1], -1)) if tensor.ndim else pairs
-        found = _of_parts(flat, target)
-        return found if tensor.ndim else reshape(found, ())
+        viewed = _of_parts(flat, target)
+        return viewed if tensor.ndim else reshape(viewed, ())
     if dtypes.is_complex(target):
         parts = _of_parts(tensor if tensor.ndim else reshape(tensor, (1,)), dtypes.part_of(target))
-        found = view_as_complex(_grouped(parts, 2, target))
-        return found if tensor.ndim else reshape(found, ())
+        viewed = view_as_complex(_grouped(parts, 2, target))
+        return viewed if tensor.ndim else reshape(viewed, ())
     return _of_parts(tensor, target)
 
 
@@ -69,12 +69,12 @@ def _of_parts(x: Tensor, target: DType) -> Tensor:
     have, want = x.dtype.itemsize, target.itemsize
     if have == want:
         return _bits(x, target)
-    whole = _bits(x, _unsigned(have))
+    bits = _bits(x, _unsigned(have))
     if have > want:
-        pieces = [(whole >> (8 * want * i)).astype(_unsigned(want)) for i in range(have // want)]
+        pieces = [(bits >> (8 * want * i)).astype(_unsigned(want)) for i in range(have // want)]
         return _bits(reshape(stack(pieces, -1), (*x.shape[:-1], -1)), target)
-    groups = _grouped(whole, want // have, target).astype(_unsigned(want))
-    found = groups[..., 0]
+    groups = _grouped(bits, want // have, target).astype(_unsigned(want))
+    combined = groups[..., 0]
     for i in range(1, want // have):
-        found = found | (groups[..., i] << (8 * have * i))
-    return _bits(found, target)
+        combined = combined | (groups[..., i] << (8 * have * i))
+    return _bits(combined, target)

@@ -34,13 +34,13 @@ def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], def
         raise JitgraphError("select takes a list of conditions, not a tensor\n  hint: x[:, i] is the slice i of axis 1")
     if len(condlist) != len(choicelist) or not condlist:
         raise JitgraphError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
-    found: Any = default
+    chosen: Any = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         mask = tensor_like(condition)
         if mask.dtype != dtypes.bool_:
             raise DTypeError(f"select: a condition is {mask.value.type}, no bool", hint="condition != 0")
-        found = where(mask, choice, found)
-    return wrap(lifting.value_of(found))
+        chosen = where(mask, choice, chosen)
+    return wrap(lifting.value_of(chosen))
 
 
 @array_function
@@ -65,11 +65,11 @@ def piecewise(x: TensorLike, condlist: Any, funclist: Sequence[Any], *args: Any,
         raise JitgraphError(f"piecewise: {len(functions)} functions for {len(masks)} conditions")
     rest = wrap(ops.stop_gradient(tensor.value))
     with placement.beside(tensor.value):
-        found = wrap(lifting.repeated(0, tensor.dtype, tensor.value.type.shape))
+        result = wrap(lifting.repeated(0, tensor.dtype, tensor.value.type.shape))
     for mask, function in zip(masks, functions, strict=True):
-        given = function(where(mask, tensor, rest), *args, **kwargs) if callable(function) else function
-        found = where(mask, astype(tensor_like(given), tensor.dtype), found)
-    return found
+        piece = function(where(mask, tensor, rest), *args, **kwargs) if callable(function) else function
+        result = where(mask, astype(tensor_like(piece), tensor.dtype), result)
+    return result
 
 
 @method
@@ -122,10 +122,10 @@ def _numbers(obj: Any, size: int, name: str) -> np.ndarray[Any, Any]:
         if context.current().trace is not None:
             raise ShapeError(f"{name}: in a trace, places are numbers or arrays", hint="x[mask], jg.where")
         obj = placement.array_of(obj.value)
-    found = np.asarray(obj)
-    if found.dtype.kind not in "iub" and found.size:
-        raise DTypeError(f"{name}: places are integers or bools, not {found.dtype.name}")
-    return found if found.dtype.kind == "b" else found.astype(np.int64)
+    indices = np.asarray(obj)
+    if indices.dtype.kind not in "iub" and indices.size:
+        raise DTypeError(f"{name}: places are integers or bools, not {indices.dtype.name}")
+    return indices if indices.dtype.kind == "b" else indices.astype(np.int64)
 
 
 @method
@@ -136,13 +136,13 @@ def delete(x: TensorLike, obj: Any, axis: int | None = None) -> Tensor:
     """
     tensor, number = _flat_or(x, axis, "delete")
     size = _known(tensor, number, "delete")
-    named = _numbers(obj, size, "delete")
-    kept = np.ones(size, np.bool_)
-    if named.dtype.kind == "b" and named.shape != (size,):
-        raise ShapeError(f"delete: a mask of shape {named.shape} for {size} slices")
-    kept[named] = False
+    removed = _numbers(obj, size, "delete")
+    keep = np.ones(size, np.bool_)
+    if removed.dtype.kind == "b" and removed.shape != (size,):
+        raise ShapeError(f"delete: a mask of shape {removed.shape} for {size} slices")
+    keep[removed] = False
     with placement.beside(tensor.value):
-        return wrap(ops.gather(tensor.value, lifting.value_of(np.flatnonzero(kept)), axis=number))
+        return wrap(ops.gather(tensor.value, lifting.value_of(np.flatnonzero(keep)), axis=number))
 
 
 @method
@@ -153,22 +153,22 @@ def insert(x: TensorLike, obj: Any, values: TensorLike, axis: int | None = None)
     """
     tensor, number = _flat_or(x, axis, "insert")
     size = _known(tensor, number, "insert")
-    named = _numbers(obj, size, "insert")
-    if named.dtype.kind == "b":
-        named = np.flatnonzero(named)
-    one, named = named.ndim == 0, named.reshape(-1)
-    if ((named < -size) | (named > size)).any():
-        raise IndexError(f"insert: places {named.tolist()} do not all lie within the {size} slices")
-    named = np.where(named < 0, named + size, named)
-    given = astype(tensor_like(values), tensor.dtype)
-    rows = reshape(given, (*[1] * (tensor.ndim - given.ndim), *given.value.type.shape))
+    indices = _numbers(obj, size, "insert")
+    if indices.dtype.kind == "b":
+        indices = np.flatnonzero(indices)
+    one, indices = indices.ndim == 0, indices.reshape(-1)
+    if ((indices < -size) | (indices > size)).any():
+        raise IndexError(f"insert: places {indices.tolist()} do not all lie within the {size} slices")
+    indices = np.where(indices < 0, indices + size, indices)
+    inserted = astype(tensor_like(values), tensor.dtype)
+    rows = reshape(inserted, (*[1] * (tensor.ndim - inserted.ndim), *inserted.value.type.shape))
     shape = list(tensor.value.type.shape)
     if one:
         rows = moveaxis(rows, 0, number)
-        named = np.repeat(named, _known(rows, number, "insert"))
-    shape[number] = named.size
+        indices = np.repeat(indices, _known(rows, number, "insert"))
+    shape[number] = indices.size
     rows = wrap(lifting.broadcast_to(rows.value, tuple(shape)))
-    order = np.argsort(np.concatenate([named * 2, np.arange(size) * 2 + 1]), kind="stable")
+    order = np.argsort(np.concatenate([indices * 2, np.arange(size) * 2 + 1]), kind="stable")
     return wrap(ops.gather(concat([rows, tensor], number).value, lifting.value_of(order), axis=number))
 
 
@@ -190,19 +190,19 @@ def resize(x: TensorLike, new_shape: Any) -> Tensor:
     with placement.beside(flat.value):
         if not size:
             return wrap(lifting.repeated(0, flat.dtype, shape))
-        places = lifting.value_of(np.arange(count, dtype=np.int64) % size)
-        return reshape(wrap(ops.gather(flat.value, places, axis=0)), shape)
+        indices = lifting.value_of(np.arange(count, dtype=np.int64) % size)
+        return reshape(wrap(ops.gather(flat.value, indices, axis=0)), shape)
 
 
 @array_function
 def apply_over_axes(func: Callable[..., TensorLike], x: TensorLike, axes: int | Sequence[int]) -> Tensor:
     """``func(x, axis)`` along one axis after the other, which each keep a size of 1; NumPy's function."""
-    found = tensor_like(x)
-    rank = found.ndim
+    result = tensor_like(x)
+    rank = result.ndim
     for axis in listed(axes):
         number = axis_of(axis, rank, "apply_over_axes")
-        made = tensor_like(func(found, number))
-        found = made if made.ndim == found.ndim else expand_dims(made, number)
-        if found.ndim != rank:
-            raise ShapeError(f"apply_over_axes: the function gave {made.value.type} along axis {number}")
-    return found
+        reduced = tensor_like(func(result, number))
+        result = reduced if reduced.ndim == result.ndim else expand_dims(reduced, number)
+        if result.ndim != rank:
+            raise ShapeError(f"apply_over_axes: the function gave {reduced.value.type} along axis {number}")
+    return result

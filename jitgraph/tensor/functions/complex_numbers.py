@@ -85,8 +85,8 @@ def view_as_complex(x: TensorLike) -> Tensor:
     value = lifting.value_of(x)
     if not value.shape or value.shape[-1] != 2:
         raise ShapeError(f"view_as_complex takes a last axis of 2 elements, not {value.type}")
-    whole = wrap(value)
-    return complex(whole[..., 0], whole[..., 1])
+    pairs = wrap(value)
+    return complex(pairs[..., 0], pairs[..., 1])
 
 
 def _adjoint(x: Tensor) -> Tensor:

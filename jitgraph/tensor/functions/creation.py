@@ -42,14 +42,14 @@ def _placed(x: Tensor, device: str) -> Tensor:
 
 def shape_of(shape: Any) -> tuple[DimLike, ...]:
     """A shape from an int, a symbolic size or a sequence of them; ShapeError for negative sizes."""
-    given = shape if shape.__class__ is tuple else listed(shape)
+    raw_sizes = shape if shape.__class__ is tuple else listed(shape)
     trace = context.current().trace
     sizes = tuple(
-        [trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _size(size) for size in given]
+        [trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _size(size) for size in raw_sizes]
     )
     for size in sizes:
         if isinstance(size, int) and size < 0:
-            raise ShapeError(f"negative size {size} in shape {given}")
+            raise ShapeError(f"negative size {size} in shape {raw_sizes}")
     return sizes
 
 
@@ -77,7 +77,7 @@ def asarray(
     What lies on a GPU stays there unless ``device`` is given. DeviceError for devices that are absent, and for arrays
     on others than GPUs of CUDA.
     """
-    place = None if device is None else _device(device)
+    target_device = None if device is None else _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
     if scalars.is_varying(obj):  # an int that varies from call to call, or a size that is a name
         obj = wrap(lifting.value_of(obj, target))
@@ -86,15 +86,15 @@ def asarray(
             raise SharingError("copy=False: a list of tensors has no memory of its own", hint="leave copy out")
         obj = wrap(lifting.nested(obj, target))
     if isinstance(obj, Tensor):
-        if copy is False and not requires_grad and _is_such(obj, target, place):
+        if copy is False and not requires_grad and _is_such(obj, target, target_device):
             return obj
-        result = _of_tensor_on(obj, target, copy, place)
+        result = _of_tensor_on(obj, target, copy, target_device)
     elif not isinstance(obj, _ON_CPU) and foreign.is_on_cuda(obj) and placement.has_gpu():
-        result = _of_tensor_on(wrap(placement.exchange().imported(obj, copy)), target, None, place)
-    elif place is not None and place != CPU:
+        result = _of_tensor_on(wrap(placement.exchange().imported(obj, copy)), target, None, target_device)
+    elif target_device is not None and target_device != CPU:
         if copy is False:
-            raise SharingError(f"copy=False: this array is on the CPU, not on {place}", hint="leave copy out")
-        result = wrap(lifting.value_of(_array_of(obj, target)))._on(place)
+            raise SharingError(f"copy=False: this array is on the CPU, not on {target_device}", hint="leave copy out")
+        result = wrap(lifting.value_of(_array_of(obj, target)))._on(target_device)
     elif copy is False:
         result = wrap(EagerValue(_borrowed(obj, target), access="borrowed"))
     else:
@@ -106,19 +106,19 @@ def asarray(
     return result.requires_grad_() if requires_grad else result
 
 
-def _is_such(x: Tensor, target: DType | None, place: str | None) -> bool:
+def _is_such(x: Tensor, target: DType | None, device: str | None) -> bool:
     """Whether x is a tensor of the dtype and on the device that are asked for."""
     alike = target is None or target == x.dtype  # float64 equals None, as NumPy has it
-    return settled(x) is x and alike and place in (None, x.device)
+    return settled(x) is x and alike and device in (None, x.device)
 
 
-def _of_tensor_on(x: Tensor, target: DType | None, copy: bool | None, place: str | None) -> Tensor:
+def _of_tensor_on(x: Tensor, target: DType | None, copy: bool | None, device: str | None) -> Tensor:
     """The same on a device, its own unless one is given; SharingError where that takes a copy that is not allowed."""
-    if place is None or place == x.device:
+    if device is None or device == x.device:
         return wrap(_of_tensor(x, target, copy))
     if copy is False:
-        raise SharingError(f"copy=False: the tensor is on {x.device}, not on {place}", hint="leave copy out")
-    return x.to(place, dtype=target)
+        raise SharingError(f"copy=False: the tensor is on {x.device}, not on {device}", hint="leave copy out")
+    return x.to(device, dtype=target)
 
 
 def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
@@ -223,10 +223,10 @@ def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | No
     target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
     if device is None or device == CPU:
         return wrap(lifting.constant(scalar, target, shape_of(shape)))
-    place, sizes = _device(device), shape_of(shape)
-    if place != CPU and context.current().trace is None and scalar == 0:
-        return wrap(placement.zeros(sizes, target, place))  # type: ignore[arg-type]  # no names outside of traces
-    return _placed(wrap(lifting.constant(scalar, target, sizes)), place)
+    target_device, sizes = _device(device), shape_of(shape)
+    if target_device != CPU and context.current().trace is None and scalar == 0:
+        return wrap(placement.zeros(sizes, target, target_device))  # type: ignore[arg-type]  # no names outside of traces
+    return _placed(wrap(lifting.constant(scalar, target, sizes)), target_device)
 
 
 @array_function
@@ -301,7 +301,7 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step, ... below ``stop``; int64 for ints, else float32. Sizes may be symbolic for step 1."""
-    place = _device(device)
+    target_device = _device(device)
     if stop is None:
         start, stop = 0, start
     trace = context.current().trace
@@ -312,24 +312,24 @@ def arange(
         size = trace.to_dim(stop)
         if dtypes.is_integer(target) and target.itemsize < 8:
             rules.at_least(f"arange({size}) in {target.name}", dtypes.LIMITS[target][1] + 1, size)
-        return _placed(wrap(ops.iota(shape=(size,), axis=0, dtype=target)), place)
+        return _placed(wrap(ops.iota(shape=(size,), axis=0, dtype=target)), target_device)
     start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
         raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
     if step == 0:
         raise JitgraphError("arange: step is 0")
-    whole = builtins.all(isinstance(x, int) for x in (start, stop, step))
-    count = builtins.max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
-    target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
-    if whole and count and dtypes.is_integer(target):
+    integral = builtins.all(isinstance(x, int) for x in (start, stop, step))
+    count = builtins.max(0, -((start - stop) // step) if integral else math.ceil((stop - start) / step))
+    target = (dtypes.int64 if integral else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
+    if integral and count and dtypes.is_integer(target):
         for end in (start, start + (count - 1) * step):
             scalars.require_representable(end, target)
-    wide = dtypes.int64 if whole else dtypes.float64
-    if trace is None and place == CPU and not (whole and builtins.max(abs(start), abs(step)) > _LARGE):
-        made = np.arange(count, dtype=wide) * step + start
-        return wrap(EagerValue(made if target == wide else _cast(made, target)))
+    wide = dtypes.int64 if integral else dtypes.float64
+    if trace is None and target_device == CPU and not (integral and builtins.max(abs(start), abs(step)) > _LARGE):
+        values = np.arange(count, dtype=wide) * step + start
+        return wrap(EagerValue(values if target == wide else _cast(values, target)))
     steps = wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
-    return _placed((steps * step + start).astype(target), place)
+    return _placed((steps * step + start).astype(target), target_device)
 
 
 def _is_plain_number(x: Any) -> bool:
@@ -400,9 +400,9 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
         raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
     shape, last = value.type.shape, value.type.ndim - 1
     rows, columns = (wrap(lifting.places(shape, axis, value)) for axis in (last - 1, last))
-    kept = (columns <= rows + _held(k)) if lower else (columns >= rows + _held(k))
+    mask = (columns <= rows + _held(k)) if lower else (columns >= rows + _held(k))
     zero = lifting.repeated(0, value.type.dtype, shape)
-    return wrap(ops.select(kept.value, value, zero))
+    return wrap(ops.select(mask.value, value, zero))
 
 
 @method

@@ -45,8 +45,8 @@ def diagonal_of(matrices: Tensor, offset: int = 0) -> Tensor:
         chosen = lifting.value_of(np.arange(count) * (columns + 1) + (down * columns + right))
     else:
         step = wrap(ops.full(shape=(), value=columns, dtype=dtypes.int64))
-        place = wrap(lifting.places((count,), 0, matrices.value))
-        chosen = ((place + down) * step + (place + right)).value
+        index = wrap(lifting.places((count,), 0, matrices.value))
+        chosen = ((index + down) * step + (index + right)).value
     with placement.beside(flat.value):
         return wrap(ops.gather(flat.value, chosen, axis=flat.ndim - 1))
 
@@ -69,13 +69,13 @@ def diag_embed(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1)
     size, shift = tensor.value.type.shape[-1], abs(offset)
     sides = [(max(-offset, 0), max(offset, 0))]
     column = pad(tensor, [(0, 0)] * (tensor.ndim - 1) + sides) if offset else tensor
-    whole = size + shift
-    shape = (*tensor.value.type.shape[:-1], whole, whole)
+    extent = size + shift
+    shape = (*tensor.value.type.shape[:-1], extent, extent)
     spread = wrap(lifting.broadcast_to(expand_dims(column, -1).value, shape))
     rows, columns = (wrap(lifting.places(shape, len(shape) - 2 + i, tensor.value)) for i in range(2))
     zero = wrap(lifting.repeated(0, tensor.dtype, shape))
-    made = where(columns - rows == offset, spread, zero)
-    return moveaxis(made, (-2, -1), (axis1, axis2))
+    matrices = where(columns - rows == offset, spread, zero)
+    return moveaxis(matrices, (-2, -1), (axis1, axis2))
 
 
 @method

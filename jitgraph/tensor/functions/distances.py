@@ -51,7 +51,7 @@ def pdist(x: TensorLike, p: float = 2.0) -> Tensor:
         raise ShapeError(f"pdist takes a matrix with a known number of rows, not {rows.value.type}")
     pairs = np.triu_indices(rows.value.type.shape[0], 1)
     first, second = (placement.brought(lifting.value_of(i.astype(np.int64)), rows.value) for i in pairs)
-    left, right = (wrap(ops.gather(rows.value, places, axis=0)) for places in (first, second))
+    left, right = (wrap(ops.gather(rows.value, indices, axis=0)) for indices in (first, second))
     return _norm(left - right, float(p))
 
 

@@ -71,8 +71,8 @@ def logaddexp2(x1: TensorLike, x2: TensorLike) -> Tensor:
 def modf(x: TensorLike) -> tuple[Tensor, Tensor]:
     """What stands behind the point, and the whole number before it, both with the sign of x, as in NumPy."""
     (a,) = float_tensors(x)
-    whole = trunc(a)
-    return copysign(where(isinf(a), 0.0, a - whole), a), whole
+    integral = trunc(a)
+    return copysign(where(isinf(a), 0.0, a - integral), a), integral
 
 
 @method
@@ -170,9 +170,9 @@ def packbits(x: TensorLike, axis: int | None = None, bitorder: str = "big") -> T
     bits = astype(tensor != 0, dtypes.uint8)
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -size % 8)])
     bits = reshape(bits, (*bits.value.type.shape[:-1], -(-size // 8), 8))
-    places = wrap(lifting.value_of(list(_weights(bitorder, "packbits")), dtypes.uint8))
-    whole = sum_of(bits << astype(places, dtypes.uint8), -1, dtype=dtypes.uint8)
-    return moveaxis(whole, -1, number)
+    shifts = wrap(lifting.value_of(list(_weights(bitorder, "packbits")), dtypes.uint8))
+    packed = sum_of(bits << astype(shifts, dtypes.uint8), -1, dtype=dtypes.uint8)
+    return moveaxis(packed, -1, number)
 
 
 @method
@@ -184,8 +184,8 @@ def unpackbits(x: TensorLike, axis: int | None = None, count: int | None = None,
     tensor, number = _last(x, axis, "unpackbits")
     if tensor.dtype != dtypes.uint8:
         raise DTypeError(f"unpackbits takes uint8, not {tensor.value.type}")
-    places = wrap(lifting.value_of(list(_weights(bitorder, "unpackbits")), dtypes.uint8))
-    bits = (expand_dims(tensor, -1) >> astype(places, dtypes.uint8)) & 1
+    shifts = wrap(lifting.value_of(list(_weights(bitorder, "unpackbits")), dtypes.uint8))
+    bits = (expand_dims(tensor, -1) >> astype(shifts, dtypes.uint8)) & 1
     shape = tensor.value.type.shape
     bits = reshape(bits, (*shape[:-1], shape[-1] * 8))
     if count is not None:
@@ -196,8 +196,8 @@ def unpackbits(x: TensorLike, axis: int | None = None, count: int | None = None,
 def _counted(bits: Tensor, size: Any, count: int) -> Tensor:
     if not isinstance(size, int):
         raise ShapeError(f"unpackbits to {count} bits of the named size {size}")
-    wanted = size + count if count < 0 else count
-    if wanted < 0:
+    total = size + count if count < 0 else count
+    if total < 0:
         raise ShapeError(f"unpackbits: there are no {-count} bits to leave out of {size}")
-    more = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, max(0, wanted - size))])
-    return wrap(more[..., :wanted].value)
+    more = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, max(0, total - size))])
+    return wrap(more[..., :total].value)

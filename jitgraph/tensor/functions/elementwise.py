@@ -143,34 +143,34 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
     As in NumPy and PyTorch x times a power of ten is rounded, so that halves in decimals are such as the product has.
     Integers are returned as they are, unless to tens.
     """
-    places = operator.index(decimals)
+    digits = operator.index(decimals)
     if dtypes.is_complex(lifting.dtype_of(x)):
         value = lifting.value_of(x)
-        return wrap(ops.complex_(*(round(wrap(part(value)), places).value for part in (ops.real, ops.imag))))
-    if places == 0:
+        return wrap(ops.complex_(*(round(wrap(part(value)), digits).value for part in (ops.real, ops.imag))))
+    if digits == 0:
         return _nearest(x)  # type: ignore[no-any-return]
     tensor = wrap(lifting.value_of(x))
     if not dtypes.is_float(tensor.dtype):
-        return tensor if places > 0 or dtypes.is_bool(tensor.dtype) else _to_tens(tensor, -places)
-    power = 10.0 ** builtins.min(builtins.abs(places), 308)
+        return tensor if digits > 0 or dtypes.is_bool(tensor.dtype) else _to_tens(tensor, -digits)
+    power = 10.0 ** builtins.min(builtins.abs(digits), 308)
     if power > float(ml_dtypes.finfo(tensor.dtype).max):  # type: ignore[no-untyped-call]
-        return tensor if places > 0 else tensor * 0.0
-    scaled = tensor * power if places > 0 else tensor / power
+        return tensor if digits > 0 else tensor * 0.0
+    scaled = tensor * power if digits > 0 else tensor / power
     nearest = _nearest(scaled)
-    rounded: Tensor = nearest / power if places > 0 else nearest * power
+    rounded: Tensor = nearest / power if digits > 0 else nearest * power
     return where(isfinite(scaled), rounded, tensor)  # the product may be too large
 
 
-def _to_tens(x: Tensor, places: int) -> Tensor:
+def _to_tens(x: Tensor, digits: int) -> Tensor:
     """Integers rounded to a multiple of a power of ten, halves to an even one; what is too large wraps."""
-    step, most = 10**places, dtypes.LIMITS[x.dtype][1]
+    step, most = 10**digits, dtypes.LIMITS[x.dtype][1]
     if step > most:
         return x * 0
     count: Tensor = x // step
     rest = x - count * step
     up = (rest > step - rest) | ((rest == step - rest) & (count % 2 == 1))
-    found: Tensor = (count + up.astype(x.dtype)) * step
-    return found
+    rounded: Tensor = (count + up.astype(x.dtype)) * step
+    return rounded
 
 
 @method
@@ -223,7 +223,7 @@ def _as_power(x1: Any, x2: Any) -> Direct | None:
 
 @cache
 def _power_of_number() -> Op:
-    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
 
     def body(x: Any, *, exponent: float) -> Any:
         return ops.pow(x, lifting.constant(exponent, x.type.dtype, x.type.shape))
@@ -233,7 +233,7 @@ def _power_of_number() -> Op:
 
 @cache
 def _cube() -> Op:
-    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
 
     return compound(ops.mul, "cube", lambda x: ops.mul(x, ops.square(x)), ["pointwise"])
 
@@ -368,8 +368,8 @@ def astype(x: TensorLike, dtype: Any, *, copy: bool = True, device: str | None =
     copy: False gives x itself where nothing changes, True a handle of its own. device: as in ``x.to``.
     """
     target = dtypes.canonical(dtype)
-    found: Tensor = x if not copy and isinstance(x, Tensor) and x.dtype == target else _casts[target](x)
-    return found if device is None else found.to(device=device)
+    converted: Tensor = x if not copy and isinstance(x, Tensor) and x.dtype == target else _casts[target](x)
+    return converted if device is None else converted.to(device=device)
 
 
 def _casting(dtype: dtypes.DType) -> NativeFunction:
@@ -398,10 +398,10 @@ def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> T
         least, greatest = dtypes.LIMITS[dtype]
         min = None if type(min) is int and min <= least else min  # holds nothing back
         max = None if type(max) is int and max >= greatest else max
-    given = [bound for bound in (min, max) if bound is not None]
-    plain = all(scalars.is_scalar(bound) and not scalars.is_varying(bound) for bound in given)
-    if given and plain and lifting.common_dtype(x, *given) == dtype:
-        for bound in given:
+    bounds = [bound for bound in (min, max) if bound is not None]
+    plain = all(scalars.is_scalar(bound) and not scalars.is_varying(bound) for bound in bounds)
+    if bounds and plain and lifting.common_dtype(x, *bounds) == dtype:
+        for bound in bounds:
             scalars.require_representable(bound, dtype)
         if not dtypes.is_integer(dtype):  # no attribute holds an int of more than 64 bits
             min, max = (float(bound) if type(bound) is int else bound for bound in (min, max))

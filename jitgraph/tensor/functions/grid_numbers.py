@@ -60,8 +60,8 @@ def unravel_index(x: TensorLike, shape: Any, order: str = "C") -> tuple[Tensor, 
     Negative ones are refused as NumPy does: ValueError for what does not lie within. order: "C" or "F", as in NumPy.
     """
     flat, sizes = _places(x, "unravel_index"), _plain_shape(shape, "unravel_index")
-    whole = math.prod(sizes)
-    _require(logical_and(flat >= 0, flat < whole), f"unravel_index: an index does not lie within the {whole} elements")
+    total = math.prod(sizes)
+    _require(logical_and(flat >= 0, flat < total), f"unravel_index: an index does not lie within the {total} elements")
     strides = _strides(sizes, order, "unravel_index")
     return tuple(flat // max(step, 1) % max(size, 1) for step, size in zip(strides, sizes, strict=True))
 
@@ -79,21 +79,21 @@ def ravel_multi_index(
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     if len(rows) != len(sizes) or len(modes) != len(sizes):
         raise ShapeError(f"ravel_multi_index: {len(rows)} indices and {len(modes)} modes for {len(sizes)} axes")
-    found: Any = asarray(0, dtype=dtypes.int64)
+    flat: Any = asarray(0, dtype=dtypes.int64)
     for row, size, each, step in zip(rows, sizes, modes, _strides(sizes, order, "ravel_multi_index"), strict=True):
-        place = _places(row, "ravel_multi_index")
+        index = _places(row, "ravel_multi_index")
         if each == "raise":
             _require(
-                logical_and(place >= 0, place < size), f"ravel_multi_index: an index does not lie within 0 .. {size}"
+                logical_and(index >= 0, index < size), f"ravel_multi_index: an index does not lie within 0 .. {size}"
             )
         elif each == "wrap":
-            place = remainder(place, size)
+            index = remainder(index, size)
         elif each == "clip":
-            place = clip(place, 0, size - 1)
+            index = clip(index, 0, size - 1)
         else:
             raise JitgraphError(f'ravel_multi_index: mode is "raise", "wrap" or "clip", not {each!r}')
-        found = found + place * step
-    return wrap(found.value)
+        flat = flat + index * step
+    return wrap(flat.value)
 
 
 @array_function
@@ -116,7 +116,7 @@ def ix_(*xs: TensorLike) -> tuple[Tensor, ...]:
 
     Vectors of bools count as the places where they hold. ShapeError for tensors of other ranks.
     """
-    found = []
+    grid = []
     for i, x in enumerate(xs):
         vector = tensor_like(x)
         if vector.ndim != 1:
@@ -124,8 +124,8 @@ def ix_(*xs: TensorLike) -> tuple[Tensor, ...]:
         if vector.dtype == dtypes.bool_:
             (vector,) = nonzero(vector)
         size = vector.value.type.shape[0]
-        found.append(reshape(vector, (1,) * i + (size,) + (1,) * (len(xs) - i - 1)))
-    return tuple(found)
+        grid.append(reshape(vector, (1,) * i + (size,) + (1,) * (len(xs) - i - 1)))
+    return tuple(grid)
 
 
 @array_function
@@ -208,7 +208,7 @@ def put(x: TensorLike, index: TensorLike, source: TensorLike, accumulate: bool =
     from jitgraph.tensor.functions.scattering import index_put  # here: scattering has no need to be loaded for grids
 
     tensor = tensor_like(x)
-    place, values = broadcast_arrays(_places(index, "put"), tensor_like(source))
-    flat = reshape(place, (-1,)), reshape(astype(values, tensor.dtype), (-1,))
-    found = index_put(reshape(tensor, (-1,)), (flat[0],), flat[1], accumulate=accumulate)
-    return reshape(found, tensor.value.type.shape)
+    positions, values = broadcast_arrays(_places(index, "put"), tensor_like(source))
+    flat = reshape(positions, (-1,)), reshape(astype(values, tensor.dtype), (-1,))
+    updated = index_put(reshape(tensor, (-1,)), (flat[0],), flat[1], accumulate=accumulate)
+    return reshape(updated, tensor.value.type.shape)

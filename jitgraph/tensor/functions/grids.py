@@ -17,9 +17,9 @@ from jitgraph.tensor.tensor import Tensor, settled, wrap
 @array_function
 def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     """The shape to which tensors of these shapes broadcast; ShapeError where they do not."""
-    found = lifting.broadcast_shapes(*(shape_of(shape) for shape in shapes))
+    result = lifting.broadcast_shapes(*(shape_of(shape) for shape in shapes))
     trace = context.current().trace
-    return found if trace is None else trace.user_shape(found)
+    return result if trace is None else trace.user_shape(result)
 
 
 @array_function

@@ -32,17 +32,17 @@ def histogramdd(
     if rows.ndim != 2 or not isinstance(rows.value.type.shape[1], int) or not rows.value.type.shape[1]:
         raise ShapeError(f"histogramdd takes a matrix with a row for each point, not {rows.value.type}")
     count = rows.value.type.shape[1]
-    given = [bins] * count if isinstance(bins, int) else list(bins)
+    bin_specs = [bins] * count if isinstance(bins, int) else list(bins)
     spans = [None] * count if range is None else list(range)
     if len(spans) == 2 * count and not isinstance(spans[0], Sequence):
         spans = list(zip(spans[::2], spans[1::2], strict=True))
-    if len(given) != count or len(spans) != count:
-        raise ShapeError(f"histogramdd: {len(given)} bins and {len(spans)} ranges for {count} columns")
+    if len(bin_specs) != count or len(spans) != count:
+        raise ShapeError(f"histogramdd: {len(bin_specs)} bins and {len(spans)} ranges for {count} columns")
     edges, sizes, flat, inside = [], [], None, None
-    for column, each, span in zip(unstack(rows, axis=1), given, spans, strict=True):
+    for column, each, span in zip(unstack(rows, axis=1), bin_specs, spans, strict=True):
         ends, size = edges_of(reshape(column, (-1,)), each, span, "histogramdd")
-        place, within = places_between(column, ends, size)
-        flat = place if flat is None else flat * size + place
+        bin_index, within = places_between(column, ends, size)
+        flat = bin_index if flat is None else flat * size + bin_index
         inside = within if inside is None else inside & within
         edges.append(ends)
         sizes.append(size)
@@ -51,15 +51,15 @@ def histogramdd(
     amount = astype(inside, rows.dtype)
     if weight is not None:
         amount = where(inside, reshape(astype(tensor_like(weight), rows.dtype), (-1,)), 0)
-    whole = 1
+    total_bins = 1
     for size in sizes:
-        whole *= size
-    found = reshape(counted_places(where(inside, flat, 0), amount, whole, rows.dtype), tuple(sizes))
+        total_bins *= size
+    counts = reshape(counted_places(where(inside, flat, 0), amount, total_bins, rows.dtype), tuple(sizes))
     if density:
-        found = found / sum_of(found)
+        counts = counts / sum_of(counts)
         for axis, ends in enumerate(edges):
-            found = found / reshape(ends[1:] - ends[:-1], (-1, *[1] * (count - axis - 1)))
-    return found, edges
+            counts = counts / reshape(ends[1:] - ends[:-1], (-1, *[1] * (count - axis - 1)))
+    return counts, edges
 
 
 @array_function
@@ -80,5 +80,5 @@ def histogram2d(
     if not isinstance(bins, int) and len(bins) not in (1, 2):
         both = [bins, bins]
     points = stack([reshape(tensor_like(each), (-1,)) for each in (x, y)], axis=1)
-    found, (first, second) = histogramdd(points, both, range=range, weight=weight, density=density)
-    return found, first, second
+    counts, (first, second) = histogramdd(points, both, range=range, weight=weight, density=density)
+    return counts, first, second

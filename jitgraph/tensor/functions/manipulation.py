@@ -30,10 +30,10 @@ from jitgraph.tensor.tensor import Tensor, settled, wrap
 @method
 def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     """x repeated along new axes and axes of size 1."""
-    value, wanted = lifting.value_of(settled(x)), shape_of(shape)
-    if lifting.broadcast_shapes(value.type.shape, wanted) != wanted:
-        raise ShapeError(f"{value.type} does not broadcast to {wanted}")
-    return wrap(lifting.broadcast_to(value, wanted))
+    value, target_shape = lifting.value_of(settled(x)), shape_of(shape)
+    if lifting.broadcast_shapes(value.type.shape, target_shape) != target_shape:
+        raise ShapeError(f"{value.type} does not broadcast to {target_shape}")
+    return wrap(lifting.broadcast_to(value, target_shape))
 
 
 @array_function
@@ -95,14 +95,14 @@ def _joining(general: Callable[..., Tensor], op: Callable[[], Op], ranks: int) -
 
 @cache
 def _as_concat() -> Op:
-    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
 
     return compound(ops.concat, "joined", lambda *values, axis: ops.concat(*values, axis=axis))
 
 
 @cache
 def _as_stack() -> Op:
-    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
 
     def body(*values: Any, axis: int) -> Any:
         shape = values[0].type.shape
@@ -135,9 +135,9 @@ def _stacked(xs: Sequence[TensorLike], axis: int) -> Tensor:
     types = [piece.value.type for piece in pieces]
     if any(type.ndim != types[0].ndim or _differ(type.shape, types[0].shape) for type in types):
         shapes = [squeeze(piece, axis % piece.ndim).value.type.shape for piece in pieces]
-        found = ", ".join(dict.fromkeys(f"({', '.join(map(str, shape))})" for shape in shapes))
+        shapes_text = ", ".join(dict.fromkeys(f"({', '.join(map(str, shape))})" for shape in shapes))
         raise ShapeError(
-            f"stack takes tensors of one shape, not {found}", hint="jg.concat joins along an axis they have"
+            f"stack takes tensors of one shape, not {shapes_text}", hint="jg.concat joins along an axis they have"
         )
     return concat(pieces, axis)
 
@@ -158,9 +158,9 @@ def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[T
     total = value.type.shape[number]
     if items(sections) is not None:
         sizes: Sequence[DimLike] = shape_of(sections)
-        whole = sum(sizes)
-        if not context.constraints().same(whole, total):
-            raise ShapeError(f"split: sizes {list(sizes)} add up to {whole}, the axis has {total}")
+        size_sum = sum(sizes)
+        if not context.constraints().same(size_sum, total):
+            raise ShapeError(f"split: sizes {list(sizes)} add up to {size_sum}, the axis has {total}")
     else:
         sizes = _equal_parts(total, *shape_of(sections))
     return _pieces(x, value, number, sizes)
@@ -245,8 +245,8 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int] | 
     shifts = for_each(shift, len(axes))
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
-    for number, places in zip(axes, shifts, strict=True):
-        value = _rolled(value, places, axis_of(number, len(shape), "roll"))
+    for number, offset in zip(axes, shifts, strict=True):
+        value = _rolled(value, offset, axis_of(number, len(shape), "roll"))
     return wrap(value)
 
 
@@ -272,12 +272,12 @@ def _rolled(value: Any, shift: int, axis: int) -> Any:
 def tile(x: TensorLike, repetitions: int | Sequence[int]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)
-    given = listed(repetitions)
-    counts = (1,) * (len(value.shape) - len(given)) + shape_of(given)
+    reps = listed(repetitions)
+    counts = (1,) * (len(value.shape) - len(reps)) + shape_of(reps)
     shape = (1,) * (len(counts) - len(value.shape)) + value.shape
     wide = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
-    kept = tuple(2 * i + 1 for i in range(len(shape)))
-    spread = ops.broadcast(ops.reshape(value, shape=shape), shape=wide, axes=kept)
+    axes = tuple(2 * i + 1 for i in range(len(shape)))
+    spread = ops.broadcast(ops.reshape(value, shape=shape), shape=wide, axes=axes)
     return wrap(ops.reshape(spread, shape=tuple(n * size for n, size in zip(counts, shape, strict=True))))
 
 
@@ -337,17 +337,17 @@ def pad(
 
 def _width_pairs(widths: Any, rank: int) -> list[tuple[int, int]]:
     """Two widths for each axis, none of them negative."""
-    whole = items(widths)
-    given = [items(width) or width for width in ((widths, widths) if whole is None else whole)]
-    if len(given) == 2 and not any(isinstance(width, tuple) for width in given):
-        given = [tuple(given)] * rank
-    elif len(given) == 1 and isinstance(given[0], tuple):
-        given = given * rank
-    if len(given) != rank:
-        raise ShapeError(f"pad: {len(given)} widths for a tensor of rank {rank}")
-    if not all(isinstance(width, tuple) and len(width) == 2 for width in given):
+    listed_widths = items(widths)
+    per_axis = [items(width) or width for width in ((widths, widths) if listed_widths is None else listed_widths)]
+    if len(per_axis) == 2 and not any(isinstance(width, tuple) for width in per_axis):
+        per_axis = [tuple(per_axis)] * rank
+    elif len(per_axis) == 1 and isinstance(per_axis[0], tuple):
+        per_axis = per_axis * rank
+    if len(per_axis) != rank:
+        raise ShapeError(f"pad: {len(per_axis)} widths for a tensor of rank {rank}")
+    if not all(isinstance(width, tuple) and len(width) == 2 for width in per_axis):
         raise ShapeError(f"pad takes (before, after) for each axis, not {widths!r}", hint="jg.pad(x, ((1, 1), (0, 0)))")
-    pairs = [(int(scalars.python_int(low)), int(scalars.python_int(high))) for low, high in given]
+    pairs = [(int(scalars.python_int(low)), int(scalars.python_int(high))) for low, high in per_axis]
     if min((min(pair) for pair in pairs), default=0) < 0:
         raise ShapeError(f"pad: a width of {pairs} is negative", hint="a slice cuts elements off")
     return pairs

@@ -58,7 +58,7 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int, name: str) -> tuple[int
 
 def ordered_axes_of(axis: int | Sequence[int], ndim: int, name: str) -> tuple[int, ...]:
     """Non-negative axes in the order that they are listed in, by any kind of sequence; else as ``axes_of``."""
-    found = []
+    axes = []
     for a in listed(axis):
         if isinstance(a, bool) or not hasattr(a, "__index__") or (hasattr(a, "ndim") and a.ndim):
             kind = type(a).__name__
@@ -67,10 +67,10 @@ def ordered_axes_of(axis: int | Sequence[int], ndim: int, name: str) -> tuple[in
         number = operator.index(a)  # NumPy's integers count as axes, and no op takes them as an attribute
         if not -ndim <= number < ndim:
             raise IndexingError(f"{name}: axis {a} is out of range for a tensor of rank {ndim}")
-        found.append(number % ndim)
-    if len(set(found)) != len(found):
+        axes.append(number % ndim)
+    if len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: axis {axis} names an axis twice")
-    return tuple(found)
+    return tuple(axes)
 
 
 def axis_of(axis: int, ndim: int, name: str) -> int:

@@ -79,8 +79,8 @@ def heaviside(x: TensorLike, values: TensorLike) -> Tensor:
 def frac(x: TensorLike) -> Tensor:
     """x - trunc(x), of which 0 is positive; NaN for infinities."""
     (a,) = float_tensors(x)
-    whole: Tensor = trunc(a)
-    return a - whole
+    integral: Tensor = trunc(a)
+    return a - integral
 
 
 @method
@@ -197,8 +197,8 @@ def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
         return ops.select(done, x, y), ops.select(done, y, ops.remainder(x, y))
 
     regions = (build(unfinished, [type, type], "unfinished"), build(step, [type, type], "euclid"))
-    found, _ = ops.while_(a.value, b.value, regions=regions, num_carries=2)
-    return abs(wrap(found))
+    divisor, _ = ops.while_(a.value, b.value, regions=regions, num_carries=2)
+    return abs(wrap(divisor))
 
 
 @method

@@ -32,8 +32,8 @@ def nansum(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tenso
 
 def _count(tensor: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     """How many elements are not NaN, in float32 or the tensor's wider dtype."""
-    whole = sum_of(logical_not(isnan(tensor)), axis, keepdims=keepdims)
-    return astype(whole, dtypes.float64 if tensor.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32)
+    count = sum_of(logical_not(isnan(tensor)), axis, keepdims=keepdims)
+    return astype(count, dtypes.float64 if tensor.dtype in (dtypes.float64, dtypes.complex128) else dtypes.float32)
 
 
 @method
@@ -79,8 +79,8 @@ def _extreme(x: TensorLike, axis: Axis, keepdims: bool, *, largest: bool) -> Ten
     if not dtypes.is_float(tensor.dtype):
         return choose(tensor, axis, keepdims=keepdims)
     missing = isnan(tensor)
-    found = choose(where(missing, -math.inf if largest else math.inf, tensor), axis, keepdims=keepdims)
-    return where(all_of(missing, axis, keepdims=keepdims), math.nan, found)
+    extreme = choose(where(missing, -math.inf if largest else math.inf, tensor), axis, keepdims=keepdims)
+    return where(all_of(missing, axis, keepdims=keepdims), math.nan, extreme)
 
 
 @method

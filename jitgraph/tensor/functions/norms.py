@@ -80,8 +80,8 @@ def whole_range_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = Non
 
 def finite_or_nan(norm: Tensor) -> Tensor:
     """The norm, and NaN where it is infinite or has overflowed: as a divisor that would give zeros in silence."""
-    found: Tensor = where(norm == math.inf, math.nan, norm)
-    return found
+    checked: Tensor = where(norm == math.inf, math.nan, norm)
+    return checked
 
 
 def extreme(x: Tensor, axes: tuple[int, ...], p: float, *, keepdims: bool = False) -> Tensor:

@@ -31,16 +31,16 @@ _INSTEAD: Final = {
 }
 
 
-def _plain(name: str, given: dict[str, Any], ignored: Sequence[str] = ()) -> dict[str, Any]:
+def _plain(name: str, kwargs: dict[str, Any], ignored: Sequence[str] = ()) -> dict[str, Any]:
     """The parameters that were given; JitgraphError for one that no function of ``jg`` takes."""
-    kept = {}
-    for key, value in given.items():
+    options = {}
+    for key, value in kwargs.items():
         if value is np._NoValue or (value is None and key not in ("axis", "dtype")) or key in ignored:
             continue
         if key in _INSTEAD:
             raise JitgraphError(f"np.{name} of a Tensor takes no {key}=\n  hint: {_INSTEAD[key]}")
-        kept[key] = value
-    return kept
+        options[key] = value
+    return options
 
 
 def _tensor(x: Any) -> Tensor:
@@ -50,11 +50,11 @@ def _tensor(x: Any) -> Tensor:
 def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
     """A reduction; where ``typed``, the third parameter is the dtype, else that is ``out``."""
 
-    def call(a: Any, axis: Any = None, *more: Any, **given: Any) -> Any:
+    def call(a: Any, axis: Any = None, *more: Any, **kwargs: Any) -> Any:
         order = ("dtype", "out", "keepdims") if typed else ("out", "keepdims")
-        given.update(zip(order, more, strict=False))
-        into = given.pop("out", None)
-        options = _plain(name, given)
+        kwargs.update(zip(order, more, strict=False))
+        into = kwargs.pop("out", None)
+        options = _plain(name, kwargs)
         if options.get("dtype", 0) is None or name in ("all", "any", "max", "min"):
             options.pop("dtype", None)
         if name not in ("sum", "prod") and "dtype" in options:
@@ -67,8 +67,8 @@ def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
 
 
 def _place(name: str) -> Callable[..., Any]:
-    def call(a: Any, axis: int | None = None, out: Any = None, **given: Any) -> Any:
-        return placed(f"np.{name}", functions()[name](a, axis, **_plain(name, given)), out)
+    def call(a: Any, axis: int | None = None, out: Any = None, **kwargs: Any) -> Any:
+        return placed(f"np.{name}", functions()[name](a, axis, **_plain(name, kwargs)), out)
 
     return call
 
@@ -95,8 +95,8 @@ def _sorting(name: str) -> Callable[..., Any]:
 def _with_out(name: str, count: int) -> Callable[..., Any]:
     """A function of ``count`` positional arguments with the same meaning here, and ``out``."""
 
-    def call(*args: Any, out: Any = None, **given: Any) -> Any:
-        ordered, options = args[:count], _plain(name, given, ("order", "subok", "copy"))
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        ordered, options = args[:count], _plain(name, kwargs, ("order", "subok", "copy"))
         return placed(f"np.{name}", functions()[name](*ordered, **options), out if len(args) == count else args[count])
 
     return call
@@ -110,14 +110,14 @@ def _same(name: str) -> Callable[..., Any]:
 def _like(name: str) -> Callable[..., Any]:
     """``zeros_like`` and its like: the dtype after the value, and perhaps another shape."""
 
-    def call(a: Any, *more: Any, shape: Any = None, **given: Any) -> Any:
+    def call(a: Any, *more: Any, shape: Any = None, **kwargs: Any) -> Any:
         filler = more[:1] if name == "full_like" else ()
         rest = more[len(filler) :]
-        if name == "full_like" and "fill_value" in given:
-            filler, rest = (given.pop("fill_value"),), more
-        given.update(zip(("dtype", "order", "subok", "shape"), rest, strict=False))
-        shape = given.pop("shape", shape)
-        options = _plain(name, given, ("order", "subok"))
+        if name == "full_like" and "fill_value" in kwargs:
+            filler, rest = (kwargs.pop("fill_value"),), more
+        kwargs.update(zip(("dtype", "order", "subok", "shape"), rest, strict=False))
+        shape = kwargs.pop("shape", shape)
+        options = _plain(name, kwargs, ("order", "subok"))
         if shape is None:
             return functions()[name](a, *filler, **options)
         options.setdefault("dtype", _tensor(a).dtype)
@@ -127,13 +127,13 @@ def _like(name: str) -> Callable[..., Any]:
 
 
 def _joined(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    found = functions()["concat"](list(arrays), axis)
-    return placed("np.concatenate", found if dtype is None else found.astype(dtype), out)
+    joined = functions()["concat"](list(arrays), axis)
+    return placed("np.concatenate", joined if dtype is None else joined.astype(dtype), out)
 
 
 def _stacked(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    found = functions()["stack"](list(arrays), axis)
-    return placed("np.stack", found if dtype is None else found.astype(dtype), out)
+    stacked = functions()["stack"](list(arrays), axis)
+    return placed("np.stack", stacked if dtype is None else stacked.astype(dtype), out)
 
 
 def _beside(axis: int) -> Callable[..., Any]:
@@ -164,16 +164,16 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tens
     return _parts(x, indices_or_sections, axis_of(axis, x.ndim, "array_split"))
 
 
-def _parts(x: Tensor, places: Any, axis: int) -> list[Tensor]:
+def _parts(x: Tensor, sections: Any, axis: int) -> list[Tensor]:
     size = x.shape[axis]
     cuts: list[int | None]
-    if (given := items(places)) is not None:
-        cuts = [None, *map(int, given), None]
+    if (indices := items(sections)) is not None:
+        cuts = [None, *map(int, indices), None]
     elif not isinstance(size, int):
-        found: list[Tensor] = functions()["chunk"](x, operator.index(places), axis)
-        return found
+        chunks: list[Tensor] = functions()["chunk"](x, operator.index(sections), axis)
+        return chunks
     else:
-        count = operator.index(places)
+        count = operator.index(sections)
         if count < 1:
             raise ShapeError(f"np.split in {count} parts")
         each, longer = divmod(size, count)
@@ -205,47 +205,47 @@ def _chosen(condition: Any, *branches: Any) -> Any:
     return functions()["where"](condition, *branches) if branches else functions()["nonzero"](condition)
 
 
-def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **given: Any) -> Any:
-    low, high = given.pop("min", a_min), given.pop("max", a_max)
-    _plain("clip", given)
+def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    low, high = kwargs.pop("min", a_min), kwargs.pop("max", a_max)
+    _plain("clip", kwargs)
     bounds = [None if bound is np._NoValue else bound for bound in (low, high)]
     return placed("np.clip", functions()["clip"](a, *bounds), out)
 
 
 def _rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    found = functions()["round"](_tensor(a), decimals)
-    return placed("np.round", found, out)
+    rounded = functions()["round"](_tensor(a), decimals)
+    return placed("np.round", rounded, out)
 
 
 def _taken(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     if mode != "raise":
         _plain("take", {"mode": mode})
     x = _tensor(a)
-    found = functions()["take"](x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
-    return placed("np.take", found, out)
+    taken = functions()["take"](x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
+    return placed("np.take", taken, out)
 
 
 def _dotted(a: Any, b: Any, out: Any = None) -> Any:
     x, y = _tensor(a), _tensor(b)
     if not x.ndim or not y.ndim:
-        found: Any = x * y
+        product: Any = x * y
     elif x.ndim <= 2 and y.ndim <= 2:
-        found = x @ y
+        product = x @ y
     else:
-        found = functions()["tensordot"](x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
-    return placed("np.dot", found, out)
+        product = functions()["tensordot"](x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
+    return placed("np.dot", product, out)
 
 
-def _padded(array: Any, pad_width: Any, mode: str = "constant", **given: Any) -> Any:
+def _padded(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
     x = _tensor(array)
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if mode != "constant":
         raise JitgraphError(f"np.pad of a Tensor with mode={mode!r}\n  hint: np.pad(np.asarray(x), ...) for an array")
-    return functions()["pad"](x, tuple(map(tuple, widths)), given.pop("constant_values", 0), **_plain("pad", given))
+    return functions()["pad"](x, tuple(map(tuple, widths)), kwargs.pop("constant_values", 0), **_plain("pad", kwargs))
 
 
-def _differences(a: Any, n: int = 1, axis: int = -1, **given: Any) -> Any:
-    return functions()["diff"](a, axis, n, **_plain("diff", given))
+def _differences(a: Any, n: int = 1, axis: int = -1, **kwargs: Any) -> Any:
+    return functions()["diff"](a, axis, n, **_plain("diff", kwargs))
 
 
 def _copied(a: Any, order: str = "K", subok: bool = False) -> Any:

@@ -40,8 +40,8 @@ _DEFAULTS: Final = {"casting": "same_kind", "order": "K", "subok": True}
 
 def functions() -> Mapping[str, Callable[..., Any]]:
     """The array functions of ``jg`` by their names."""
-    found: Mapping[str, Callable[..., Any]] = imports.module("jitgraph.tensor.functions").FUNCTIONS
-    return found
+    by_name: Mapping[str, Callable[..., Any]] = imports.module("jitgraph.tensor.functions").FUNCTIONS
+    return by_name
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -92,16 +92,16 @@ def placed(name: str, result: Any, into: Any, mask: Any = True) -> Any:
             raise JitgraphError(f"{name} with where= and no out=\n  hint: jg.where(mask, f(x), y)")
         return result
     results = result if isinstance(result, tuple) else (result,)
-    for target, made in zip(targets, results, strict=True):
+    for target, value in zip(targets, results, strict=True):
         if target is None:
             continue
         if not isinstance(target, Tensor):
             raise JitgraphError(f"{name} of a Tensor into an array\n  hint: np.asarray(x) is an array, without a copy")
-        if dtypes.kind_rank(made.dtype) > dtypes.kind_rank(target.dtype):
-            raise DTypeError(f"{name}: {made.dtype.name} does not fit out= of {target.dtype.name}", hint="f(x).astype")
-        if tuple(made.shape) != tuple(target.shape):
-            made = functions()["broadcast_to"](made, target.shape)
-        target[...] = made if mask is True else choose(mask, made, target)
+        if dtypes.kind_rank(value.dtype) > dtypes.kind_rank(target.dtype):
+            raise DTypeError(f"{name}: {value.dtype.name} does not fit out= of {target.dtype.name}", hint="f(x).astype")
+        if tuple(value.shape) != tuple(target.shape):
+            value = functions()["broadcast_to"](value, target.shape)
+        target[...] = value if mask is True else choose(mask, value, target)
     return into[0] if isinstance(into, tuple) and len(into) == 1 else into
 
 

@@ -48,8 +48,8 @@ def _sized(size: Any, like: Tensor) -> Tensor:
         return wrap(ops.full(shape=(), value=size, dtype=dtypes.int64))
 
 
-def _along(x: Tensor, places: Tensor, axis: int) -> Tensor:
-    return wrap(indexing.along(x.value, places.value, axis))
+def _along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    return wrap(indexing.along(x.value, indices.value, axis))
 
 
 def _require_elements(x: Tensor, axis: int, name: str) -> None:
@@ -79,22 +79,22 @@ def kthvalue(x: TensorLike, k: int, axis: int = -1, *, keepdims: bool = False) -
     size, rank = _size(tensor, number), scalars.python_int(k)
     if isinstance(rank, int) and isinstance(size, int) and not 1 <= rank <= size:
         raise ShapeError(f"kthvalue: k={k} does not lie between 1 and the {size} elements along axis {axis}")
-    place = expand_dims(_picked(argsort(tensor, number), rank - 1, number), number)
-    return _chosen(tensor, place, number, keepdims)
+    index = expand_dims(_picked(argsort(tensor, number), rank - 1, number), number)
+    return _chosen(tensor, index, number, keepdims)
 
 
-def _picked(x: Tensor, place: Any, axis: int) -> Tensor:
-    """The slice at ``place``, which may be a named size, along ``axis``."""
+def _picked(x: Tensor, index: Any, axis: int) -> Tensor:
+    """The slice at ``index``, which may be a named size, along ``axis``."""
     shape = x.value.type.shape
-    starts = tuple(place if i == axis else 0 for i in range(x.ndim))
-    stops = tuple(place + 1 if i == axis else size for i, size in enumerate(shape))
+    starts = tuple(index if i == axis else 0 for i in range(x.ndim))
+    stops = tuple(index + 1 if i == axis else size for i, size in enumerate(shape))
     return squeeze(wrap(ops.slice(x.value, starts=starts, stops=stops, strides=(1,) * x.ndim)), axis)
 
 
-def _chosen(x: Tensor, place: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
-    """The elements at ``place`` (of size 1 along ``axis``), and the places."""
-    values = _along(x, place, axis)
-    return (values, place) if keepdims else (squeeze(values, axis), squeeze(place, axis))
+def _chosen(x: Tensor, indices: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """The elements at ``indices`` (of size 1 along ``axis``), and the places."""
+    values = _along(x, indices, axis)
+    return (values, indices) if keepdims else (squeeze(values, axis), squeeze(indices, axis))
 
 
 def _middle(x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Any:
@@ -102,19 +102,19 @@ def _middle(x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Any:
     order = argsort(tensor, number)
     size = _size(tensor, number)
     if not dtypes.is_float(tensor.dtype):
-        place = expand_dims(_picked(order, (size - 1) // 2, number), number)
+        index = expand_dims(_picked(order, (size - 1) // 2, number), number)
     else:
         missing = isnan(tensor)
         if name == "median":
-            place = expand_dims(_picked(order, (size - 1) // 2, number), number)
+            index = expand_dims(_picked(order, (size - 1) // 2, number), number)
             first = argmax(missing, number, keepdims=True)
-            place = where(any_of(missing, number, keepdims=True), first, place)
+            index = where(any_of(missing, number, keepdims=True), first, index)
         else:
             count = sum_of(logical_not(missing), number, keepdims=True)
-            place = _along(order, maximum(count - 1, 0) // 2, number)
-    values, places = _chosen(tensor, place, number, keepdims)
+            index = _along(order, maximum(count - 1, 0) // 2, number)
+    values, indices = _chosen(tensor, index, number, keepdims)
     if axis is not None:
-        return values, places
+        return values, indices
     return reshape(values, (1,) * tensor_like(x).ndim) if keepdims else values
 
 
@@ -139,10 +139,10 @@ def mode(x: TensorLike, axis: int = -1, *, keepdims: bool = False) -> tuple[Tens
     tensor, number = _one_axis(x, axis, "mode")
     order = argsort(tensor, number)
     ordered = _along(tensor, order, number)
-    place = wrap(lifting.places(tensor.value.type.shape, number, tensor.value))
-    before = _along(ordered, maximum(place - 1, 0), number)
-    begins = (before != ordered) | (place == 0)
-    length = place - cummax(where(begins, place, 0), number)[0]
+    position = wrap(lifting.places(tensor.value.type.shape, number, tensor.value))
+    before = _along(ordered, maximum(position - 1, 0), number)
+    begins = (before != ordered) | (position == 0)
+    length = position - cummax(where(begins, position, 0), number)[0]
     return _chosen(tensor, _along(order, argmax(length, number, keepdims=True), number), number, keepdims)
 
 
@@ -171,15 +171,15 @@ def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpol
     low = floor(ranks)
     below, above = (_along(rows, astype(end, dtypes.int64), rows.ndim - 1) for end in (low, ceil(ranks)))
     weight = where(ranks == low, 0.0, 0.5) if interpolation == "midpoint" else ranks - low
-    found = where(below == above, below, lerp(below, above, astype(weight, rows.dtype)))
+    quantiles = where(below == above, below, lerp(below, above, astype(weight, rows.dtype)))
     if name == "quantile":
-        found = where(any_of(missing, -1, keepdims=True), found * math.nan, found)  # with NaN for slopes
+        quantiles = where(any_of(missing, -1, keepdims=True), quantiles * math.nan, quantiles)  # with NaN for slopes
     else:
-        found = where(count == 0, math.nan, found)
-    found = moveaxis(found, -1, 0)  # quantiles first
+        quantiles = where(count == 0, math.nan, quantiles)
+    quantiles = moveaxis(quantiles, -1, 0)  # quantiles first
     if keepdims:
-        found = reshape(found, (-1, *[1] * rank)) if axis is None else expand_dims(found, number + 1)
-    return found if part.ndim else squeeze(found, 0)
+        quantiles = reshape(quantiles, (-1, *[1] * rank)) if axis is None else expand_dims(quantiles, number + 1)
+    return quantiles if part.ndim else squeeze(quantiles, 0)
 
 
 def _fractions(q: TensorLike, name: str) -> Tensor:
@@ -257,13 +257,13 @@ def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> 
     return low
 
 
-def _along_vector(vector: Tensor, places: Tensor) -> Tensor:
-    return wrap(ops.gather(vector.value, places.value, axis=0))
+def _along_vector(vector: Tensor, indices: Tensor) -> Tensor:
+    return wrap(ops.gather(vector.value, indices.value, axis=0))
 
 
-def counted_places(places: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
+def counted_places(indices: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
     """How often each of ``size`` places is named, or the sum of its weights; IndexError for places out of range."""
-    flat = reshape(places, -1)
+    flat = reshape(indices, -1)
     with placement.beside(flat.value):
         zeros = ops.full(shape=(size,), value=0, dtype=dtype)
         one = ops.full(shape=flat.value.shape, value=1, dtype=dtype)
@@ -283,15 +283,15 @@ def bincount(
     tensor = tensor_like(x)
     if not dtypes.is_integer(tensor.dtype) or tensor.ndim != 1:
         raise DTypeError(f"bincount takes a vector of integers, not {tensor.value.type}")
-    places = wrap(lifting.positions(tensor.value))
+    indices = wrap(lifting.positions(tensor.value))
     if length is None:
         if context.current().trace is not None:
             raise UnsupportedOp("bincount has a size that depends on values", hint="give length=")
-        array = placement.array_of(places.value)
+        array = placement.array_of(indices.value)
         length = max(minlength, int(array.max()) + 1 if array.size else 0)
     weight = None if weights is None else tensor_like(weights)
     dtype = dtypes.int64 if weight is None else weight.dtype if dtypes.is_float(weight.dtype) else dtypes.float64
-    return counted_places(places, weight, length, dtype)
+    return counted_places(indices, weight, length, dtype)
 
 
 @method
@@ -333,17 +333,17 @@ def edges_of(flat: Tensor, bins: Any, span: Any, name: str) -> tuple[Tensor, int
 def places_between(flat: Tensor, edges: Tensor, bins: int) -> tuple[Tensor, Tensor]:
     """In which of the bins each element is, the last one closed; and whether it is in one."""
     last = _picked(edges, bins, 0)
-    place = bucketize(flat, edges, right=True) - 1
-    return where(flat == last, bins - 1, place), (flat >= _picked(edges, 0, 0)) & (flat <= last)
+    bin_index = bucketize(flat, edges, right=True) - 1
+    return where(flat == last, bins - 1, bin_index), (flat >= _picked(edges, 0, 0)) & (flat <= last)
 
 
 def _histogram(x: Tensor, bins: Any, span: Any, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     flat = reshape(x, -1)
     edges, size = edges_of(flat, bins, span, "histogram")
-    place, inside = places_between(flat, edges, size)
+    bin_index, inside = places_between(flat, edges, size)
     dtype = flat.dtype if weight is None else weight.dtype
-    given = astype(inside, dtype) if weight is None else where(inside, reshape(weight, -1), 0)
-    return counted_places(where(inside, place, 0), given, size, dtype), edges
+    amounts = astype(inside, dtype) if weight is None else where(inside, reshape(weight, -1), 0)
+    return counted_places(where(inside, bin_index, 0), amounts, size, dtype), edges
 
 
 @method
@@ -362,8 +362,8 @@ def histogram(
     """
     tensor = tensor_like(x)
     tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
-    given = None if weight is None else astype(wrap(lifting.beside(weight, tensor)[0]), tensor.dtype)
-    counts, edges = _histogram(tensor, bins, range, given)
+    cast_weight = None if weight is None else astype(wrap(lifting.beside(weight, tensor)[0]), tensor.dtype)
+    counts, edges = _histogram(tensor, bins, range, cast_weight)
     if density:
         counts = counts / (sum_of(counts) * (edges[1:] - edges[:-1]))
     return counts, edges

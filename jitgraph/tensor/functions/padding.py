@@ -43,14 +43,14 @@ def padded(value: Any, widths: Sequence[tuple[int, int]], mode: str) -> Any:
 
 def _places(value: Any, size: DimLike, low: int, high: int, mode: str) -> Tensor:
     """Which element of an axis each place of the padded one shows."""
-    place = wrap(lifting.places((low + size + high,), 0, value)) - low
-    extent = wrap(ops.full(shape=(), value=size, dtype=place.dtype))
+    index = wrap(lifting.places((low + size + high,), 0, value)) - low
+    extent = wrap(ops.full(shape=(), value=size, dtype=index.dtype))
     if mode == "edge":
-        return clip(place, 0, extent - 1)
+        return clip(index, 0, extent - 1)
     if mode == "wrap":
-        return remainder(place, extent)
+        return remainder(index, extent)
     if mode == "symmetric":  # the last element twice where it turns
-        turned = remainder(place, 2 * extent)
+        turned = remainder(index, 2 * extent)
         return where(turned < extent, turned, 2 * extent - 1 - turned)
-    turned = remainder(place, maximum(2 * extent - 2, 1))
+    turned = remainder(index, maximum(2 * extent - 2, 1))
     return where(turned < extent, turned, 2 * extent - 2 - turned)

@@ -67,7 +67,7 @@ def _keeping(reduction: Op) -> Op:
     def body(x: Any, *, axes: tuple[int, ...], **attrs: Any) -> Any:
         return _keep(reduction(x, axes=axes, **attrs), x.type.shape, axes)
 
-    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
 
     return compound(reduction, "keeping", body, reduction.traits & {"nondifferentiable"})
 
@@ -183,8 +183,8 @@ def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims
         return (real + imag).sqrt() if name == "std" else real + imag
     axes = axes_of(axis, value.type.ndim, name)
     is_whole = float(correction).is_integer() and abs(float(correction)) < 2**63  # no attribute holds a longer int
-    whole = int(correction) if is_whole else float(correction)
-    result = op(value, axes=axes, correction=whole)
+    plain_correction = int(correction) if is_whole else float(correction)
+    result = op(value, axes=axes, correction=plain_correction)
     return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
 
 
@@ -201,8 +201,8 @@ class _Corrected(dict[int, DirectCalls]):
 
         if len(self) >= _MOST_CORRECTIONS:
             self.clear()
-        found = self[correction] = _calls(self._name, general, correction=correction)
-        return found
+        calls = self[correction] = _calls(self._name, general, correction=correction)
+        return calls
 
 
 _MOST_CORRECTIONS: Final = 16
@@ -266,7 +266,7 @@ def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) ->
 @cache
 def _of_all(op: Op) -> Op:
     """``argmax`` or ``argmin`` of the flat tensor."""
-    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
 
     return compound(op, "of_all", lambda x: op(ops.reshape(x, shape=(x.type.size,)), axis=0), ["nondifferentiable"])
 
@@ -328,8 +328,8 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 def _sorted(x: TensorLike, axis: int, descending: bool, name: str) -> tuple[Any, Any]:
     value = lifting.value_of(x)
-    found: tuple[Any, Any] = ops.sort(value, axis=axis_of(axis, value.type.ndim, name), descending=descending)
-    return found
+    result: tuple[Any, Any] = ops.sort(value, axis=axis_of(axis, value.type.ndim, name), descending=descending)
+    return result
 
 
 @method

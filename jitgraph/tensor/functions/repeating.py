@@ -41,8 +41,8 @@ def repeat(x: TensorLike, repeats: int | TensorLike, axis: int | None = None, *,
         raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
     before, length, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
     wide = (*before, length, repeats, *after)
-    kept = tuple(i for i in range(len(wide)) if i != number + 1)
-    spread = ops.broadcast(value, shape=wide, axes=kept)
+    axes = tuple(i for i in range(len(wide)) if i != number + 1)
+    spread = ops.broadcast(value, shape=wide, axes=axes)
     return wrap(ops.reshape(spread, shape=(*before, length * repeats, *after)))
 
 
@@ -53,16 +53,18 @@ def _is_of_each(repeats: Any) -> bool:
 
 def _repeated_each(value: Any, repeats: TensorLike, axis: int, size: Any) -> Tensor:
     """Slice i along ``axis`` ``repeats[i]`` times: element k of the result is of the first slice that ends behind k."""
-    given = tensor_of(repeats)
+    repeat_tensor = tensor_of(repeats)
     length = value.shape[axis]
-    if not dtypes.is_integer(given.dtype):
-        raise DTypeError(f"repeat: repeats are integers, not {given.value.type}", hint="repeats.astype(jg.int64)")
-    if given.value.shape not in ((), (1,)) and not (
-        given.ndim == 1 and context.constraints().same(given.value.shape[0], length)
+    if not dtypes.is_integer(repeat_tensor.dtype):
+        raise DTypeError(
+            f"repeat: repeats are integers, not {repeat_tensor.value.type}", hint="repeats.astype(jg.int64)"
+        )
+    if repeat_tensor.value.shape not in ((), (1,)) and not (
+        repeat_tensor.ndim == 1 and context.constraints().same(repeat_tensor.value.shape[0], length)
     ):
-        raise ShapeError(f"repeat: repeats of shape {given.value.shape} for {length} slices")
+        raise ShapeError(f"repeat: repeats of shape {repeat_tensor.value.shape} for {length} slices")
     with placement.beside(value):
-        flat = lifting.cast(given.value, dtypes.int64)
+        flat = lifting.cast(repeat_tensor.value, dtypes.int64)
         if not flat.shape:
             flat = ops.reshape(flat, shape=(1,))
         counts = wrap(lifting.broadcast_to(flat, (length,)))
@@ -73,5 +75,5 @@ def _repeated_each(value: Any, repeats: TensorLike, axis: int, size: Any) -> Ten
         if size is not None:
             fits = ops.eq(total.value, ops.full(shape=(), value=extent, dtype=dtypes.int64))
             ops.check(fits, kind="ValueError", message=f"repeat: the counts do not add up to size={extent}")
-        places = wrap(lifting.places((extent,), 0, value))
-        return wrap(ops.gather(value, searchsorted(cumsum(counts), places, side="right").value, axis=axis))
+        positions = wrap(lifting.places((extent,), 0, value))
+        return wrap(ops.gather(value, searchsorted(cumsum(counts), positions, side="right").value, axis=axis))

@@ -42,16 +42,16 @@ def _steps(y: Tensor, x: TensorLike | None, dx: TensorLike, axis: int, name: str
     """The distances between samples: one number, or a tensor that broadcasts against them."""
     if x is None:
         return dx
-    places = float_tensor(x)
-    if places.ndim == 1:
-        places = reshape(places, (places.value.type.size, *[1] * (y.ndim - axis - 1)))
+    coords = float_tensor(x)
+    if coords.ndim == 1:
+        coords = reshape(coords, (coords.value.type.size, *[1] * (y.ndim - axis - 1)))
         number = 0
     else:
-        number = axis - (y.ndim - places.ndim)
+        number = axis - (y.ndim - coords.ndim)
         if number < 0:
-            raise ShapeError(f"{name}: places {places.value.type} have no axis {axis} of {y.value.type}")
-    size = places.value.type.shape[number]
-    return _part(places, number, 1, size) - _part(places, number, 0, size - 1)
+            raise ShapeError(f"{name}: places {coords.value.type} have no axis {axis} of {y.value.type}")
+    size = coords.value.type.shape[number]
+    return _part(coords, number, 1, size) - _part(coords, number, 0, size - 1)
 
 
 def _areas(y: TensorLike, x: TensorLike | None, dx: TensorLike, axis: int, name: str) -> tuple[Tensor, int]:
@@ -87,28 +87,28 @@ def gradient(x: TensorLike, *spacing: TensorLike, axis: int | Sequence[int] | No
     """
     tensor = float_tensor(x)
     axes = axes_of(axis, tensor.ndim, "gradient")
-    given = list(spacing) * len(axes) if len(spacing) == 1 else list(spacing) or [1.0] * len(axes)
-    if len(given) != len(axes):
+    spacings = list(spacing) * len(axes) if len(spacing) == 1 else list(spacing) or [1.0] * len(axes)
+    if len(spacings) != len(axes):
         raise ShapeError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
         raise JitgraphError(f"gradient: edge_order={edge_order!r} is neither 1 nor 2")
-    found = [_slope(tensor, number, gap, edge_order) for number, gap in zip(axes, given, strict=True)]
-    return found[0] if len(found) == 1 and items(axis) is None else found
+    slopes = [_slope(tensor, number, gap, edge_order) for number, gap in zip(axes, spacings, strict=True)]
+    return slopes[0] if len(slopes) == 1 and items(axis) is None else slopes
 
 
 def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:
     size = x.value.type.shape[axis]
     if isinstance(size, int) and size < order + 1:
         raise ShapeError(f"gradient: {size} samples along axis {axis}; at least {order + 1} are needed")
-    places = wrap(lifting.beside(spacing, x)[0])
-    if places.ndim:
-        rows = reshape(places, (places.value.type.size, *[1] * (x.ndim - axis - 1)))
+    coords = wrap(lifting.beside(spacing, x)[0])
+    if coords.ndim:
+        rows = reshape(coords, (coords.value.type.size, *[1] * (x.ndim - axis - 1)))
         h = _part(rows, 0, 1, size) - _part(rows, 0, 0, size - 1)
         before, after = _part(h, 0, 0, size - 2), _part(h, 0, 1, size - 1)
         first, last = _part(h, 0, 0, 1), _part(h, 0, size - 2, size - 1)
         second, second_last = (_part(h, 0, 1, 2), _part(h, 0, size - 3, size - 2)) if order == 2 else (first, last)
     else:
-        before = after = first = last = second = second_last = places
+        before = after = first = last = second = second_last = coords
 
     def at(start: Any, stop: Any) -> Tensor:
         return _part(x, axis, start, stop)
@@ -117,8 +117,8 @@ def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:
     inner = (before * before * right + (after * after - before * before) * middle - after * after * left) / (
         before * after * (before + after)
     )
-    if not places.ndim:
-        inner = (right - left) / (2 * places)
+    if not coords.ndim:
+        inner = (right - left) / (2 * coords)
     if order == 1:
         begin = (at(1, 2) - at(0, 1)) / first
         end = (at(size - 1, size) - at(size - 2, size - 1)) / last
@@ -130,8 +130,8 @@ def _slope(x: Tensor, axis: int, spacing: TensorLike, order: int) -> Tensor:
 
 def _second_order(a: Tensor, b: Tensor, c: Tensor, h: Any, k: Any) -> Tensor:
     """The slope at a of the parabola through samples at 0, h and h + k."""
-    found: Tensor = -(2 * h + k) / (h * (h + k)) * a + (h + k) / (h * k) * b - h / (k * (h + k)) * c
-    return found
+    slope: Tensor = -(2 * h + k) / (h * (h + k)) * a + (h + k) / (h * k) * b - h / (k * (h + k)) * c
+    return slope
 
 
 @method
@@ -142,24 +142,24 @@ def interp(
 
     Beyond the ends it is ``left`` and ``right``, or the first and the last value, as in NumPy.
     """
-    at, places, values = (float_tensor(wrap(value)) for value in lifting.beside(x, xp, fp))
-    if places.ndim != 1 or places.value.type.shape != values.value.type.shape:
+    at, points, values = (float_tensor(wrap(value)) for value in lifting.beside(x, xp, fp))
+    if points.ndim != 1 or points.value.type.shape != values.value.type.shape:
         raise ShapeError(
-            f"interp: points {places.value.type} and values {values.value.type} are no vectors of one size"
+            f"interp: points {points.value.type} and values {values.value.type} are no vectors of one size"
         )
-    size = places.value.type.shape[0]
+    size = points.value.type.shape[0]
     if isinstance(size, int) and size == 0:
         raise ShapeError("interp of no points")
-    above = clip(bucketize(at, places, right=True), 1, maximum(size - 1, 1)) if size != 1 else bucketize(at, places) * 0
+    above = clip(bucketize(at, points, right=True), 1, maximum(size - 1, 1)) if size != 1 else bucketize(at, points) * 0
     below = maximum(above - 1, 0)
-    x0, x1, y0, y1 = (_taken(vector, index) for vector in (places, values) for index in (below, above))
+    x0, x1, y0, y1 = (_taken(vector, index) for vector in (points, values) for index in (below, above))
     gap = x1 - x0
-    found = y0 + (y1 - y0) * ((at - x0) / where(gap == 0, 1, gap))
-    first, last = (_taken(places, index) for index in (below * 0, below * 0 + (size - 1)))
+    interpolated = y0 + (y1 - y0) * ((at - x0) / where(gap == 0, 1, gap))
+    first, last = (_taken(points, index) for index in (below * 0, below * 0 + (size - 1)))
     low, high = (_taken(values, index) for index in (below * 0, below * 0 + (size - 1)))
-    found = where(at == x1, y1, found)
-    found = where(at < first, low if left is None else left, found)
-    return where(at > last, high if right is None else right, found)
+    interpolated = where(at == x1, y1, interpolated)
+    interpolated = where(at < first, low if left is None else left, interpolated)
+    return where(at > last, high if right is None else right, interpolated)
 
 
 def _taken(vector: Tensor, index: Tensor) -> Tensor:
@@ -180,12 +180,12 @@ def unwrap(x: TensorLike, discont: float | None = None, axis: int = -1, *, perio
     if isinstance(size, int) and size < 2:
         return tensor
     steps = _part(tensor, number, 1, size) - _part(tensor, number, 0, size - 1)
-    whole = dtypes.is_integer(tensor.dtype)
-    half: Any = period // 2 if whole else period / 2
-    held = remainder(steps + half, period) - half
-    if not whole or period % 2 == 0:
-        held = where((held == -half) & (steps > 0), half, held)
-    change = where(abs(steps) < (half if discont is None else discont), 0, held - steps)
+    is_integer = dtypes.is_integer(tensor.dtype)
+    half: Any = period // 2 if is_integer else period / 2
+    wrapped = remainder(steps + half, period) - half
+    if not is_integer or period % 2 == 0:
+        wrapped = where((wrapped == -half) & (steps > 0), half, wrapped)
+    change = where(abs(steps) < (half if discont is None else discont), 0, wrapped - steps)
     rest = _part(tensor, number, 1, size) + astype(cumsum(change, number), tensor.dtype)
     return concat([_part(tensor, number, 0, 1), rest], number)
 
@@ -218,11 +218,11 @@ def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
 
 def _vectors(a: TensorLike, v: TensorLike, name: str) -> list[Any]:
     dtype = lifting.common_dtype(a, v)
-    found = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (a, v)]
-    for value in found:
+    values = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (a, v)]
+    for value in values:
         if len(value.shape) != 1:
             raise ShapeError(f"{name} takes two vectors, not {value.type}")
-    return list(lifting.together(*found))
+    return list(lifting.together(*values))
 
 
 @array_function
@@ -254,9 +254,9 @@ def cov(
     count = rows.value.type.shape[1]
     kind = dtypes.part_of(rows.dtype)
     weight = None
-    for given in (fweights, aweights):
-        if given is not None:
-            each = astype(wrap(lifting.beside(given, rows)[0]), kind)
+    for factor in (fweights, aweights):
+        if factor is not None:
+            each = astype(wrap(lifting.beside(factor, rows)[0]), kind)
             weight = each if weight is None else weight * each
     if weight is None:
         middle = mean(rows, 1, keepdims=True)
@@ -264,29 +264,29 @@ def cov(
         total = wrap(ops.full(shape=(), value=count, dtype=kind)) - correction
         scaled = left
     else:
-        whole = sum_of(weight)
-        middle = sum_of(rows * weight, 1, keepdims=True) / whole
+        weight_sum = sum_of(weight)
+        middle = sum_of(rows * weight, 1, keepdims=True) / weight_sum
         left = rows - middle
         scaled = left * weight
-        total = whole - correction
+        total = weight_sum - correction
         if aweights is not None and correction:
-            share = sum_of(weight * astype(wrap(lifting.beside(aweights, rows)[0]), kind)) / whole
-            total = whole - correction * share
+            share = sum_of(weight * astype(wrap(lifting.beside(aweights, rows)[0]), kind)) / weight_sum
+            total = weight_sum - correction * share
     total = maximum(total, 0)
-    found = matmul(left, moveaxis(conj(scaled), 0, 1)) / total
-    return reshape(found, ()) if tensor.ndim < 2 else found
+    covariance = matmul(left, moveaxis(conj(scaled), 0, 1)) / total
+    return reshape(covariance, ()) if tensor.ndim < 2 else covariance
 
 
 @method
 def corrcoef(x: TensorLike) -> Tensor:
     """The correlation coefficients of the rows of a matrix, held between -1 and 1; of a vector 1."""
-    found = cov(x)
-    if found.ndim == 0:
-        return found / found
-    count = found.value.type.shape[0]
-    diagonal = sum_of(where(_identity(count, found), found, 0), 1)
+    covariance = cov(x)
+    if covariance.ndim == 0:
+        return covariance / covariance
+    count = covariance.value.type.shape[0]
+    diagonal = sum_of(where(_identity(count, covariance), covariance, 0), 1)
     size = sqrt(real(diagonal))
-    bounded = found / expand_dims(size, 1) / expand_dims(size, 0)
+    bounded = covariance / expand_dims(size, 1) / expand_dims(size, 0)
     if dtypes.is_complex(bounded.dtype):
         return complex_of(clip(real(bounded), -1, 1), clip(imag(bounded), -1, 1))
     return clip(bounded, -1, 1)
@@ -311,11 +311,11 @@ def logcumsumexp(x: TensorLike, axis: int) -> Tensor:
     row = TensorType(rows.dtype, rows.type.shape[1:])
 
     def step(carry: Any, new: Any) -> Any:
-        found = ops.logaddexp(carry, new)
-        return found, found
+        total = ops.logaddexp(carry, new)
+        return total, total
 
     body = build(step, [row, row], "logcumsumexp")
     with placement.beside(rows):
         start = ops.full(shape=row.shape, value=float("-inf"), dtype=rows.dtype)
-    _, found = ops.scan(start, rows, regions=(body,), num_carries=1, num_xs=1, length=size, reverse=False)
-    return moveaxis(wrap(found), 0, number)
+    _, sums = ops.scan(start, rows, regions=(body,), num_carries=1, num_xs=1, length=size, reverse=False)
+    return moveaxis(wrap(sums), 0, number)

@@ -44,8 +44,8 @@ def _flat_places(name: str, shape: tuple[DimLike, ...], index: Any, axis: int) -
     flat: Any = None
     stride: DimLike = 1
     for i in reversed(range(len(shape))):
-        place = index if i == axis else ops.iota(shape=index.shape, axis=i, dtype=dtypes.int64)
-        term = ops.mul(place, _filled(stride, index))
+        coordinate = index if i == axis else ops.iota(shape=index.shape, axis=i, dtype=dtypes.int64)
+        term = ops.mul(coordinate, _filled(stride, index))
         flat = term if flat is None else ops.add(flat, term)
         stride = stride * shape[i]
     return ops.reshape(flat, shape=(dims.product(index.shape),))
@@ -82,8 +82,8 @@ def gather(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
         value, picks = _scalar_axes(x, positions)
         number = axis_of(axis, len(value.shape), "gather")
         _require_within("gather", picks, value.shape, number, "the tensor")
-        found = ops.gather(_vector(value), _flat_places("gather", value.shape, picks, number), axis=0)
-        return wrap(ops.reshape(found, shape=positions.shape))
+        picked = ops.gather(_vector(value), _flat_places("gather", value.shape, picks, number), axis=0)
+        return wrap(ops.reshape(picked, shape=positions.shape))
 
 
 def _targets(name: str, x: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> tuple[Any, Any, Any]:
@@ -143,28 +143,28 @@ def scatter_reduce(
     if reduce not in _REDUCTIONS:
         raise JitgraphError(f"scatter_reduce: reduce={reduce!r} is none of {', '.join(_REDUCTIONS)}")
     with placement.beside(lifting.value_of(x)):
-        flat, places, values = _targets("scatter_reduce", x, axis, index, src)
-        return _shaped_like(x, _combined(flat, places, values, reduce, include_self))
+        flat, positions, values = _targets("scatter_reduce", x, axis, index, src)
+        return _shaped_like(x, _combined(flat, positions, values, reduce, include_self))
 
 
-def _combined(flat: Any, places: Any, values: Any, reduce: str, include_self: bool) -> Any:
+def _combined(flat: Any, positions: Any, values: Any, reduce: str, include_self: bool) -> Any:
     dtype, shape = flat.dtype, flat.shape
     if not include_self:
         start = _identity(reduce, dtype)
-        flat = ops.scatter(flat, places, ops.full(shape=places.shape, value=start, dtype=dtype), axis=0)
+        flat = ops.scatter(flat, positions, ops.full(shape=positions.shape, value=start, dtype=dtype), axis=0)
     if reduce == "sum":
-        return ops.scatter_add(flat, places, values, axis=0)
+        return ops.scatter_add(flat, positions, values, axis=0)
     if reduce == "mean":
-        total = wrap(ops.scatter_add(flat, places, values, axis=0))
-        kept = ops.full(shape=shape, value=int(include_self), dtype=dtypes.int64)
-        ones = ops.full(shape=places.shape, value=1, dtype=dtypes.int64)
-        count = maximum(wrap(ops.scatter_add(kept, places, ones, axis=0)), 1)
+        total = wrap(ops.scatter_add(flat, positions, values, axis=0))
+        initial_count = ops.full(shape=shape, value=int(include_self), dtype=dtypes.int64)
+        ones = ops.full(shape=positions.shape, value=1, dtype=dtypes.int64)
+        count = maximum(wrap(ops.scatter_add(initial_count, positions, ones, axis=0)), 1)
         if dtypes.is_integer(dtype):
             return (total // astype(count, dtype)).value
         return (total / astype(count, dtype)).value
     if reduce == "prod":
-        return ops.scatter_product(flat, places, values)
-    return ops.scatter_extreme(flat, places, values, largest=reduce == "amax")
+        return ops.scatter_product(flat, positions, values)
+    return ops.scatter_extreme(flat, positions, values, largest=reduce == "amax")
 
 
 def _identity(reduce: str, dtype: dtypes.DType) -> float | int:
@@ -206,9 +206,9 @@ def index_copy(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) 
     """x with slice i of ``source`` in the place of slice ``index[i]`` along ``axis``; the last of equal ones stays."""
     value = lifting.value_of(x)
     number = axis_of(axis, len(value.shape), "index_copy")
-    placed = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
+    replacement = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
     with placement.beside(value):
-        return wrap(ops.scatter(value, _integers(index, "index_copy"), placed, axis=number, negative=False))
+        return wrap(ops.scatter(value, _integers(index, "index_copy"), replacement, axis=number, negative=False))
 
 
 @method
@@ -300,28 +300,30 @@ def masked_scatter(x: TensorLike, mask: TensorLike, source: TensorLike) -> Tenso
         if isinstance(have, int) and have == 0:
             return wrap(value)
         order = ops.cumsum(ops.cast(_vector(chosen), dtype=dtypes.int64), axis=0)
-        place = maximum(wrap(order) - 1, 0).value
-        taken = ops.reshape(ops.gather(pool, _clipped(place, have), axis=0), shape=value.shape)
+        source_index = maximum(wrap(order) - 1, 0).value
+        taken = ops.reshape(ops.gather(pool, _clipped(source_index, have), axis=0), shape=value.shape)
         return wrap(ops.select(chosen, taken, value))
 
 
-def _clipped(place: Any, extent: DimLike) -> Any:
-    last = ops.sub(_filled(extent, place), _filled(1, place))
-    return ops.minimum(place, last)
+def _clipped(index: Any, extent: DimLike) -> Any:
+    last = ops.sub(_filled(extent, index), _filled(1, index))
+    return ops.minimum(index, last)
 
 
 # --- windows at starts that are tensors -----------------------------------------------------------------------------
 
 
 def _starts(starts: Sequence[TensorLike], rank: int, name: str) -> list[Any]:
-    given = list(starts) if isinstance(starts, Sequence) else [wrap(lifting.value_of(starts))[i] for i in range(rank)]
-    if len(given) != rank:
-        raise ShapeError(f"{name}: {len(given)} starts for a tensor of rank {rank}")
-    found = [_integers(start, name) for start in given]
-    for start in found:
+    listed_starts = (
+        list(starts) if isinstance(starts, Sequence) else [wrap(lifting.value_of(starts))[i] for i in range(rank)]
+    )
+    if len(listed_starts) != rank:
+        raise ShapeError(f"{name}: {len(listed_starts)} starts for a tensor of rank {rank}")
+    values = [_integers(start, name) for start in listed_starts]
+    for start in values:
         if start.shape:
             raise ShapeError(f"{name}: a start is one integer, not {start.type}")
-    return found
+    return values
 
 
 @method

@@ -33,8 +33,8 @@ def tensor_of(x: TensorLike) -> Tensor:
 def counted(count: Tensor, size: Any, name: str) -> DimLike:
     """How many elements a result has: ``count`` itself outside of traces, else ``size``, which a trace needs."""
     if size is not None:
-        (found,) = shape_of(size)
-        return found
+        (extent,) = shape_of(size)
+        return extent
     if context.current().trace is not None:
         raise UnsupportedOp(
             f"{name} has as many elements as the values say, which a trace cannot know",
@@ -43,15 +43,15 @@ def counted(count: Tensor, size: Any, name: str) -> DimLike:
     return int(count.item())
 
 
-def numbered(places: Tensor, kept: Tensor, size: DimLike, source: Any, filler: TensorLike) -> Tensor:
-    """A vector of ``size`` elements: that of the vector ``source`` at ``places[i]`` for each i that is ``kept``.
+def numbered(positions: Tensor, selected: Tensor, size: DimLike, source: Any, filler: TensorLike) -> Tensor:
+    """A vector of ``size`` elements: that of the vector ``source`` at ``places[i]`` for each i that is ``selected``.
 
     Further ones hold ``filler``; places from ``size`` on are dropped.
     """
     with placement.beside(source):
         empty = lifting.cast(lifting.value_of(filler, source.dtype), source.dtype)
-        beyond = ops.full(shape=places.value.shape, value=size, dtype=dtypes.int64)
-        target = ops.select(kept.value, ops.minimum(places.value, beyond), beyond)
+        beyond = ops.full(shape=positions.value.shape, value=size, dtype=dtypes.int64)
+        target = ops.select(selected.value, ops.minimum(positions.value, beyond), beyond)
         filled = ops.scatter(lifting.broadcast_to(empty, (size + 1,)), target, source, axis=0)
         return wrap(ops.slice(filled, starts=(0,), stops=(size,), strides=(1,)))
 
@@ -86,14 +86,14 @@ def nonzero(x: TensorLike, *, size: Any = None, fill_value: int = 0) -> tuple[Te
     flat = not_equal(flat_of(tensor), 0)
     count = counted(sum_of(flat, dtype=dtypes.int64), size, "nonzero")
     order = lifting.places(flat.value.shape, 0, flat.value)
-    found = numbered(cumsum(flat) - 1, flat, count, order, -1)
-    present = found >= 0
-    places: list[Tensor] = []
+    flat_index = numbered(cumsum(flat) - 1, flat, count, order, -1)
+    present = flat_index >= 0
+    indices: list[Tensor] = []
     with placement.beside(flat.value):
         for extent in reversed(shape):
-            places.append(where(present, found % _number(extent), fill_value))
-            found = found // _number(extent)
-    return tuple(reversed(places))
+            indices.append(where(present, flat_index % _number(extent), fill_value))
+            flat_index = flat_index // _number(extent)
+    return tuple(reversed(indices))
 
 
 @method
@@ -119,43 +119,43 @@ def searchsorted(
             raise DTypeError(f"searchsorted: sorter is a vector of integers, not {order.value.type}")
         row = row[order]
     dtype = lifting.common_dtype(row, x2)
-    wanted = lifting.value_of(settled(x2), dtype)
-    left, right = wrap(lifting.cast(row.value, dtype)), wrap(lifting.cast(wanted, dtype))
+    queries = lifting.value_of(settled(x2), dtype)
+    left, right = wrap(lifting.cast(row.value, dtype)), wrap(lifting.cast(queries, dtype))
     search = _by_halving if isinstance(left.value.shape[0], int) else _by_merging
     with placement.beside(left.value):
         return search(left, right, side)
 
 
-def _before(element: Tensor, wanted: Tensor, side: str) -> Tensor:
-    """Whether an element of the row stands before the place of ``wanted``, in the order where NaN is the greatest."""
+def _before(element: Tensor, query: Tensor, side: str) -> Tensor:
+    """Whether an element of the row stands before the place of ``query``, in the order where NaN is the greatest."""
     if not dtypes.is_float(element.dtype):
-        return element < wanted if side == "left" else element <= wanted
+        return element < query if side == "left" else element <= query
     if side == "left":
-        return (element < wanted) | ((wanted != wanted) & (element == element))
-    return (element <= wanted) | (wanted != wanted)
+        return (element < query) | ((query != query) & (element == element))
+    return (element <= query) | (query != query)
 
 
-def _by_halving(row: Tensor, wanted: Tensor, side: str) -> Tensor:
+def _by_halving(row: Tensor, queries: Tensor, side: str) -> Tensor:
     """Binary search: the place grows by halves of the row for as long as what stands before it is less."""
     size = row.value.shape[0]
-    place = wrap(lifting.repeated(0, dtypes.int64, wanted.value.shape))
+    position = wrap(lifting.repeated(0, dtypes.int64, queries.value.shape))
     for power in reversed(range(size.bit_length())):
-        further = place + (1 << power)
+        further = position + (1 << power)
         inside = further <= size
         element = row[where(inside, further - 1, 0)]
-        place = where(logical_and(inside, _before(element, wanted, side)), further, place)
-    return place
+        position = where(logical_and(inside, _before(element, queries, side)), further, position)
+    return position
 
 
-def _by_merging(row: Tensor, wanted: Tensor, side: str) -> Tensor:
-    """Of a row whose size is a name: the place in both together, sorted stably, less the place among ``wanted``."""
-    flat = flat_of(wanted)
+def _by_merging(row: Tensor, queries: Tensor, side: str) -> Tensor:
+    """Of a row whose size is a name: the place in both together, sorted stably, less the place among ``queries``."""
+    flat = flat_of(queries)
     both = [flat, row] if side == "left" else [row, flat]
     ranks = argsort(argsort(concat(both)))
     (m,), (n,) = flat.value.shape, row.value.shape
     first, last = (0, m) if side == "left" else (n, n + m)
     mine = wrap(ops.slice(ranks.value, starts=(first,), stops=(last,), strides=(1,)))
-    return wrap(ops.reshape((mine - argsort(argsort(flat))).value, shape=wanted.value.shape))
+    return wrap(ops.reshape((mine - argsort(argsort(flat))).value, shape=queries.value.shape))
 
 
 @method
@@ -164,14 +164,14 @@ def isin(x1: TensorLike, x2: TensorLike, *, invert: bool = False) -> Tensor:
     left, right = tensor_of(x1), flat_of(tensor_of(x2))
     (size,) = right.value.shape
     if isinstance(size, int) and size == 0:
-        found = wrap(lifting.repeated(False, dtypes.bool_, left.value.shape))
+        is_member = wrap(lifting.repeated(False, dtypes.bool_, left.value.shape))
     elif {left.dtype.kind, right.dtype.kind} == {"i", "u"} or (isinstance(size, int) and size <= _FEW):
-        found = any_of(equal(left[..., None], right), axis=-1)  # of integers of two dtypes exactly
+        is_member = any_of(equal(left[..., None], right), axis=-1)  # of integers of two dtypes exactly
     else:
         row = sort(right)
         with placement.beside(row.value):
-            found = equal(row[minimum(searchsorted(row, left), _number(size - 1))], left)
-    return ~found if invert else found
+            is_member = equal(row[minimum(searchsorted(row, left), _number(size - 1))], left)
+    return ~is_member if invert else is_member
 
 
 _FEW = 16
@@ -209,9 +209,9 @@ def diff(
 
 def _beside(part: TensorLike, tensor: Tensor, axis: int) -> Tensor:
     """What is joined to a tensor: a number as one slice of it."""
-    found = wrap(lifting.beside(settled(part), tensor)[0])
-    if found.ndim:
-        return found
+    piece = wrap(lifting.beside(settled(part), tensor)[0])
+    if piece.ndim:
+        return piece
     shape = tuple(1 if i == axis else size for i, size in enumerate(tensor.value.shape))
-    value, _ = lifting.together(found.value, tensor.value)
+    value, _ = lifting.together(piece.value, tensor.value)
     return wrap(lifting.broadcast_to(value, shape))

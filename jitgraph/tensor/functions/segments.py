@@ -25,14 +25,14 @@ def index_reduce(
 
     Without ``include_self`` slices of x to which something goes do not take part. As ``scatter_reduce`` otherwise.
     """
-    tensor, given = tensor_like(x), tensor_like(source)
+    tensor, values = tensor_like(x), tensor_like(source)
     number = axis_of(axis, tensor.ndim, "index_reduce")
-    place = tensor_like(index)
-    if place.ndim > 1 or given.ndim != tensor.ndim:
-        raise ShapeError(f"index_reduce: indices {place.value.type} and a source {given.value.type}")
-    place = reshape(place, (-1, *[1] * (tensor.ndim - number - 1)))
-    spread = wrap(lifting.broadcast_to(place.value, given.value.type.shape))
-    return scatter_reduce(tensor, number, spread, given, reduce, include_self=include_self)
+    positions = tensor_like(index)
+    if positions.ndim > 1 or values.ndim != tensor.ndim:
+        raise ShapeError(f"index_reduce: indices {positions.value.type} and a source {values.value.type}")
+    positions = reshape(positions, (-1, *[1] * (tensor.ndim - number - 1)))
+    spread = wrap(lifting.broadcast_to(positions.value, values.value.type.shape))
+    return scatter_reduce(tensor, number, spread, values, reduce, include_self=include_self)
 
 
 _NAMES = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}
@@ -65,14 +65,14 @@ def segment_reduce(
         raise ShapeError(f"segment_reduce: the runs are a vector, not {ends.value.type}", hint="jg.vmap for batches")
     rows = moveaxis(tensor, number, 0)
     size, count = rows.value.type.shape[0], ends.value.type.shape[0]
-    place = searchsorted(ends, wrap(lifting.places((size,), 0, rows.value)), side="right")
-    spread = wrap(lifting.broadcast_to(reshape(place, (-1, *[1] * (rows.ndim - 1))).value, rows.value.type.shape))
+    segment_ids = searchsorted(ends, wrap(lifting.places((size,), 0, rows.value)), side="right")
+    spread = wrap(lifting.broadcast_to(reshape(segment_ids, (-1, *[1] * (rows.ndim - 1))).value, rows.value.type.shape))
     begins = concat([ends[:1] * 0, ends[:-1]])
     empty = reshape(ends == begins, (-1, *[1] * (rows.ndim - 1)))
     start = full((count, *rows.value.type.shape[1:]), _EMPTY[reduce] if initial is None else initial, dtype=rows.dtype)
     joined = initial is not None and reduce != "mean"
-    found = scatter_reduce(start, 0, spread, rows, _NAMES[reduce], include_self=joined)
+    reduced = scatter_reduce(start, 0, spread, rows, _NAMES[reduce], include_self=joined)
     if initial is not None and reduce == "mean":
         lengths_of = astype(ends - begins, rows.dtype)
-        found = found + initial / reshape(clip(lengths_of, 1, None), (-1, *[1] * (rows.ndim - 1)))
-    return moveaxis(where(empty, start, found), 0, number)
+        reduced = reduced + initial / reshape(clip(lengths_of, 1, None), (-1, *[1] * (rows.ndim - 1)))
+    return moveaxis(where(empty, start, reduced), 0, number)

@@ -83,8 +83,8 @@ class _Sorted:
 
     def counts(self) -> Tensor:
         """How many elements each kind has: from its first one to the next kind's, or to the end."""
-        places = wrap(lifting.places(self.length, 0, self.order.value))
-        starts = numbered(self.kind, self.first, self.size + 1, places.value, -1)
+        positions = wrap(lifting.places(self.length, 0, self.order.value))
+        starts = numbered(self.kind, self.first, self.size + 1, positions.value, -1)
         end = lifting.cast(ops.full(shape=(), value=self.length[0], dtype=dtypes.int64), dtypes.int64)
         starts = wrap(ops.select((starts < 0).value, lifting.broadcast_to(end, starts.value.shape), starts.value))
         return starts[1:] - starts[:-1]
@@ -101,25 +101,25 @@ def _order(flat: Tensor) -> Tensor:
 @method
 def unique_all(x: TensorLike, *, size: Any = None) -> UniqueAll:
     """The distinct elements in order, where each first stands, which is which (of x's shape), and how often each is."""
-    found = _Sorted(x, size, "unique_all")
-    with placement.beside(found.order.value):
-        return UniqueAll(found.values(), found.indices(), found.inverse(), found.counts())
+    groups = _Sorted(x, size, "unique_all")
+    with placement.beside(groups.order.value):
+        return UniqueAll(groups.values(), groups.indices(), groups.inverse(), groups.counts())
 
 
 @method
 def unique_counts(x: TensorLike, *, size: Any = None) -> UniqueCounts:
     """The distinct elements in order, and how often each is there."""
-    found = _Sorted(x, size, "unique_counts")
-    with placement.beside(found.order.value):
-        return UniqueCounts(found.values(), found.counts())
+    groups = _Sorted(x, size, "unique_counts")
+    with placement.beside(groups.order.value):
+        return UniqueCounts(groups.values(), groups.counts())
 
 
 @method
 def unique_inverse(x: TensorLike, *, size: Any = None) -> UniqueInverse:
     """The distinct elements in order, and the index into them (of x's shape) that gives x."""
-    found = _Sorted(x, size, "unique_inverse")
-    with placement.beside(found.order.value):
-        return UniqueInverse(found.values(), found.inverse())
+    groups = _Sorted(x, size, "unique_inverse")
+    with placement.beside(groups.order.value):
+        return UniqueInverse(groups.values(), groups.inverse())
 
 
 @method

@@ -28,19 +28,19 @@ def reshape(x: TensorLike, shape: Any = (), *more: Any, copy: bool | None = None
 
     ``copy`` is the Array API's, and makes no difference: a value is never changed in place.
     """
-    wanted = (shape, *more) if more else shape if shape.__class__ is tuple else listed(shape)
-    if set(map(type, wanted)) <= {int}:
-        return _reshapes[tuple(wanted)](x)  # type: ignore[no-any-return]
-    return _reshape(x, wanted)
+    sizes = (shape, *more) if more else shape if shape.__class__ is tuple else listed(shape)
+    if set(map(type, sizes)) <= {int}:
+        return _reshapes[tuple(sizes)](x)  # type: ignore[no-any-return]
+    return _reshape(x, sizes)
 
 
-def _reshape(x: TensorLike, wanted: Sequence[Any]) -> Tensor:
-    if set(map(type, wanted)) <= {int} and min(wanted, default=0) >= -1:  # NumPy takes any negative size for -1
-        found = direct.view(x, lambda array: array.reshape(wanted))
-        if found is not None:
-            return wrap(found)
+def _reshape(x: TensorLike, sizes: Sequence[Any]) -> Tensor:
+    if set(map(type, sizes)) <= {int} and min(sizes, default=0) >= -1:  # NumPy takes any negative size for -1
+        view = direct.view(x, lambda array: array.reshape(sizes))
+        if view is not None:
+            return wrap(view)
     value = lifting.value_of(x)
-    return wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
+    return wrap(ops.reshape(value, shape=_resolve(value.type.shape, sizes)))
 
 
 def _reshaped_by(shape: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tensor]:
@@ -65,10 +65,10 @@ def _reshaping(general: Callable[[Any, Any], Tensor], shape: Callable[[Any, Any]
     return DirectCalls(make)
 
 
-def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, ...]:
+def _resolve(old: tuple[DimLike, ...], sizes: Sequence[Any]) -> tuple[DimLike, ...]:
     """The new shape with -1 replaced; ShapeError where the numbers of elements differ."""
-    holes = [i for i, size in enumerate(wanted) if isinstance(size, int) and size == -1]
-    known = shape_of(tuple(1 if i in holes else size for i, size in enumerate(wanted)))
+    holes = [i for i, size in enumerate(sizes) if isinstance(size, int) and size == -1]
+    known = shape_of(tuple(1 if i in holes else size for i, size in enumerate(sizes)))
     total, part = dims.product(old), dims.product(known)
     shown = tuple(-1 if i in holes else size for i, size in enumerate(known))
     if len(holes) > 1:
@@ -93,14 +93,14 @@ def permute_dims(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 
 def _permute(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    found = direct.view(x, lambda array: array.transpose(axes)) if axes.__class__ is tuple else None
-    if found is not None:
-        return wrap(found)
+    view = direct.view(x, lambda array: array.transpose(axes)) if axes.__class__ is tuple else None
+    if view is not None:
+        return wrap(view)
     value = lifting.value_of(x)
-    given = listed(axes)
-    order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in given)
+    listed_axes = listed(axes)
+    order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in listed_axes)
     if sorted(order) != list(range(value.type.ndim)):
-        raise ShapeError(f"permute_dims: {given} is not an order of the axes of {value.type}")
+        raise ShapeError(f"permute_dims: {listed_axes} is not an order of the axes of {value.type}")
     return wrap(ops.transpose(value, permutation=order))
 
 
@@ -129,16 +129,16 @@ def _transpose(x: TensorLike, axes: tuple[Any, ...]) -> Tensor:
 
 def _order(ndim: int, axes: tuple[Any, ...]) -> tuple[Any, ...]:
     """The order of axes that ``transpose`` is asked for."""
-    whole = items(axes[0]) if len(axes) == 1 else None
-    given = axes if whole is None else whole
-    if not given:
-        given = tuple(reversed(range(ndim)))
+    listed_axes = items(axes[0]) if len(axes) == 1 else None
+    permutation = axes if listed_axes is None else listed_axes
+    if not permutation:
+        permutation = tuple(reversed(range(ndim)))
     elif len(axes) == 2:
         first, second = (axis_of(a, ndim, "transpose") for a in axes)
         order = list(range(ndim))
         order[first], order[second] = second, first
-        given = tuple(order)
-    return given
+        permutation = tuple(order)
+    return permutation
 
 
 def _transposing(axes: tuple[int, ...]) -> NativeFunction:

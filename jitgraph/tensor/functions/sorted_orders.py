@@ -72,9 +72,9 @@ def _parted(x: TensorLike, kth: int | Sequence[int], axis: int | None, name: str
         tensor, axis = reshape(tensor, (-1,)), 0
     number = axis_of(axis, tensor.ndim, name)
     size = tensor.value.type.shape[number]
-    for place in listed(kth):
-        if isinstance(size, int) and not -size <= place < size:
-            raise IndexError(f"{name}: place {place} does not lie within the {size} elements along axis {axis}")
+    for index in listed(kth):
+        if isinstance(size, int) and not -size <= index < size:
+            raise IndexError(f"{name}: place {index} does not lie within the {size} elements along axis {axis}")
     return tensor, number
 
 
@@ -82,8 +82,8 @@ def _parted(x: TensorLike, kth: int | Sequence[int], axis: int | None, name: str
 
 
 def _chosen(values: Tensor, inverse: Any, counts: Any, more: Sequence[bool]) -> Any:
-    found = [values, *(each() for each, wanted in zip((inverse, counts), more, strict=True) if wanted)]
-    return tuple(found) if len(found) > 1 else values
+    outputs = [values, *(each() for each, requested in zip((inverse, counts), more, strict=True) if requested)]
+    return tuple(outputs) if len(outputs) > 1 else values
 
 
 def _differs(rows: Tensor) -> Tensor:
@@ -120,8 +120,8 @@ def _as_rows(x: TensorLike, axis: int | None, name: str) -> tuple[Tensor, Tensor
     return slices, reshape(slices, (count, width)), number
 
 
-def _taken(slices: Tensor, places: Tensor, axis: int) -> Tensor:
-    return moveaxis(wrap(ops.gather(slices.value, places.value, axis=0)), 0, axis)
+def _taken(slices: Tensor, indices: Tensor, axis: int) -> Tensor:
+    return moveaxis(wrap(ops.gather(slices.value, indices.value, axis=0)), 0, axis)
 
 
 @method
@@ -138,15 +138,15 @@ def unique_consecutive(
     With which run each belongs to, and how long each is, where asked for. In a trace ``size`` says how many; runs
     that are missing then have the first slice and no length.
     """
-    whole = tensor_like(x).value.type.shape if axis is None else None
+    full_shape = tensor_like(x).value.type.shape if axis is None else None
     slices, rows, number = _as_rows(x, axis, "unique_consecutive")
     first = _differs(rows)
     kind = cumsum(first) - 1
     total = counted(sum_of(first, dtype=dtypes.int64), size, "unique_consecutive")
-    places = numbered(kind, first, total, lifting.places(first.value.shape, 0, first.value), 0)
+    indices = numbered(kind, first, total, lifting.places(first.value.shape, 0, first.value), 0)
     return _chosen(
-        _taken(slices, places, number),
-        lambda: kind if whole is None else reshape(kind, whole),
+        _taken(slices, indices, number),
+        lambda: kind if full_shape is None else reshape(kind, full_shape),
         lambda: _lengths(first, kind, total),
         (return_inverse, return_counts),
     )
@@ -170,7 +170,7 @@ def unique(
     ``size`` says how many; missing ones are the first slice then, with a count of 0.
     """
     tensor = tensor_like(x)
-    whole = tensor.value.type.shape if axis is None else None
+    full_shape = tensor.value.type.shape if axis is None else None
     slices, rows, number = _as_rows(tensor, axis, "unique")
     width = rows.value.type.shape[1]
     if not isinstance(width, int):
@@ -183,18 +183,18 @@ def unique(
     first = _differs(wrap(ops.gather(rows.value, order.value, axis=0)))
     kind = cumsum(first) - 1
     total = counted(sum_of(first, dtype=dtypes.int64), size, "unique")
-    places = numbered(kind, first, total, order.value, 0)
+    indices = numbered(kind, first, total, order.value, 0)
 
     def inverse() -> Tensor:
         start = lifting.repeated(0, dtypes.int64, kind.value.shape)
         back = wrap(ops.scatter(start, order.value, kind.value, axis=0))
-        return back if whole is None else reshape(back, whole)
+        return back if full_shape is None else reshape(back, full_shape)
 
-    found = [_taken(slices, places, number)]
-    found += [places] if return_index else []
-    found += [inverse()] if return_inverse else []
-    found += [_lengths(first, kind, total)] if return_counts else []
-    return tuple(found) if len(found) > 1 else found[0]
+    outputs = [_taken(slices, indices, number)]
+    outputs += [indices] if return_index else []
+    outputs += [inverse()] if return_inverse else []
+    outputs += [_lengths(first, kind, total)] if return_counts else []
+    return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
 # --- sets -------------------------------------------------------------------------------------------------------------

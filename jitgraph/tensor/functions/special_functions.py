@@ -112,8 +112,8 @@ def entr(x: TensorLike) -> Tensor:
     (a,) = float_tensors(x)
     zero = a == 0
     inside = ~(a <= 0)
-    found = -a * log(where(inside, a, 1))
-    return where(inside, found, where(zero, _steep_zero(where(zero, a, 1)), where(a < 0, a, -1) * math.inf))
+    entropy = -a * log(where(inside, a, 1))
+    return where(inside, entropy, where(zero, _steep_zero(where(zero, a, 1)), where(a < 0, a, -1) * math.inf))
 
 
 @array_function
@@ -156,8 +156,8 @@ def _erfcx_positive(x: Tensor) -> Tensor:
 def _exp_of_square(x: Tensor, factor: float) -> Tensor:
     """exp(factor * x * x) of float64 numbers, the square split in two parts of which the first is exact."""
     bits = ops.bitcast(x.value, dtype=dtypes.int64)
-    kept = ops.shift_left(ops.shift_right(bits, ops.full_like(27, bits)), ops.full_like(27, bits))
-    head = wrap(ops.bitcast(kept, dtype=dtypes.float64))  # no gradient; that of the other part is the whole one
+    head_bits = ops.shift_left(ops.shift_right(bits, ops.full_like(27, bits)), ops.full_like(27, bits))
+    head = wrap(ops.bitcast(head_bits, dtype=dtypes.float64))  # no gradient; that of the other part is the whole one
     return exp(head * head * factor) * exp((x - head) * (x + head) * factor)
 
 
@@ -167,10 +167,10 @@ def erfcx(x: TensorLike) -> Tensor:
 
     def body(a: Tensor) -> Tensor:
         size = where(a < 0, -a, a)  # not abs, which has no slope at 0
-        found = _erfcx_positive(size)
-        held = where(a < 0, minimum(size, 30.0), 0.0)
-        found = where(a < 0, 2 * _exp_of_square(held, 1.0) - found, found)
-        return where(a < -30, where(a < -30, -a, 1.0) * math.inf, found)  # whose slope is infinite, too
+        scaled = _erfcx_positive(size)
+        clamped = where(a < 0, minimum(size, 30.0), 0.0)
+        scaled = where(a < 0, 2 * _exp_of_square(clamped, 1.0) - scaled, scaled)
+        return where(a < -30, where(a < -30, -a, 1.0) * math.inf, scaled)  # whose slope is infinite, too
 
     return in_float64(body, x)
 
@@ -227,11 +227,11 @@ def _ndtri(p: Tensor) -> Tensor:
         reached = _log_ndtr(x)
         slope = exp(-x * x * 0.5 - 0.5 * math.log(2 * math.pi) - reached)
         x = x - (reached - goal) / slope
-    found = where(central, start, x)
+    quantile = where(central, start, x)
     outside = where(inside, 1.0, tail + 0.0)
     edge = log(outside) + wrap(ops.sqrt(outside.value))  # -inf at 0, NaN below; and so are slopes, inf and NaN
-    found = where(inside, found, edge)
-    return where(upper, -found, found)
+    quantile = where(inside, quantile, edge)
+    return where(upper, -quantile, quantile)
 
 
 # --- beta, gamma, zeta ------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ def _window(name: str, length: int, periodic: bool, dtype: Any, device: str | No
     if not dtypes.is_float(kind):
         raise DTypeError(f"{name} in {kind.name}", hint="a float dtype")
     steps = length if periodic else length - 1
-    found = np.ones(length) if length < 2 else waves(np.arange(length) / steps)
-    return asarray(found, dtype=kind, device=device)
+    samples = np.ones(length) if length < 2 else waves(np.arange(length) / steps)
+    return asarray(samples, dtype=kind, device=device)
 
 
 @array_function

@@ -45,12 +45,12 @@ def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bo
     rows = moveaxis(tensor, number, -1)
     length = _block_length(rows, k)
     if length:
-        places = _by_blocks(wrap(ops.stop_gradient(rows.value)), k, length, largest)
-        found = take_along_axis(rows, places, -1)
+        indices = _by_blocks(wrap(ops.stop_gradient(rows.value)), k, length, largest)
+        values = take_along_axis(rows, indices, -1)
     else:
-        order, places = ops.sort(rows.value, axis=rows.ndim - 1, descending=largest)
-        found, places = wrap(order)[..., :k], wrap(places)[..., :k]
-    return moveaxis(found, -1, number), moveaxis(places, -1, number)
+        order, indices = ops.sort(rows.value, axis=rows.ndim - 1, descending=largest)
+        values, indices = wrap(order)[..., :k], wrap(indices)[..., :k]
+    return moveaxis(values, -1, number), moveaxis(indices, -1, number)
 
 
 def _block_length(rows: Tensor, k: int) -> int:
@@ -71,15 +71,15 @@ def _by_blocks(rows: Tensor, k: int, length: int, largest: bool) -> Tensor:
     """
     *batch, size = rows.value.type.shape
     blocks = size // length
-    whole = reshape(rows[..., : blocks * length], (*batch, blocks, length))
-    chosen = sort(argsort(_extremes(whole, largest), -1, descending=largest)[..., :k], -1)
+    blocked = reshape(rows[..., : blocks * length], (*batch, blocks, length))
+    chosen = sort(argsort(_extremes(blocked, largest), -1, descending=largest)[..., :k], -1)
     with placement.beside(rows.value):
         within = arange(length, dtype=dtypes.int64)
         rest = lifting.broadcast_to(lifting.value_of(np.arange(blocks * length, size)), (*batch, size % length))
-        places = reshape(expand_dims(chosen, -1) * length + within, (*batch, k * length))
-        places = concat([places, wrap(rest)], axis=-1)
-    order = argsort(take_along_axis(rows, places, -1), -1, descending=largest)[..., :k]
-    return take_along_axis(places, order, -1)
+        indices = reshape(expand_dims(chosen, -1) * length + within, (*batch, k * length))
+        indices = concat([indices, wrap(rest)], axis=-1)
+    order = argsort(take_along_axis(rows, indices, -1), -1, descending=largest)[..., :k]
+    return take_along_axis(indices, order, -1)
 
 
 def _extremes(blocks: Tensor, largest: bool) -> Tensor:

@@ -88,18 +88,18 @@ class BuiltinFunctions(Operators):
         if any(self._answers_itself(kind) for kind in every if is_a(kind, type)):
             return None
         shown = f"{question.__name__}({self.text_of(value)}, {self.text_of(kinds)})"
-        place = Place("cached", question, (value, kinds), shown)
+        slot = Place("cached", question, (value, kinds), shown)
 
         def finish(after: Activation | None) -> None:
-            if after is not FAILED and type(answer := place.get_or(MISSING)) is bool:
-                self.keep(place, answer)
+            if after is not FAILED and type(answer := slot.get_or(MISSING)) is bool:
+                self.keep(slot, answer)
 
         return finish
 
     def _answers_itself(self, kind: type) -> bool:
         """Whether code of the user's says what is an instance of ``kind``."""
-        found = [self.find(type(kind), name) for name in ("__instancecheck__", "__subclasscheck__")]
-        return any(entry is not None and may_change(entry[0]) for entry in found)
+        entries = [self.find(type(kind), name) for name in ("__instancecheck__", "__subclasscheck__")]
+        return any(entry is not None and may_change(entry[0]) for entry in entries)
 
     def next_of(self, iterator: Any) -> Finish | None:
         """``next(iterator)``."""

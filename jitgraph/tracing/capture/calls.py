@@ -36,10 +36,10 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, held
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
+from jitgraph.tracing.undo_log import CHANGERS
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
 _SILENT: Final = frozenset(
@@ -75,9 +75,9 @@ class Calls(BuiltinFunctions):
         if kind is functools.partial:
             self.keep_partial(function)
             keywords = dict(function.keywords)
-            given = [*function.args, *arguments[: len(arguments) - len(names)], *keywords.values()]
-            given += arguments[len(arguments) - len(names) :]
-            return self.call_of(function.func, given, (*keywords, *names))
+            call_args = [*function.args, *arguments[: len(arguments) - len(names)], *keywords.values()]
+            call_args += arguments[len(arguments) - len(names) :]
+            return self.call_of(function.func, call_args, (*keywords, *names))
         if kind in GETTERS:
             return self.get(function, arguments[0]) if len(arguments) == 1 else None
         if kind is LRU_CACHE:
@@ -116,11 +116,11 @@ class Calls(BuiltinFunctions):
     def _of_logger(self, function: types.FunctionType, logger: Any, level: int) -> None:
         """A logger does nothing at a level at which it does not log, now and at each call; it may be asked for that."""
         text = self.text_of(logger)
-        place = Place("cached", impure.logs, (logger, level), f"{text}.isEnabledFor({level})")
+        slot = Place("cached", impure.logs, (logger, level), f"{text}.isEnabledFor({level})")
         answer = impure.logs(logger, level)
         if answer and function.__name__ != "isEnabledFor":
             impure.refuse_logging(f"{text}.{function.__name__}", self.line)
-        self.keep(place, answer)
+        self.keep(slot, answer)
 
     def _of_dispatch(self, function: Any) -> None:
         """A function of ``singledispatch``: what is registered."""
@@ -206,11 +206,11 @@ class Calls(BuiltinFunctions):
 
     def stored(self, owner: Any, name: str) -> Any:
         """``owner.name`` where it is plainly stored, else None."""
-        found = class_entry(type(owner), name, MISSING)
+        entry = class_entry(type(owner), name, MISSING)
         storage = attributes_of(owner)
         if storage is not None and name in storage:
             return storage[name]
-        return getattr(owner, name, None) if is_a(found, types.MemberDescriptorType) else None
+        return getattr(owner, name, None) if is_a(entry, types.MemberDescriptorType) else None
 
     def _of_cached(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         """A function with ``lru_cache``: the same for as long as it gives the same for these arguments."""
@@ -221,11 +221,11 @@ class Calls(BuiltinFunctions):
         for value in arguments:
             self.special(value, "hash")
         key = tuple(value.plain if type(value) is SymbolicNumber else value for value in arguments)
-        place = Place("cached", function, key, f"{name}({', '.join(map(repr, key))})")
+        slot = Place("cached", function, key, f"{name}({', '.join(map(repr, key))})")
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
-                self.keep(place, after.at(-1))
+                self.keep(slot, after.at(-1))
 
         return finish
 
@@ -256,9 +256,9 @@ class Calls(BuiltinFunctions):
             self.special(kind, "call")
         self.keep_bases(kind)
         for name in ("__new__", "__init__"):
-            found = self.find(kind, name)
-            if found is not None and not is_a(found[1], types.FunctionType | staticmethod):
-                self.answered_by(found[1])
+            definition = self.find(kind, name)
+            if definition is not None and not is_a(definition[1], types.FunctionType | staticmethod):
+                self.answered_by(definition[1])
         if not any(map(may_change, kind.__mro__)) and not kind.__module__.startswith("jitgraph"):
             self._of_opaque(kind, arguments)
         elif not is_a(kind.__init__, types.FunctionType) or not is_followed(kind.__init__.__code__.co_filename):
@@ -283,8 +283,8 @@ class Calls(BuiltinFunctions):
 
     def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         self.special(function, "call")
-        found = self.find(type(function), "__call__")
-        entry: Any = MISSING if found is None else found[1]
+        definition = self.find(type(function), "__call__")
+        entry: Any = MISSING if definition is None else definition[1]
         if is_a(entry, types.FunctionType):
             code = entry.__code__
             if is_followed(code.co_filename):

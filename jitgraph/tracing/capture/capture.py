@@ -49,11 +49,11 @@ class Capture(Functions):
             return None
         self._view, self._site = view, site
         self._globals[id(names), name] = names
-        place = Place("item", names, name, name)
+        slot = Place("item", names, name, name)
         if name in names:
-            self.keep(place, names[name])
+            self.keep(slot, names[name])
             return self.expect(names[name])
-        self.keep(place, MISSING)
+        self.keep(slot, MISSING)
         known = frame.f_builtins
         value = known.get(name, MISSING)
         value = self.replaced_builtins.get(id(value), value)
@@ -70,9 +70,9 @@ class Capture(Functions):
         if cell is None:
             return None
         self._view, self._site = view, site
-        place = Place("cell", cell, None, name)
-        value = place.get_or(MISSING)
-        self.keep(place, value)
+        slot = Place("cell", cell, None, name)
+        value = slot.get_or(MISSING)
+        self.keep(slot, value)
         return None if value is MISSING else self.expect(value)
 
     def _cell(self, view: Activation, name: str) -> Any:
@@ -91,8 +91,8 @@ class Capture(Functions):
         cell = self._cell(view, site.value)
         if cell is not None:
             self._view, self._site = view, site
-            place = Place("cell", cell, None, site.value)
-            self.note_write(place, place.get_or(MISSING))
+            slot = Place("cell", cell, None, site.value)
+            self.note_write(slot, slot.get_or(MISSING))
 
     def imported(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._view, self._site = view, site
@@ -182,9 +182,9 @@ class Capture(Functions):
         self, view: Activation, site: InstructionSite, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
         self._view, self._site = view, site
-        found = self._stands_for.get(id(function))
-        if found is not None:
-            function = found[1]
+        rewriting = self._stands_for.get(id(function))
+        if rewriting is not None:
+            function = rewriting[1]
         if _is_callee(function) and arguments:
             return self._staged(arguments[0])
         if self.numbers is not None:

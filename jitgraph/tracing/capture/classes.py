@@ -64,16 +64,16 @@ class ClassLookup(State):
         classes = kind.__mro__
         if after is not None:
             classes = classes[classes.index(after) + 1 :] if after in classes else ()
-        found = None
+        definition = None
         for base in classes:
             entry = entries_of(base).get(name, MISSING)
             self.keep_entry(base, name, entry)
             if entry is not MISSING:
-                found = base, entry
+                definition = base, entry
                 break
         if after is None:
-            self._found[kind, name] = found
-        return found
+            self._found[kind, name] = definition
+        return definition
 
     def forget_classes(self) -> None:
         """A class was changed by the function: what is found from now on may be something else."""
@@ -91,14 +91,14 @@ class ClassLookup(State):
         if (kind, operation) not in self._specials:
             self._specials[kind, operation] = False
             for name in SPECIAL[operation]:
-                found = self.find(kind, name)
-                if found is None or found[1] is None:
+                definition = self.find(kind, name)
+                if definition is None or definition[1] is None:
                     continue
-                if not is_a(found[1], types.FunctionType):
-                    self.answered_by(found[1])
-                    if found[0] is not object and hides_state(found[0]) and not is_container(value):
+                if not is_a(definition[1], types.FunctionType):
+                    self.answered_by(definition[1])
+                    if definition[0] is not object and hides_state(definition[0]) and not is_container(value):
                         self._specials[kind, operation] = True
-                elif not is_followed(found[1].__code__.co_filename) and found[1].__module__ != "dataclasses":
+                elif not is_followed(definition[1].__code__.co_filename) and definition[1].__module__ != "dataclasses":
                     self._specials[kind, operation] = True
         if self._specials[kind, operation]:
             self.keep_whole(value)
@@ -131,9 +131,9 @@ class ClassLookup(State):
         if id(owner) in self.steady:
             self.keep_kind(owner)
         self.keep_bases(start)
-        found = self.find(start, name, kind)
-        if found is not None:
-            self.answered_by(found[1])
+        definition = self.find(start, name, kind)
+        if definition is not None:
+            self.answered_by(definition[1])
         return None
 
     def of_class(self, owner: type, name: str) -> Finish | None:
@@ -152,10 +152,10 @@ class ClassLookup(State):
             self.answered_by(of_meta[1])
             return None
         self.keep_bases(owner)
-        found = self.find(owner, name)
-        if found is not None:
-            self.answered_by(found[1])
-            return None if hasattr(type(found[1]), "__get__") else self.expect(found[1])
+        definition = self.find(owner, name)
+        if definition is not None:
+            self.answered_by(definition[1])
+            return None if hasattr(type(definition[1]), "__get__") else self.expect(definition[1])
         if of_meta is not None:
             self.answered_by(of_meta[1])
         elif (fallback := self.find(type(owner), "__getattr__")) is not None:

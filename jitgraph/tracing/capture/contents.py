@@ -60,15 +60,15 @@ class ContentsKept(Lookup):
             return
         pairs = list(before.items() if is_a(before, dict) else enumerate(before))
         for key, element in pairs:
-            named = item_text(text, key)
+            element_text = item_text(text, key)
             if is_a(container, tuple | set | frozenset) or many:
-                self.settle(element, named)
+                self.settle(element, element_text)
             else:
-                place = self.entry(container, key, named)
+                slot = self.entry(container, key, element_text)
                 eases = soft or (id(container) in self.instances and impure.is_unseen_iterator(element))
-                self.keep(place, element, soft=eases, at_first=self.is_subsumed(container))
+                self.keep(slot, element, soft=eases, at_first=self.is_subsumed(container))
             if is_container(element):
-                self.keep_contents(element, named, soft=soft)
+                self.keep_contents(element, element_text, soft=soft)
 
     def keep_extent(self, container: Any) -> None:
         """How many elements a container has, or which keys."""
@@ -166,8 +166,8 @@ class ContentsKept(Lookup):
         kind, storage = type(value), attributes_of(value)
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
-        steady = id(value) in self.steady and id(value) not in self.keyed
-        if steady and (hides_state(kind) or (storage is None and not slots_of(kind) and not may_change(kind))):
+        reachable = id(value) in self.steady and id(value) not in self.keyed
+        if reachable and (hides_state(kind) or (storage is None and not slots_of(kind) and not may_change(kind))):
             self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
         if storage is None and not slots_of(kind):
             return
@@ -177,7 +177,7 @@ class ContentsKept(Lookup):
             return
         soft = not may_change(kind)
         self.keep_class(kind)
-        if steady:
+        if reachable:
             self.keep_kind(value)
             if storage is not None:
                 self.instances[id(storage)] = value
@@ -192,10 +192,10 @@ class ContentsKept(Lookup):
 
     def _keep_annotations(self, kind: type) -> None:
         for base in kind.__mro__:
-            found = entries_of(base).get("__annotations__", MISSING)
-            self.keep_entry(base, "__annotations__", found)
-            if may_change(base) and is_a(found, dict):
-                self.keep_contents(found, f"{base.__qualname__}.__annotations__")
+            annotations = entries_of(base).get("__annotations__", MISSING)
+            self.keep_entry(base, "__annotations__", annotations)
+            if may_change(base) and is_a(annotations, dict):
+                self.keep_contents(annotations, f"{base.__qualname__}.__annotations__")
 
     def keep_function(self, function: types.FunctionType) -> None:
         """The code and the defaults of a function."""

@@ -23,28 +23,28 @@ _GENERATOR_PUSHES: Final = sys.version_info < (3, 13)  # its stack effect leaves
 def depths(code: CodeType, instructions: Sequence[dis.Instruction]) -> dict[int, int]:
     """For each offset that can be reached, the depth of the stack before the instruction there."""
     position = {instruction.offset: i for i, instruction in enumerate(instructions)}
-    found: dict[int, int] = {}
+    depth_at: dict[int, int] = {}
     pending = [(0, 0), *((e.target, e.depth + 1 + bool(e.lasti)) for e in _exception_table(code))]
     while pending:
         offset, depth = pending.pop()
         for instruction in instructions[position[offset] :]:
-            if instruction.offset in found:
+            if instruction.offset in depth_at:
                 break
-            found[instruction.offset] = depth
+            depth_at[instruction.offset] = depth
             if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
                 pending.append((instruction.argval, depth + _effect(instruction, jump=True)))
             if instruction.opname in ENDS:
                 break
             depth += _effect(instruction, jump=False)
-    return found
+    return depth_at
 
 
 def _effect(instruction: dis.Instruction, *, jump: bool) -> int:
     name, argument = instruction.opname, instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
     if _CALLS_TWICE and name in ("PRECALL", "CALL"):  # it takes nothing off the stack itself, but is said to
         return 0 if name == "PRECALL" else -1 - (argument or 0)
-    found = dis.stack_effect(instruction.opcode, argument, jump=jump)
-    return found + (_GENERATOR_PUSHES and name == "RETURN_GENERATOR")
+    effect = dis.stack_effect(instruction.opcode, argument, jump=jump)
+    return effect + (_GENERATOR_PUSHES and name == "RETURN_GENERATOR")
 
 
 def _exception_table(code: CodeType) -> Sequence[Any]:

@@ -113,12 +113,12 @@ class Activation:
     __slots__ = ("_base", "_data", "_depths", "_finish", "_sites", "frame", "in_package", "sink", "stack")
 
     def __init__(self, frame: FrameType, sink: Sink) -> None:
-        found = table_of(frame.f_code)
+        table = table_of(frame.f_code)
         self.frame = frame
         self.sink = sink
-        self._sites, self._depths, self.in_package = found.sites, found.depths, found.in_package
+        self._sites, self._depths, self.in_package = table.sites, table.depths, table.in_package
         self._data = data_of(frame)
-        self._base = self._data + layout().locals + found.slots * WORD
+        self._base = self._data + layout().locals + table.slots * WORD
         self.stack = 0
         self._finish: Finish | None = None
 
@@ -137,9 +137,9 @@ class Activation:
         except ValueError:
             return NULL
 
-    def same(self, found: Any, known: Any) -> bool:
+    def same(self, observed: Any, known: Any) -> bool:
         """Whether what ``at`` gave is ``known``."""
-        return found is known
+        return observed is known
 
     @property
     def function(self) -> Any:

@@ -115,9 +115,9 @@ class Functions(Calls, Sink):
         if not code.co_flags & inspect.CO_NEWLOCALS:
             return
         if code.co_name == "__init__" and code.co_argcount:
-            made = view.frame.f_locals.get(code.co_varnames[0])
-            if id(made) not in self.steady:
-                self.fresh[id(made)] = made
+            instance = view.frame.f_locals.get(code.co_varnames[0])
+            if id(instance) not in self.steady:
+                self.fresh[id(instance)] = instance
         function = view.function
         if id(function) in self._entered or id(function) in self._made:
             return
@@ -129,9 +129,9 @@ class Functions(Calls, Sink):
 
     def _original(self, function: Any) -> Any:
         """The user's function in place of which a rewritten one runs."""
-        found = self._stands_for.get(id(function))
-        if found is not None:
-            return found[1]
+        rewriting = self._stands_for.get(id(function))
+        if rewriting is not None:
+            return rewriting[1]
         code = original_of(function.__code__)[0]
         return function if code is function.__code__ else self._by_code.get(code, function)
 
@@ -175,16 +175,16 @@ class Functions(Calls, Sink):
     def made(self, view: Activation, value: Any) -> None:
         self._made[id(value)] = value
 
-    def _stand_for(self, made: Any, function: Any) -> None:
-        if made is function:
+    def _stand_for(self, rewritten: Any, function: Any) -> None:
+        if rewritten is function:
             return
-        self._stands_for[id(made)] = made, function
+        self._stands_for[id(rewritten)] = rewritten, function
         inner = getattr(function, "__func__", None)
-        if is_a(made, types.MethodType):
+        if is_a(rewritten, types.MethodType):
             call = inner if inner is not None else class_entry(type(function), "__call__")
-            self._stand_for(made.__func__, call)
-        elif is_a(made, types.FunctionType) and id(function) in self._made:
-            self._made[id(made)] = made
+            self._stand_for(rewritten.__func__, call)
+        elif is_a(rewritten, types.FunctionType) and id(function) in self._made:
+            self._made[id(rewritten)] = rewritten
 
 
 def _name_of(function: Any) -> str:

@@ -284,11 +284,11 @@ def _call_by_names(sink: Sink, view: Activation, site: InstructionSite) -> Finis
 
 def _called(sink: Sink, view: Activation, site: InstructionSite, above: int) -> Finish | None:
     """A call with ``above`` places above the last argument; those with names are the last arguments."""
-    given = [view.at(index - above) for index in range(-site.argument, 0)]
+    call_args = [view.at(index - above) for index in range(-site.argument, 0)]
     function, first = _callable(view, site.argument + above)
     if first is not NULL:
-        given.insert(0, first)
-    return sink.called(view, site, function, given, site.names)
+        call_args.insert(0, first)
+    return sink.called(view, site, function, call_args, site.names)
 
 
 def _callable(view: Activation, above: int) -> tuple[Any, Any]:

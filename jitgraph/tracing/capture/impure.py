@@ -120,8 +120,8 @@ def refuse_logging(text: str, location: Location | None) -> NoReturn:
 
 def _loaded(module: str, *names: str) -> tuple[Any, ...]:
     """What ``module`` has under ``names``; nothing where it is not imported, as none of it can be reached then."""
-    found = sys.modules.get(module)
-    return tuple(getattr(found, name) for name in names if hasattr(found, name))  # None, too, has none of them
+    loaded = sys.modules.get(module)
+    return tuple(getattr(loaded, name) for name in names if hasattr(loaded, name))  # None, too, has none of them
 
 
 def outside_state(value: Any) -> str | None:
@@ -149,8 +149,8 @@ def refuse_iterator(value: Any, text: str, location: Location | None) -> None:
             hint="use the object itself, or a weakref.ref",
         )
     if is_unseen_iterator(value):
-        way = "take the element outside and pass it as an argument, or read a list"
-        _raise(text, "what an iterator gives while tracing", way, location)
+        hint = "take the element outside and pass it as an argument, or read a list"
+        _raise(text, "what an iterator gives while tracing", hint, location)
 
 
 def runs_elsewhere(function: Any) -> str | None:
@@ -180,7 +180,7 @@ def is_unseen_iterator(value: Any) -> bool:
     return issubclass(type(value), Iterator) and not isinstance(type(value).__next__, types.FunctionType)
 
 
-def _raise(text: str, what: str, way: str, location: Location | None) -> NoReturn:
+def _raise(text: str, what: str, hint: str, location: Location | None) -> NoReturn:
     raise TraceError(
-        f"{text} in a traced function: {what} would be the same at every later call", location=location, hint=way
+        f"{text} in a traced function: {what} would be the same at every later call", location=location, hint=hint
     )

@@ -49,16 +49,16 @@ _BOOKKEEPING: Final = ("INSTRUMENTED_INSTRUCTION", "INSTRUMENTED_LINE")  # put i
 
 
 def _classes() -> dict[str, Class]:
-    found: dict[str, Class] = dict.fromkeys(_BOOKKEEPING, "control")
+    by_name: dict[str, Class] = dict.fromkeys(_BOOKKEEPING, "control")
     listed: list[tuple[Class, str]] = [
         ("move", _MOVE), ("read", _READ), ("write", _WRITE), ("call", _CALL), ("control", _CONTROL),
     ]  # fmt: skip
     for kind, names in listed:
         for name in names.split():
-            if name in found:
+            if name in by_name:
                 raise AssertionError(f"{name} has two classes")
-            found[name] = found[f"INSTRUMENTED_{name}"] = kind
-    return found
+            by_name[name] = by_name[f"INSTRUMENTED_{name}"] = kind
+    return by_name
 
 
 CLASSES: Final = _classes()

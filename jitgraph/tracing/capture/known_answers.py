@@ -92,8 +92,8 @@ class _Words(Activation):
     def word(self, address: int) -> Any:
         return word_at(address) or NULL
 
-    def same(self, found: Any, known: Any) -> bool:
-        return bool(found == id(known))
+    def same(self, observed: Any, known: Any) -> bool:
+        return bool(observed == id(known))
 
 
 class _Answers:
@@ -149,7 +149,7 @@ def differing() -> list[str]:
     functions = {id(space[name]) for name in ("names", "attributes", "operators", "elements", "calls", "patterns")}
     wrong = [] if functions <= answers.functions else ["the function of a frame"]
     wrong += [f"{name}, of which no class is known" for name in HANDLERS.keys() - CLASSES.keys()]
-    return wrong + [f"{told[0]} {told[1:]}" for told in _expected(**space) if told not in answers.told]
+    return wrong + [f"{event[0]} {event[1:]}" for event in _expected(**space) if event not in answers.told]
 
 
 def _expected(a: Any, o: Any, f: Any, i: Any, j: Any, l: Any, e: Any, t: Any, d: Any, **more: Any) -> list[Any]:  # noqa: E741
@@ -157,7 +157,7 @@ def _expected(a: Any, o: Any, f: Any, i: Any, j: Any, l: Any, e: Any, t: Any, d:
     names = ("key", "other", "error", "child", "Child")
     key, other, error, child, kind = (id(more[name]) for name in names)
     a, o, f, i, j, l, e, t, d = map(id, (a, o, f, i, j, l, e, t, d))  # noqa: E741
-    found: list[tuple[Any, ...]] = [
+    events: list[tuple[Any, ...]] = [
         ("global_", "o", None), ("store_global", "stored", None), ("store_global", "kept", None),
         ("store_cell", "free"),
         ("cell", "free", None), ("attribute", "a", o, "a"), ("attribute", "m", f, "m"),
@@ -170,5 +170,5 @@ def _expected(a: Any, o: Any, f: Any, i: Any, j: Any, l: Any, e: Any, t: Any, d:
         ("raised", None, error), ("operate", None, "matched", (d,)), ("operate", None, "len", (l,)),
     ]  # fmt: skip
     if sys.version_info >= (3, 12):  # before, a slice is made first, and super is called
-        found += [("item", None, l, (i, j)), ("store_item", None, l, (i, j)), ("inherited", "m", kind, child, "m")]
-    return found
+        events += [("item", None, l, (i, j)), ("store_item", None, l, (i, j)), ("inherited", "m", kind, child, "m")]
+    return events

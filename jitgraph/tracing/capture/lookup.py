@@ -106,26 +106,26 @@ class Lookup(ClassLookup):
         return getter is not None and is_a(getter[1], types.FunctionType)
 
     def _of_instance(self, owner: Any, name: str, default: Any) -> Finish | None:
-        kind, steady = type(owner), id(owner) in self.steady
+        kind, reachable = type(owner), id(owner) in self.steady
         if name == "__dict__" and (storage := attributes_of(owner)) is not None:
             self.instances[id(storage)] = owner
-            if steady:
+            if reachable:
                 self.settle(storage, f"{self.text_of(owner)}.__dict__")
                 self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.__dict__"), storage)
             return None
         if name == "__class__":
             self.settle(kind, f"type({self.text_of(owner)})")
             return None
-        found = self.find(kind, name)
-        entry = MISSING if found is None else found[1]
+        definition = self.find(kind, name)
+        entry = MISSING if definition is None else definition[1]
         if entry is not MISSING and is_data_descriptor(entry):
             return self._by_descriptor(owner, name, entry)
         storage = attributes_of(owner)
         if storage is not None and name in storage:
             return self._own_attribute(owner, name, storage[name])
-        if storage is not None and (steady or id(owner) in self.keyed) and not self._is_library_function(owner):
+        if storage is not None and (reachable or id(owner) in self.keyed) and not self._is_library_function(owner):
             self._keep_absence(owner, name)
-        if found is None:
+        if definition is None:
             return self._fall_back(owner, name, default)
         return self._by_entry(owner, name, entry)
 
@@ -133,13 +133,13 @@ class Lookup(ClassLookup):
         return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
 
     def _keep_absence(self, owner: Any, name: str) -> None:
-        place = Place("own", owner, name, f"{self.text_of(owner)}.{name}")
-        if place.identity in self.writes or id(attributes_of(owner)) in self.mutated:
+        slot = Place("own", owner, name, f"{self.text_of(owner)}.{name}")
+        if slot.identity in self.writes or id(attributes_of(owner)) in self.mutated:
             return
         if id(owner) not in self.keyed:
-            self.keep(place, MISSING)
+            self.keep(slot, MISSING)
         elif name not in _step_names(owner):
-            self.attributes.setdefault((id(owner), name), Assumption(place, Absent(), self.line))
+            self.attributes.setdefault((id(owner), name), Assumption(slot, Absent(), self.line))
 
     def _by_descriptor(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """A property, a slot or another descriptor that goes before what the instance holds."""
@@ -184,33 +184,33 @@ class Lookup(ClassLookup):
     def _own_attribute(self, owner: Any, name: str, value: Any) -> Finish | None:
         """An attribute that the instance itself holds."""
         text = f"{self.text_of(owner)}.{name}"
-        place = Place.of_attribute(owner, name, text)
+        slot = Place.of_attribute(owner, name, text)
         if id(owner) in self.keyed:
-            if place.identity not in self.writes and name not in _step_names(owner) and value is not MISSING:
-                self._keep_attribute(place, resolved(value))
+            if slot.identity not in self.writes and name not in _step_names(owner) and value is not MISSING:
+                self._keep_attribute(slot, resolved(value))
             return None
         if id(owner) not in self.steady:
             return None
-        if place.identity in self.reads or id(place.storage) not in self.mutated:
-            self.keep(place, value)
+        if slot.identity in self.reads or id(slot.storage) not in self.mutated:
+            self.keep(slot, value)
         return self.expect(value) if value is not MISSING else None
 
-    def _keep_attribute(self, place: Place, value: Any) -> None:
+    def _keep_attribute(self, slot: Place, value: Any) -> None:
         """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
         if value is not None and (is_container(value) or tree.container_of(value) is not None):
-            self.cannot_guard(f"what is in {place.text}, which is no field of the argument")
+            self.cannot_guard(f"what is in {slot.text}, which is no field of the argument")
         by_identity = is_a(value, Tensor | np.ndarray)
         predicate = self.objects.same(value) if by_identity else self.objects.value(value)
-        self.attributes.setdefault((id(place.owner), place.key), Assumption(place, predicate, self.line))
+        self.attributes.setdefault((id(slot.owner), slot.key), Assumption(slot, predicate, self.line))
 
     def _by_entry(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """What the class has: a method, a value, or a descriptor that the instance could shadow."""
         if is_a(entry, functools.cached_property | cached_property) and id(owner) in self.steady:
-            place = Place("attribute", owner, name, f"{self.text_of(owner)}.{name}")
+            slot = Place("attribute", owner, name, f"{self.text_of(owner)}.{name}")
 
             def finish(after: Activation | None) -> None:
                 if after is not FAILED:
-                    self.note_write(place, MISSING)
+                    self.note_write(slot, MISSING)
 
             return finish
         if not is_a(entry, types.FunctionType | staticmethod | classmethod):
@@ -222,14 +222,14 @@ class Lookup(ClassLookup):
 
     def _fall_back(self, owner: Any, name: str, default: Any) -> Finish | None:
         """Neither the instance nor its class has it: ``__getattr__`` is asked."""
-        found = self.find(type(owner), "__getattr__")
-        if found is None:
+        definition = self.find(type(owner), "__getattr__")
+        if definition is None:
             if not may_change(type(owner)) and attributes_of(owner) is None:
                 self._keep_answer(owner, name)
             return self.expect(default) if id(owner) in self.steady else None  # as of a threading.local
-        if is_a(owner, dict) and found[1] in (dict.__getitem__, dict.get):
+        if is_a(owner, dict) and definition[1] in (dict.__getitem__, dict.get):
             return self.read_held(owner, name)
-        self.answered_by(found[1])
+        self.answered_by(definition[1])
         return None
 
     def read_held(self, owner: Any, key: Any) -> Finish | None:
@@ -263,16 +263,16 @@ class Lookup(ClassLookup):
 
     def _of_loaded_name(self, owner: types.ModuleType, name: str) -> Finish | None:
         """A name of a package of jitgraph's that is loaded when it is first used: now, or by a later check."""
-        place, view, site = Place("attribute", owner, name, f"{owner.__name__}.{name}"), self._view, self._site
+        slot, view, site = Place("attribute", owner, name, f"{owner.__name__}.{name}"), self._view, self._site
 
         def finish(after: Activation | None) -> None:
             self._view, self._site = view, site  # the modules that were imported meanwhile ran, too
             if after is not FAILED:
-                self.keep(place, vars(owner)[name])
+                self.keep(slot, vars(owner)[name])
 
         if name not in vars(owner):
             return finish
-        self.keep(place, vars(owner)[name])
+        self.keep(slot, vars(owner)[name])
         return self.expect(vars(owner)[name])
 
     def _of_tensor(self, owner: Tensor, name: str) -> None:

@@ -80,9 +80,9 @@ class Operators(Writes):
             value = MISSING
         if id(owner) in self.mutated:  # what it held at first is guarded, what it holds now may be the function's own
             self.keep_contents(owner)
-        place = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
-        if place.identity in self.reads or not self.is_whole(owner):
-            self.keep(place, value)
+        slot = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
+        if slot.identity in self.reads or not self.is_whole(owner):
+            self.keep(slot, value)
         if value is not MISSING:
             return self.expect(value) if not plainly else None
         return None if plainly else self._default_item(owner, key)
@@ -95,11 +95,11 @@ class Operators(Writes):
             Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
             owner.default_factory,
         )
-        place = self.entry(owner, key, item_text(self.text_of(owner), key))
+        slot = self.entry(owner, key, item_text(self.text_of(owner), key))
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
-                self.note_write(place, MISSING)
+                self.note_write(slot, MISSING)
 
         return finish
 
@@ -215,9 +215,9 @@ class Operators(Writes):
             return False
         if id(container) in self.steady and id(container) not in self.keyed:
             self.special(container, "in")
-            place = self.entry(container, plain_key(item), f"{self.text_of(container)}[{item!r}]")
-            if place.identity in self.reads or not self.is_whole(container):
-                self.keep(place, dict.get(container, plain_key(item), MISSING))
+            slot = self.entry(container, plain_key(item), f"{self.text_of(container)}[{item!r}]")
+            if slot.identity in self.reads or not self.is_whole(container):
+                self.keep(slot, dict.get(container, plain_key(item), MISSING))
         return True
 
     def _compare_identity(self, operands: Sequence[Any]) -> None:

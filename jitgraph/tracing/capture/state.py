@@ -21,13 +21,13 @@ from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.kinds import is_a
 from jitgraph.tracing.containers import MAX_BYTES, same_extent
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import Place, Step, item_step
 from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.storage import MISSING, class_entry, held
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
+from jitgraph.tracing.undo_log import Change, Log, LogEntry, later_keys
 
 
 @dataclass(slots=True)
@@ -113,9 +113,9 @@ class State:
 
     def text_of(self, value: Any) -> str:
         """How people would write an object."""
-        found = self.texts.get(id(value))
-        if found is not None:
-            return found
+        text = self.texts.get(id(value))
+        if text is not None:
+            return text
         names = self._view.frame.f_locals if self._view is not None else {}
         return next((name for name, local in names.items() if local is value), type(value).__name__)
 
@@ -130,26 +130,26 @@ class State:
 
     # --- reads and writes -------------------------------------------------------------------------------------------
 
-    def keep(self, place: Place, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
+    def keep(self, slot: Place, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
         """``value`` was found at a place of a steady object; ``at_first`` before the function wrote there."""
         value = resolved(value)
-        identity = place.identity
+        identity = slot.identity
         if identity in self.writes and not at_first:
             return
         known = self.reads.get(identity)
         if known is None:
             if value is not MISSING:
-                self.refuse(value, place.text)
+                self.refuse(value, slot.text)
                 if soft and impure.is_unseen_iterator(value):
-                    self.cannot_guard(f"what {place.text} gives, an iterator that library code keeps")
+                    self.cannot_guard(f"what {slot.text} gives, an iterator that library code keeps")
                 else:
-                    impure.refuse_iterator(value, place.text, self.line)
-            known = self.reads[identity] = FirstRead(place, value, self.line, False, soft)
+                    impure.refuse_iterator(value, slot.text, self.line)
+            known = self.reads[identity] = FirstRead(slot, value, self.line, False, soft)
             if value is not MISSING:
-                self.settle(value, place.text)
+                self.settle(value, slot.text)
             if is_a(value, Tensor):
-                self.tensors.append((place, value))
-                self.sources.setdefault(id(value), place)
+                self.tensors.append((slot, value))
+                self.sources.setdefault(id(value), slot)
         known.by_user = known.by_user or not (self.in_package or self.for_package)
 
     def settle(self, value: Any, text: str) -> None:
@@ -175,10 +175,10 @@ class State:
         elif callable(value):
             self._harmless[id(value)] = value
 
-    def note_write(self, place: Place, before: Any) -> None:
+    def note_write(self, slot: Place, before: Any) -> None:
         """A place of a steady object is about to be set or cleared."""
-        entry = self.touch(place, place.text, resolved(before))
-        self.writes.setdefault(place.identity, entry._replace(text=place.text, location=self.line))
+        entry = self.touch(slot, slot.text, resolved(before))
+        self.writes.setdefault(slot.identity, entry._replace(text=slot.text, location=self.line))
 
     def touch(self, target: Any, text: str, *before: Any) -> LogEntry:
         """``target`` is about to be changed, perhaps: what it holds, or ``before``, is kept."""
@@ -188,26 +188,26 @@ class State:
             before = (self._at_first(target),)
         elif isinstance(target, Place):  # a method of the dict may have put another value there meanwhile
             holder = target.owner if is_a(target.owner, dict) else target.storage
-            if holder is not None and (kept := self.log.entry(holder)) is not None:
-                before = (kept.before.get(target.key, MISSING),)
+            if holder is not None and (saved := self.log.entry(holder)) is not None:
+                before = (saved.before.get(target.key, MISSING),)
         return self.log.keep(target, text, self.line, *before)
 
     def _at_first(self, mapping: dict[Any, Any]) -> dict[Any, Any]:
         """What a mapping held before the function assigned its keys, or the attributes of its owner."""
-        found, owner = dict(held(mapping)), self.instances.get(id(mapping), mapping)
+        original, owner = dict(held(mapping)), self.instances.get(id(mapping), mapping)
         for write in self.writes.values():
-            place = write.target
-            if place.owner is mapping or (place.owner is owner and place.storage is mapping):
+            slot = write.target
+            if slot.owner is mapping or (slot.owner is owner and slot.storage is mapping):
                 if write.before is MISSING:
-                    found.pop(place.key, None)
+                    original.pop(slot.key, None)
                 else:
-                    found[place.key] = write.before
-        return found
+                    original[slot.key] = write.before
+        return original
 
     def is_whole(self, container: Any) -> bool:
         """Whether all that a container held at first is guarded, so that no item of it needs a guard of its own."""
-        kept = self.whole.get(id(container))
-        return kept is not None and (not kept.soft or id(container) in self.mutated)
+        used = self.whole.get(id(container))
+        return used is not None and (not used.soft or id(container) in self.mutated)
 
     def has_written(self, container: Any) -> bool:
         """Whether the function assigned items of a container by themselves."""
@@ -278,62 +278,62 @@ class State:
         ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
         few.
         """
-        found: list[Assumption] = []
-        whole = {at for at, kept in self.whole.items() if not kept.soft}
-        whole |= {id(self.instances[at]) for at in whole if at in self.instances} | self.mutated.keys()
+        assumptions: list[Assumption] = []
+        guarded = {at for at, used in self.whole.items() if not used.soft}
+        guarded |= {id(self.instances[at]) for at in guarded if at in self.instances} | self.mutated.keys()
         for identity, read in self.reads.items():
             rebound = identity in self.writes  # perhaps to what follows of the value that was read
             if identity not in self._released or read.by_user or rebound:
-                own = rebound or id(read.place.owner) in whole  # for ``changes`` sees what was done
-                found += self._of_read(read, own, lifted)
+                own = rebound or id(read.place.owner) in guarded  # for ``changes`` sees what was done
+                assumptions += self._of_read(read, own, lifted)
         for write in self.writes.values():
             after = write.target.held()
             if after is write.before and not _is_value(after) and not self.is_own(write.target.owner):
                 predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
-                found.append(Assumption(write.target.as_own, predicate, write.location))
+                assumptions.append(Assumption(write.target.as_own, predicate, write.location))
             elif after is MISSING and write.target.identity not in self.reads and write.target.storage is not None:
                 kind = self.objects.kind(type(write.before))  # it is deleted, which another call cannot do without it
-                found.append(Assumption(write.target.as_own, kind, write.location))
-        for place, handle in self.tensors:
+                assumptions.append(Assumption(write.target.as_own, kind, write.location))
+        for slot, handle in self.tensors:
             if id(handle) in self.with_attributes:
-                found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
-        for kept in (*self.whole.values(), *self.extents.values()):
-            found += self._of_contents(kept)
-        return [*found, *self.attributes.values()]
+                assumptions.append(Assumption(slot, self.objects.same(handle), self.reads[slot.identity].location))
+        for used in (*self.whole.values(), *self.extents.values()):
+            assumptions += self._of_contents(used)
+        return [*assumptions, *self.attributes.values()]
 
     def _of_read(self, read: FirstRead, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
-        place, value, location = read.place, read.value, read.location
+        slot, value, location = read.place, read.value, read.location
         if type(value) is SymbolicNumber:  # read again at each call
-            if not written and place.get_or(None) is not value:
-                raise _changed(place.text, location)
+            if not written and slot.get_or(None) is not value:
+                raise _changed(slot.text, location)
             return
         predicate = Absent() if value is MISSING else self.objects.value(value)
-        assumption = Assumption(place.as_own, predicate, location)
+        assumption = Assumption(slot.as_own, predicate, location)
         if issubclass(type(value), np.ndarray) and (id(value) not in lifted or id(value) in self.by_numpy):
             if value.dtype.hasobject:
-                self.unguarded.setdefault(f"the objects in the array {place.text}", location)
+                self.unguarded.setdefault(f"the objects in the array {slot.text}", location)
             elif value.nbytes <= MAX_BYTES:
                 yield assumption._replace(predicate=HasContents.of(value))
             else:
-                what = f"the {value.nbytes} bytes of the array {place.text}, used by NumPy"
+                what = f"the {value.nbytes} bytes of the array {slot.text}, used by NumPy"
                 self.unguarded.setdefault(what, location)
         if written or assumption.holds(self.objects.values):
             yield assumption
         elif not read.soft:
-            raise _changed(place.text, location)
+            raise _changed(slot.text, location)
         else:
-            self.unguarded.setdefault(f"what library code keeps in {place.text}", location)
+            self.unguarded.setdefault(f"what library code keeps in {slot.text}", location)
 
-    def _of_contents(self, kept: Kept) -> Iterator[Assumption]:
-        container, before = kept.container, kept.before
-        soft = kept.soft and id(container) not in self.mutated
+    def _of_contents(self, used: Kept) -> Iterator[Assumption]:
+        container, before = used.container, used.before
+        soft = used.soft and id(container) not in self.mutated
         if soft and not same_extent(self._without_own(container), before):
-            self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
+            self.unguarded.setdefault(f"what library code keeps in {used.text}", used.location)
             return
-        place = Place("object", container, None, kept.text)
-        yield Assumption(place, self.objects.extent(before, container), kept.location)
-        if kept.by_identity:
-            yield Assumption(place, self.objects.elements(before, container), kept.location)
+        slot = Place("object", container, None, used.text)
+        yield Assumption(slot, self.objects.extent(before, container), used.location)
+        if used.by_identity:
+            yield Assumption(slot, self.objects.elements(before, container), used.location)
 
     def _without_own(self, container: Any) -> Any:
         """What a container holds; of a mapping without the keys, or attributes, that the function itself added."""
@@ -341,24 +341,24 @@ class State:
             return held(container)
         owner = self.instances.get(id(container), container)
         added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
-        found = held(container)
-        return {key: value for key, value in found.items() if key not in added} if added else found
+        contents = held(container)
+        return {key: value for key, value in contents.items() if key not in added} if added else contents
 
     def effects(self) -> list[tuple[LogEntry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
-        found = []
+        effects = []
         for write in self.writes.values():
             owner = write.target.owner
             if self.is_own(owner) or self.is_subsumed(owner):
                 continue
             after = write.target.held()
             if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
-                found.append((write, after))
-        return found
+                effects.append((write, after))
+        return effects
 
     def changes(self) -> list[tuple[LogEntry, list[Change]]]:
         """What was done to containers from outside besides; TraceError where no later call can do that again."""
-        found = []
+        mutations = []
         for entry in self.log:
             target = entry.target
             if isinstance(target, Place) or (self.is_own(target) and not is_a(target, np.ndarray)):
@@ -371,21 +371,21 @@ class State:
                 assigned = self._assigned(target, len(entry.before) if is_a(target, list) else 0)
                 changes = [change for change in changes if change.step is None or change.step.key not in assigned]
                 moved = _moved(target, entry.before, assigned) if is_a(target, dict) else []
-            kept = self.whole.get(id(target))
+            used = self.whole.get(id(target))
             if not changes and not moved:
                 continue
-            if kept is not None and not self.is_whole(target):  # what library code keeps there for its own purposes
-                self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
-            elif kept is None and any(change.operation != "append" for change in changes):
+            if used is not None and not self.is_whole(target):  # what library code keeps there for its own purposes
+                self.unguarded.setdefault(f"what library code keeps in {used.text}", used.location)
+            elif used is None and any(change.operation != "append" for change in changes):
                 raise _changed(entry.text, entry.location)
-            found.append((entry, changes + moved))
-        return found
+            mutations.append((entry, changes + moved))
+        return mutations
 
     def _assigned(self, container: Any, length: int) -> set[Any]:
         """The keys, attributes or indices of a container that the function assigned or deleted by themselves."""
         owner = self.instances.get(id(container), container)
         writes = [write.target for write in self.writes.values()]
-        keys = {place.key for place in writes if place.owner is owner or place.owner is container}
+        keys = {slot.key for slot in writes if slot.owner is owner or slot.owner is container}
         return keys | {key + length for key in keys if length and type(key) is int and key < 0}
 
     def undo(self) -> None:

@@ -16,9 +16,9 @@ from jitgraph.tracing.capture.contents import ContentsKept
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.log import APPENDS
 from jitgraph.tracing.source import Place, item_text
 from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
+from jitgraph.tracing.undo_log import APPENDS
 
 
 class Writes(ContentsKept):
@@ -29,10 +29,10 @@ class Writes(ContentsKept):
         if not is_a(name, str):
             return None
         if not is_a(owner, Tensor):
-            found = self.find(type(owner), "__delattr__" if removes else "__setattr__")
-            if found is not None and is_a(found[1], types.FunctionType):
+            definition = self.find(type(owner), "__delattr__" if removes else "__setattr__")
+            if definition is not None and is_a(definition[1], types.FunctionType):
                 return None  # it runs, and is followed
-            if found is not None and found[1] is (dict.__delitem__ if removes else dict.__setitem__):
+            if definition is not None and definition[1] is (dict.__delitem__ if removes else dict.__setitem__):
                 self.set_item(owner, name, removes=removes)
                 return None
         self.set_attribute(owner, name)
@@ -57,26 +57,26 @@ class Writes(ContentsKept):
         if name == "__class__":
             self.note_write(Place("type", owner, None, f"type({self.text_of(owner)})"), type(owner))
             return
-        found = self.find(type(owner), name)
-        if found is not None and hasattr(type(found[1]), "__set__"):
-            self.answered_by(found[1])
-            if not is_a(found[1], types.MemberDescriptorType | types.GetSetDescriptorType):
+        definition = self.find(type(owner), name)
+        if definition is not None and hasattr(type(definition[1]), "__set__"):
+            self.answered_by(definition[1])
+            if not is_a(definition[1], types.MemberDescriptorType | types.GetSetDescriptorType):
                 return  # a property or a descriptor of the user's, which is followed
             before = getattr(owner, name, MISSING)
         else:
             storage = attributes_of(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
-        place = Place.of_attribute(owner, name, text)
+        slot = Place.of_attribute(owner, name, text)
         if isinstance(before, dict) and name == "__dict__":
             before = dict(before)
-        self.note_write(place, before)
+        self.note_write(slot, before)
 
     def _set_class_attribute(self, owner: type, name: str) -> None:
         self.forget_classes()
         if owner in self.made_classes:
             return
-        found = self.find(type(owner), name)
-        if found is not None and is_a(found[1], property):
+        definition = self.find(type(owner), name)
+        if definition is not None and is_a(definition[1], property):
             return
         text = f"{self.texts.get(id(owner), owner.__qualname__)}.{name}"
         self.note_write(Place("class", owner, name, text), vars(owner).get(name, MISSING))
@@ -119,8 +119,8 @@ class Writes(ContentsKept):
         if not is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
             self.keep_contents(owner)
             return
-        place = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
-        self.note_write(place, place.held())
+        slot = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
+        self.note_write(slot, slot.held())
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:
         """TraceError where the code of a library, which is not followed, is about to change an object."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tracing.control.journal import Journal
-from jitgraph.tracing.log import Log, LogEntry
+from jitgraph.tracing.control.write_log import Journal
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.source import Place
+from jitgraph.tracing.undo_log import Log, LogEntry
 
 
 @contextmanager
@@ -43,9 +43,9 @@ def unchanged(name: str, trace: Recorder, function: Any, journal: Journal | None
 def _keep_variables(function: types.FunctionType, log: Log) -> None:
     """The variables that a function closes over, and the containers in them, may be changed from now on."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        place = Place("cell", cell, None, name)
-        log.keep(place, name)
-        if type(value := place.get_or(None)) in (list, dict, set):
+        slot = Place("cell", cell, None, name)
+        log.keep(slot, name)
+        if type(value := slot.get_or(None)) in (list, dict, set):
             log.keep(value, name)
 
 

@@ -42,8 +42,8 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
         return (true_fn if pred else false_fn)(*_new_handles(operands))
     test = _predicate(pred)
     if trace is None:
-        chosen, made = _flattened(true_fn if bool(test) else false_fn, _new_handles(operands))
-        return made.unflatten([_as_tensor(leaf) if _is_number(leaf) else leaf for leaf in chosen])
+        chosen, structure = _flattened(true_fn if bool(test) else false_fn, _new_handles(operands))
+        return structure.unflatten([_as_tensor(leaf) if _is_number(leaf) else leaf for leaf in chosen])
     return record_cond(test, watched("cond", trace, true_fn), watched("cond", trace, false_fn), operands)
 
 
@@ -66,18 +66,18 @@ def record_cond(
     (left, shape), (right, other) = results
     if shape != other:
         raise TraceError(f"cond: true_fn gives {shape}, false_fn {other}", hint="return the same structure from both")
-    kept = [
+    tensor_indices = [
         i for i, pair in enumerate(zip(left, right, strict=True)) if any(_is_tensor(x) or _is_number(x) for x in pair)
     ]
     for i, (a, b) in enumerate(zip(left, right, strict=True)):
-        if i not in kept and a != b:
+        if i not in tensor_indices and a != b:
             raise TraceError(
                 f"cond: true_fn gives {a!r} where false_fn gives {b!r}; only tensors and numbers may differ"
             )
     written = handles_of(regions)
     outs = []
-    for region, found in zip(regions, (left, right), strict=True):
-        results_of = [region.record(_output, region, found[i]) for i in kept]
+    for region, branch_leaves in zip(regions, (left, right), strict=True):
+        results_of = [region.record(_output, region, branch_leaves[i]) for i in tensor_indices]
         outs.append(results_of + [region.read(handle) for handle in written])
     for a, b in zip(*outs, strict=True):
         if a.type != b.type:
@@ -85,9 +85,9 @@ def record_cond(
     keys, outer = operands_of(regions)
     graphs = [region.close(keys, [v.type for v in outer], out) for region, out in zip(regions, outs, strict=True)]
     outputs = _apply(trace, ops.cond, [test.value, *values, *outer], {}, graphs)
-    write_back(trace, written, outputs[len(kept) :])
+    write_back(trace, written, outputs[len(tensor_indices) :])
     final = list(left)
-    for i, value in zip(kept, outputs[: len(kept)], strict=True):
+    for i, value in zip(tensor_indices, outputs[: len(tensor_indices)], strict=True):
         final[i] = wrap(value)
     return shape.unflatten(final)
 
@@ -202,10 +202,10 @@ def record_scan(
 
     def run() -> tuple[list[Any], list[Any], TreeDef]:
         carry, x = _wrapped(body.parameters[:count], structure), _wrapped(body.parameters[count:], shape)
-        after, ys, made = _split("scan", f(carry, x), structure, types)
-        return [leaf.value for leaf in after], [_output(body, y) for y in ys], made
+        after, ys, ys_structure = _split("scan", f(carry, x), structure, types)
+        return [leaf.value for leaf in after], [_output(body, y) for y in ys], ys_structure
 
-    after, ys, made = body.record(run)
+    after, ys, ys_structure = body.record(run)
     written = body.written()
     for handle in written:
         adopt_written(body, handle)
@@ -227,7 +227,7 @@ def record_scan(
     outputs = _apply(trace, ops.scan, [operands[i] for i in order], attrs, [graph])
     write_back(trace, written, outputs[count : count + len(written)])
     stacked = outputs[count + len(written) :]
-    return _wrapped(outputs[:count], structure), made.unflatten([wrap(value) for value in stacked])
+    return _wrapped(outputs[:count], structure), ys_structure.unflatten([wrap(value) for value in stacked])
 
 
 def _eager_scan(
@@ -241,17 +241,19 @@ def _eager_scan(
 ) -> tuple[Any, Any]:
     types = [leaf._static.type for leaf in leaves]
     rows: list[list[Any]] = []
-    made: TreeDef | None = None
+    ys_structure: TreeDef | None = None
     if steps == 0:
         return structure.unflatten(leaves), _empty_results(f, types, structure, tensors, shape)
     for i in reversed(range(steps)) if reverse else range(steps):
         carry, x = structure.unflatten(leaves), shape.unflatten([tensor[i] for tensor in tensors])
-        leaves, ys, made = _split("scan", f(_new_handles(carry), x), structure, types)
+        leaves, ys, ys_structure = _split("scan", f(_new_handles(carry), x), structure, types)
         rows.append([_as_tensor(y) for y in ys])
     if reverse:
         rows.reverse()
-    assert made is not None
-    return structure.unflatten(leaves), made.unflatten([stack(list(column)) for column in zip(*rows, strict=True)])
+    assert ys_structure is not None
+    return structure.unflatten(leaves), ys_structure.unflatten(
+        [stack(list(column)) for column in zip(*rows, strict=True)]
+    )
 
 
 def _empty_results(
@@ -268,13 +270,13 @@ def _empty_results(
 
     def run() -> tuple[list[Any], TreeDef]:
         carry = _wrapped(body.parameters[: len(types)], structure)
-        _, ys, made = _split("scan", f(carry, _wrapped(body.parameters[len(types) :], shape)), structure, types)
-        return [_output(body, y) for y in ys], made
+        _, ys, ys_structure = _split("scan", f(carry, _wrapped(body.parameters[len(types) :], shape)), structure, types)
+        return [_output(body, y) for y in ys], ys_structure
 
     with context.using(emitter=root, trace=root, constraints=root.constraints):
-        ys, made = body.record(run)
+        ys, ys_structure = body.record(run)
     body.ended = root.ended = True
-    return made.unflatten([wrap(lifting.constant(0, y.dtype, (0, *y.shape))) for y in ys])
+    return ys_structure.unflatten([wrap(lifting.constant(0, y.dtype, (0, *y.shape))) for y in ys])
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
@@ -307,19 +309,19 @@ def _predicate(pred: Any) -> Tensor:
 
 def _carry(init: Any) -> tuple[list[Tensor], TreeDef]:
     leaves, structure = tree.flatten(init)
-    found = []
+    tensors = []
     for leaf in leaves:
         if not _is_tensor(leaf) and not isinstance(leaf, bool | int | float):
             raise TraceError(f"a carry holds tensors and numbers, not {type(leaf).__name__}")
-        found.append(_as_tensor(leaf))
-    return found, structure
+        tensors.append(_as_tensor(leaf))
+    return tensors, structure
 
 
 def _next_carry(name: str, carry: Any, structure: TreeDef, types: Sequence[Type]) -> list[Tensor]:
     """The leaves of the next carry; TraceError or ShapeError where they are not as those of the first."""
-    paths, found = tree.flatten_with_paths(carry)
-    if found != structure:
-        raise TraceError(f"{name}: the carry starts as {structure} and becomes {found}")
+    paths, next_structure = tree.flatten_with_paths(carry)
+    if next_structure != structure:
+        raise TraceError(f"{name}: the carry starts as {structure} and becomes {next_structure}")
     result = []
     for (path, leaf), type in zip(paths, types, strict=True):
         assert isinstance(type, TensorType)
@@ -341,8 +343,8 @@ def _split(
 ) -> tuple[list[Tensor], list[Any], TreeDef]:
     if not isinstance(result, tuple) or len(result) != 2:
         raise TraceError(f"{name}: the body returns (carry, y), not {type(result).__name__}")
-    ys, made = tree.flatten(result[1])
-    return _next_carry(name, result[0], structure, types), ys, made
+    ys, ys_structure = tree.flatten(result[1])
+    return _next_carry(name, result[0], structure, types), ys, ys_structure
 
 
 def _length(tensors: Sequence[Tensor], length: Any) -> Any:

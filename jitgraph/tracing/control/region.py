@@ -50,12 +50,12 @@ class Region(Recorder):
         return self._capture(("value", outer.ir), outer)
 
     def _capture(self, key: Key, outer: TracedValue) -> TracedValue:
-        found = self.captured.get(key)
-        if found is None:
-            found = self.captured[key] = Captured(outer, Value(outer.type, outer.ir.hint))
+        captured = self.captured.get(key)
+        if captured is None:
+            captured = self.captured[key] = Captured(outer, Value(outer.type, outer.ir.hint))
             if key[0] == "value" and outer.ir in self.parent_ends:
-                self.ends[found.inner] = self.parent_ends[outer.ir]
-        return self.wrap(found.inner, outer.requires_grad, outer.location)
+                self.ends[captured.inner] = self.parent_ends[outer.ir]
+        return self.wrap(captured.inner, outer.requires_grad, outer.location)
 
     @property
     def parent_ends(self) -> dict[Value, tuple[int, int]]:
@@ -76,8 +76,8 @@ class Region(Recorder):
         if self.takes_tape:
             assert self.parent is not None
             return self.own(self.parent.lift_eager(value))
-        (found,) = self.record_op(ops.constant, [], {"value": Constant(value.array)}, (), False)
-        return found
+        (lifted,) = self.record_op(ops.constant, [], {"value": Constant(value.array)}, (), False)
+        return lifted
 
     def lift(self, array: Any) -> TracedValue:
         """A NumPy array, lifted outside."""
@@ -98,7 +98,7 @@ class Region(Recorder):
 
     def written(self) -> list[Tensor]:
         """The handles from outside that the region rebinds; TraceError where it leaves another ``.grad`` behind."""
-        found = []
+        handles = []
         for state in self.states.values():
             if state.grad_written and state.grad is not None and state.grad is not state.initial_grad:
                 raise TraceError(
@@ -107,8 +107,8 @@ class Region(Recorder):
                     hint="set it to None before the body ends, or use jg.autograd.grad inside and return what you need",
                 )
             if state.written and state.value is not state.initial:
-                found.append(state.handle)
-        return found
+                handles.append(state.handle)
+        return handles
 
     def close(self, keys: Sequence[Key], types: Sequence[Type], outputs: Sequence[TracedValue]) -> Graph:
         """The closed graph: parameters, then an input for each key (also where this region does not use it)."""
@@ -124,8 +124,8 @@ class Region(Recorder):
 
 def handles_of(regions: Sequence[Region]) -> list[Tensor]:
     """The handles that any of the regions rebinds, each once."""
-    found = {id(handle): handle for region in regions for handle in region.written()}
-    return list(found.values())
+    by_id = {id(handle): handle for region in regions for handle in region.written()}
+    return list(by_id.values())
 
 
 def adopt_written(region: Region, handle: Tensor) -> None:
@@ -137,13 +137,13 @@ def adopt_written(region: Region, handle: Tensor) -> None:
 
 def operands_of(regions: Sequence[Region], first: Sequence[Key] = ()) -> tuple[list[Key], list[TracedValue]]:
     """What the regions use from outside, once each: the keys, ``first`` in front, and the operands."""
-    found: dict[Key, TracedValue] = {}
+    operands: dict[Key, TracedValue] = {}
     for key in first:
-        found[key] = next(region.captured[key].outer for region in regions if key in region.captured)
+        operands[key] = next(region.captured[key].outer for region in regions if key in region.captured)
     for region in regions:
         for key, captured in region.captured.items():
-            found.setdefault(key, captured.outer)
-    return list(found), list(found.values())
+            operands.setdefault(key, captured.outer)
+    return list(operands), list(operands.values())
 
 
 def write_back(trace: Recorder, handles: Sequence[Tensor], values: Sequence[TracedValue]) -> None:

@@ -43,8 +43,8 @@ class Checker:
         self.plan = plan
         self.runtime = runtime
         self._operands = {
-            plan.handles[given.at].source if given.kind == "handle" else given.at: number
-            for number, given in enumerate(plan.inputs)
+            plan.handles[plan_input.at].source if plan_input.kind == "handle" else plan_input.at: number
+            for number, plan_input in enumerate(plan.inputs)
         }
         self._written: set[Source] = set()
 
@@ -55,12 +55,14 @@ class Checker:
             raise Unsupported(f"it has {len(plan.inputs)} inputs")
         for guard in plan.guards:
             self._guard(guard)
-        for number, given in enumerate(plan.inputs):
-            if given.kind == "float":
-                self.program.op("float", self.reader.find(given.at), number)
-            elif given.kind == "number":
-                self._number(number, *given.at)
-            elif (plan.handles[given.at].source if given.kind == "handle" else given.at) not in self._written:
+        for number, plan_input in enumerate(plan.inputs):
+            if plan_input.kind == "float":
+                self.program.op("float", self.reader.find(plan_input.at), number)
+            elif plan_input.kind == "number":
+                self._number(number, *plan_input.at)
+            elif (
+                plan.handles[plan_input.at].source if plan_input.kind == "handle" else plan_input.at
+            ) not in self._written:
                 raise Unsupported("an operand has no guard of its own")
 
     def _number(self, number: int, text: str, dtype: Any) -> None:
@@ -121,9 +123,9 @@ class Checker:
                 raise Unsupported(f"{source.text} {predicate}")
 
     def _handle(self, source: Source) -> int:
-        found = self.reader.now(source)
-        if not isinstance(found, Tensor) or not self.runtime.knows(type(found)):
-            raise Unsupported(f"{source.text} is a {type(found).__name__}")
+        tensor = self.reader.now(source)
+        if not isinstance(tensor, Tensor) or not self.runtime.knows(type(tensor)):
+            raise Unsupported(f"{source.text} is a {type(tensor).__name__}")
         return self.reader.find(source)
 
     def _equals(self, source: Source, plain: Plain) -> None:
@@ -135,15 +137,17 @@ class Checker:
             self.program.op("float_bits", self.reader.find(source), offset=bits)
         elif plain.kind in ("int", "str", "bytes"):
             self.program.op("equal", self.reader.find(source), a=self.program.refer(plain.value))
-        elif plain.kind in _IMMUTABLE and Equals(plain).holds(found := self.reader.now(source)):
-            self.reader.identify(source, found)
+        elif plain.kind in _IMMUTABLE and Equals(plain).holds(obj := self.reader.now(source)):
+            self.reader.identify(source, obj)
         else:
             raise Unsupported(f"{source.text} is a {plain.kind}")
 
     def _extent(self, source: Source, predicate: Extent) -> None:
-        found, register = self.reader.now(source), self.reader.find(source)
-        kind = type(found)
-        if not isinstance(found, tuple | list | dict) or isinstance(found, OrderedDict):  # which keeps an order apart
+        container, register = self.reader.now(source), self.reader.find(source)
+        kind = type(container)
+        if not isinstance(container, tuple | list | dict) or isinstance(
+            container, OrderedDict
+        ):  # which keeps an order apart
             raise Unsupported(f"{source.text} is a {kind.__name__}")
         self.program.require_type(register, kind)
         if predicate.kind == "length":
@@ -165,14 +169,14 @@ class Checker:
 
     def _absent(self, source: Source) -> None:
         step, reader = source.steps[-1], self.reader
-        owner, held = reader.find(source.owner), reader.now(source.owner)
+        owner, owner_obj = reader.find(source.owner), reader.now(source.owner)
         key = reader.world.key(step)
         if step.kind == "own":
-            reader.absent_own(owner, held, key)
+            reader.absent_own(owner, owner_obj, key)
         elif step.kind == "class" and reader.is_fixed(source.owner):
-            self.program.require_version(held)
-        elif step.kind in ("item", "entry") and isinstance(held, dict):
-            self.program.require_type(owner, type(held))
+            self.program.require_version(owner_obj)
+        elif step.kind in ("item", "entry") and isinstance(owner_obj, dict):
+            self.program.require_type(owner, type(owner_obj))
             reader.absent(owner, key)
         else:
             raise Unsupported(f"{source.text} is not there")
@@ -180,29 +184,29 @@ class Checker:
     def _layout(self, source: Source, predicate: Layout) -> None:
         self._written.add(source)
         number = self._operands.get(source, _UNUSED_OPERAND)
-        found: Any = self.reader.now(source)
+        obj: Any = self.reader.now(source)
         if predicate.device != CPU:
             raise Unsupported(f"{source.text} is on a GPU")
         if predicate.kind == "tensor":
             register = self._handle(source)
-            if not isinstance(found._value, EagerValue):
+            if not isinstance(obj._value, EagerValue):
                 raise Unsupported(f"{source.text} is in use")
-            shape = found._value.shape
+            shape = obj._value.shape
         else:
             register = self.reader.find(source)
             try:
-                shape = found.shape
+                shape = obj.shape
             except EXPECTED_ERRORS as error:
                 raise Unsupported(f"{source.text} is no plain array") from error
         sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
         self.program.keep.append(sizes)
-        dtype, place = self.program.refer(predicate.dtype), ctypes.addressof(sizes)
+        dtype, sizes_addr = self.program.refer(predicate.dtype), ctypes.addressof(sizes)
         if predicate.kind == "array":
-            self.program.op("array", register, number, a=dtype, b=place, offset=len(shape))
+            self.program.op("array", register, number, a=dtype, b=sizes_addr, offset=len(shape))
             return
         known = self.program.refer(native_type(predicate.dtype, tuple(shape)))
         self.program.op(
-            "tensor", register, number, flags=int(predicate.requires_grad), a=known, b=place, offset=len(shape),
+            "tensor", register, number, flags=int(predicate.requires_grad), a=known, b=sizes_addr, offset=len(shape),
             expected=dtype,
         )  # fmt: skip
 
@@ -217,14 +221,15 @@ class Checker:
             self.program.op("distinct", a=ctypes.addressof(table), number=len(moving), offset=len(numbers))
 
 
-def operands_of(plan: CallPlan, held: Sequence[Any]) -> list[EagerValue]:
+def operands_of(plan: CallPlan, objects: Sequence[Any]) -> list[EagerValue]:
     """The operands of a call as values, from the objects that the dispatcher held."""
     return [
-        x if isinstance(x, EagerValue) else _operand_of(given, x) for given, x in zip(plan.inputs, held, strict=True)
+        x if isinstance(x, EagerValue) else _operand_of(plan_input, x)
+        for plan_input, x in zip(plan.inputs, objects, strict=True)
     ]
 
 
-def _operand_of(given: Input, held: Any) -> EagerValue:
-    if given.kind == "number":
-        return number_operand(held, given.at[1])
-    return scalar(held) if given.kind == "float" else EagerValue(held, access="borrowed")
+def _operand_of(plan_input: Input, obj: Any) -> EagerValue:
+    if plan_input.kind == "number":
+        return number_operand(obj, plan_input.at[1])
+    return scalar(obj) if plan_input.kind == "float" else EagerValue(obj, access="borrowed")

@@ -114,10 +114,10 @@ class Dispatcher:
     def used(self) -> frozenset[int]:
         """The ids of the specialisations that native calls have used since this was last asked."""
         with self._alone():
-            found = frozenset(id(table.specialisation) for table in self._tables if table.hits > table.hits_seen)
+            used_ids = frozenset(id(table.specialisation) for table in self._tables if table.hits > table.hits_seen)
             for table in self._tables:
                 table.hits_seen = table.hits
-            return found
+            return used_ids
 
     def clear(self) -> None:
         """Forget all tables, and the count of their hits."""
@@ -159,26 +159,26 @@ class Dispatcher:
         if inspect.Parameter.VAR_KEYWORD in kinds or (last in kinds and kinds.index(last) != len(kinds) - 1):
             raise Unsupported("it takes any arguments by name, or some by name alone behind *args")
         self._variadic = len(kinds) - 1 if last in kinds else None
-        named = parameters[: self._variadic]
-        self._parameters = layout.MOST_REGISTERS // 2 if self._variadic is not None else len(named)
+        fixed_params = parameters[: self._variadic]
+        self._parameters = layout.MOST_REGISTERS // 2 if self._variadic is not None else len(fixed_params)
         behind = unstaged(getattr(binder.function, "__func__", binder.function))
         plain = isinstance(behind, types.FunctionType) and not is_wrapper(behind)
-        given = behind.__defaults__ if plain else None
-        positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
-        defaults = list(map(id, given or ()))[-len(positional) :] if positional else []
+        own_defaults = behind.__defaults__ if plain else None
+        positional = [p for p in fixed_params if p.kind is not p.KEYWORD_ONLY]
+        defaults = list(map(id, own_defaults or ()))[-len(positional) :] if positional else []
         defaults = [0] * (len(positional) - len(defaults)) + defaults
         if is_wrapper(binder.function):
-            defaults = [0 if p.default is p.empty else id(OMITTED) for p in named]
-        names = [sys.intern(p.name) if p.kind is not p.POSITIONAL_ONLY else None for p in named]
+            defaults = [0 if p.default is p.empty else id(OMITTED) for p in fixed_params]
+        names = [sys.intern(p.name) if p.kind is not p.POSITIONAL_ONLY else None for p in fixed_params]
         name_words = (ctypes.c_uint64 * max(1, len(names)))(*(id(name) if name else 0 for name in names))
         default_words = (ctypes.c_uint64 * max(1, len(names)))(*defaults)
         words = {
-            "count": len(named), "positional": len(positional), "variadic": int(self._variadic is not None),
+            "count": len(fixed_params), "positional": len(positional), "variadic": int(self._variadic is not None),
             "names": ctypes.addressof(name_words), "defaults": ctypes.addressof(default_words),
-            "function": id(behind) if plain else 0, "defaults_object": id(given) if given else 0,
+            "function": id(behind) if plain else 0, "defaults_object": id(own_defaults) if own_defaults else 0,
         }  # fmt: skip
         signature = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words[name] for name in layout.SIGNATURE))
-        held = self._held  # other threads may read what it keeps until the word is written
-        self._held = held, signature, name_words, default_words, names, behind, given
+        previous = self._held  # other threads may read what it keeps until the word is written
+        self._held = previous, signature, name_words, default_words, names, behind, own_defaults
         self._put("signature", ctypes.addressof(signature))
-        self._held = signature, name_words, default_words, names, behind, given
+        self._held = signature, name_words, default_words, names, behind, own_defaults

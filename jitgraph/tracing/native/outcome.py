@@ -12,7 +12,7 @@ from jitgraph.eager.native import output_value
 from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
-from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.runtime.native_fields import slot_offset
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.invocation import Alias
 from jitgraph.tracing.native.checking import operands_of
@@ -141,9 +141,9 @@ class CallOutcome(TableOutcome):
         self.held += [self._reader.find(source) for source in specialisation.extra]
         epilogue, record, taped = specialisation.epilogue, specialisation.record, specialisation.taped
 
-        def finish(kept: tuple[Any, ...], held: Sequence[Any], outputs: list[EagerValue]) -> Any:
-            handles, extra = kept[:count], kept[count:]
-            operands = operands_of(plan, held) if taped else []
+        def finish(retained: tuple[Any, ...], objects: Sequence[Any], outputs: list[EagerValue]) -> Any:
+            handles, extra = retained[:count], retained[count:]
+            operands = operands_of(plan, objects) if taped else []
             if taped:
                 record(handles, operands, outputs)
             return epilogue(handles, operands, outputs, extra)

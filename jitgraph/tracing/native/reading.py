@@ -12,7 +12,7 @@ from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime.cpython_api import address_of
-from jitgraph.runtime.raw_words import is_object_or_none, is_object_slot, slot_offset
+from jitgraph.runtime.native_fields import is_object_or_none, is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.source import Source, Step, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of, is_by_base
@@ -76,9 +76,9 @@ class Reader:
         owner = self.find(source.owner)
         return self._step(owner, self.now(source.owner), step, source, expected)
 
-    def identify(self, source: Source, held: Any) -> None:
+    def identify(self, source: Source, obj: Any) -> None:
         """Write that this very object stands at a source."""
-        register = self.read(source, (held,))
+        register = self.read(source, (obj,))
         self._registers.setdefault(source, register)
 
     def _root(self, source: Source, expected: Sequence[Any] | None) -> int:
@@ -103,126 +103,126 @@ class Reader:
             self.program.op("same", register, self.program.constant(expected[0]))
         return register
 
-    def _step(self, owner: int, held: Any, step: Step, source: Source, expected: Sequence[Any] | None) -> int:
+    def _step(self, owner: int, obj: Any, step: Step, source: Source, expected: Sequence[Any] | None) -> int:
         program, key = self.program, self.world.key(step)
-        if isinstance(held, type) and not self.is_fixed(source.owner):
-            program.op("same", owner, program.constant(held))
+        if isinstance(obj, type) and not self.is_fixed(source.owner):
+            program.op("same", owner, program.constant(obj))
         match step.kind:
             case "attribute":
-                return self._attribute(owner, held, key, expected)
+                return self._attribute(owner, obj, key, expected)
             case "own":
-                return self._own(owner, held, key, expected)
+                return self._own(owner, obj, key, expected)
             case "wrapped":
-                return self._own(owner, held, "__wrapped__", expected)
+                return self._own(owner, obj, "__wrapped__", expected)
             case "class":
-                return self._entry_of_class(held, key, expected)
+                return self._entry_of_class(obj, key, expected)
             case "item" | "entry":
-                return self._item(owner, held, key, step.kind == "entry", expected)
+                return self._item(owner, obj, key, step.kind == "entry", expected)
             case "type":
                 return program.load("field", owner, offset=cpython.TYPE, expected=expected)
             case "value" | "grad" | "requires_grad":
-                if not isinstance(held, ValueHandle):
+                if not isinstance(obj, ValueHandle):
                     raise Unsupported(f"{source.owner.text} is no tensor now")
                 program.op("is_tensor", owner)
-                offset = slot_offset(type(held), _HANDLE_SLOTS[step.kind])
+                offset = slot_offset(type(obj), _HANDLE_SLOTS[step.kind])
                 return program.load("field", owner, offset=offset, expected=expected)
         if step.kind in _FIELDS:
             kind, op, offset = _FIELDS[step.kind]
-            if type(held) is not kind:
-                raise Unsupported(f"{source.owner.text} is a {type(held).__name__}")
+            if type(obj) is not kind:
+                raise Unsupported(f"{source.owner.text} is a {type(obj).__name__}")
             program.require_type(owner, kind)
             return program.load(op, owner, offset=offset, expected=expected)
         raise Unsupported(f"{source.text} is read by a step {step.kind!r}")
 
     # --- attributes -------------------------------------------------------------------------------------------------
 
-    def _attribute(self, owner: int, held: Any, name: str, expected: Sequence[Any] | None) -> int:
-        kind = type(held)
-        if isinstance(held, type):
-            return self._attribute_of_class(held, name, expected)
-        if name == "__dict__" and attributes_of(held) is not None:
+    def _attribute(self, owner: int, obj: Any, name: str, expected: Sequence[Any] | None) -> int:
+        kind = type(obj)
+        if isinstance(obj, type):
+            return self._attribute_of_class(obj, name, expected)
+        if name == "__dict__" and attributes_of(obj) is not None:
             self.program.require_type(owner, kind)
-            return self._dict_of(owner, held, expected)
+            return self._dict_of(owner, obj, expected)
         if not _finds_by_storage(kind):
             raise Unsupported(f"{kind.__qualname__} finds attributes in a way of its own")
         self.program.require_type(owner, kind)
         self.program.require_version(kind)
-        found = class_entry(kind, name, MISSING)
-        if isinstance(found, types.MemberDescriptorType) and hasattr(kind, "__mro__"):
+        entry = class_entry(kind, name, MISSING)
+        if isinstance(entry, types.MemberDescriptorType) and hasattr(kind, "__mro__"):
             base = next(base for base in kind.__mro__ if name in entries_of(base))
-            if is_object_or_none(found):
+            if is_object_or_none(entry):
                 return self.program.load("field_or_none", owner, offset=slot_offset(base, name), expected=expected)
-            if not is_object_slot(found):
+            if not is_object_slot(entry):
                 raise Unsupported(f"{name} is a member of a class written in C")
             return self.program.load("field", owner, offset=slot_offset(base, name), expected=expected)
-        if hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"):
+        if hasattr(type(entry), "__set__") or hasattr(type(entry), "__delete__"):
             raise Unsupported(f"{kind.__qualname__}.{name} is computed")
-        own = attributes_of(held)
+        own = attributes_of(obj)
         if own is not None and name in own:
-            return self._own(owner, held, name, expected)
-        if found is MISSING or hasattr(type(found), "__get__"):
+            return self._own(owner, obj, name, expected)
+        if entry is MISSING or hasattr(type(entry), "__get__"):
             raise Unsupported(f"{kind.__qualname__}.{name} is made at each look")
         if own is not None:
-            self.absent_own(owner, held, name)
-        return self._known(found, expected)
+            self.absent_own(owner, obj, name)
+        return self._known(entry, expected)
 
-    def _attribute_of_class(self, held: type, name: str, expected: Sequence[Any] | None) -> int:
-        if type(held) is not type:
-            raise Unsupported(f"{held.__qualname__} is of the class {type(held).__qualname__}")
+    def _attribute_of_class(self, obj: type, name: str, expected: Sequence[Any] | None) -> int:
+        if type(obj) is not type:
+            raise Unsupported(f"{obj.__qualname__} is of the class {type(obj).__qualname__}")
         if name in _OF_CLASS:
-            found = getattr(held, name)
+            value = getattr(obj, name)
         else:
-            found = class_entry(held, name, MISSING)
-        if found is MISSING or getattr(held, name, MISSING) is not found:
-            raise Unsupported(f"{held.__qualname__}.{name} is made at each look")
-        self.program.require_version(held)
-        return self._known(found, expected)
+            value = class_entry(obj, name, MISSING)
+        if value is MISSING or getattr(obj, name, MISSING) is not value:
+            raise Unsupported(f"{obj.__qualname__}.{name} is made at each look")
+        self.program.require_version(obj)
+        return self._known(value, expected)
 
-    def _entry_of_class(self, held: type, name: str, expected: Sequence[Any] | None) -> int:
-        self.program.require_version(held)
-        return self._known(entries_of(held)[name], expected)
+    def _entry_of_class(self, obj: type, name: str, expected: Sequence[Any] | None) -> int:
+        self.program.require_version(obj)
+        return self._known(entries_of(obj)[name], expected)
 
-    def _known(self, found: Any, expected: Sequence[Any] | None) -> int:
+    def _known(self, obj: Any, expected: Sequence[Any] | None) -> int:
         """The register of an object that stands there for as long as what was checked holds."""
-        if expected is not None and expected[0] is not found:
+        if expected is not None and expected[0] is not obj:
             raise Unsupported("another object stands there now")
-        return self.program.constant(found)
+        return self.program.constant(obj)
 
-    def _own(self, owner: int, held: Any, name: str, expected: Sequence[Any] | None) -> int:
+    def _own(self, owner: int, obj: Any, name: str, expected: Sequence[Any] | None) -> int:
         """What an instance itself holds."""
-        self.program.require_type(owner, type(held))
-        place = _place_of(held, name)
-        if isinstance(place, int):
-            return self.program.load("attribute", owner, offset=8 * place, expected=expected)
-        own = attributes_of(held)
+        self.program.require_type(owner, type(obj))
+        slot = _place_of(obj, name)
+        if isinstance(slot, int):
+            return self.program.load("attribute", owner, offset=8 * slot, expected=expected)
+        own = attributes_of(obj)
         if own is None:
-            raise Unsupported(f"a {type(held).__name__} keeps no attributes in a dict")
-        return self.entry(self._known_dict(owner, held), own, name, expected)
+            raise Unsupported(f"a {type(obj).__name__} keeps no attributes in a dict")
+        return self.entry(self._known_dict(owner, obj), own, name, expected)
 
-    def absent_own(self, owner: int, held: Any, name: str) -> None:
+    def absent_own(self, owner: int, obj: Any, name: str) -> None:
         """Write that an instance itself has no such attribute."""
-        program, kind = self.program, type(held)
+        program, kind = self.program, type(obj)
         program.require_type(owner, kind)
-        place = _place_of(held, name)
-        if isinstance(place, int):
-            program.op("unset_attribute", owner, offset=8 * place)
-        elif place is not None:
-            program.op("shared_keys", owner, b=place.keys, offset=place.count)
-        elif attributes_of(held) is not None:
-            self.absent(self._known_dict(owner, held), name)
+        slot = _place_of(obj, name)
+        if isinstance(slot, int):
+            program.op("unset_attribute", owner, offset=8 * slot)
+        elif slot is not None:
+            program.op("shared_keys", owner, b=slot.keys, offset=slot.count)
+        elif attributes_of(obj) is not None:
+            self.absent(self._known_dict(owner, obj), name)
 
-    def _known_dict(self, owner: int, held: Any) -> int:
+    def _known_dict(self, owner: int, obj: Any) -> int:
         """The register with the dict of an instance, which is loaded once."""
         known = self._dicts.get(owner)
         if known is None:
-            known = self._dicts[owner] = self._dict_of(owner, held)
+            known = self._dicts[owner] = self._dict_of(owner, obj)
         return known
 
-    def _dict_of(self, owner: int, held: Any, expected: Sequence[Any] | None = None) -> int:
+    def _dict_of(self, owner: int, obj: Any, expected: Sequence[Any] | None = None) -> int:
         """The register with the dict of an instance."""
-        if isinstance(held, types.ModuleType):
+        if isinstance(obj, types.ModuleType):
             return self.program.load("field", owner, offset=cpython.MODULE_DICT, expected=expected)
-        kind = type(held)
+        kind = type(obj)
         if kind.__flags__ & cpython.MANAGED_DICT:
             return self.program.load("dictionary", owner, expected=expected)
         if kind.__dictoffset__ > 0:
@@ -231,26 +231,26 @@ class Reader:
 
     # --- items ------------------------------------------------------------------------------------------------------
 
-    def _item(self, owner: int, held: Any, key: Any, stored: bool, expected: Sequence[Any] | None) -> int:
-        kind = type(held)
+    def _item(self, owner: int, obj: Any, key: Any, stored: bool, expected: Sequence[Any] | None) -> int:
+        kind = type(obj)
         self.program.require_type(owner, kind)
-        as_built_in = stored or not is_by_base(held)
-        if as_built_in and isinstance(held, dict):
-            return self.entry(owner, held, key, expected)
-        if not (as_built_in and isinstance(held, list | tuple)) or type(key) is not int or key < 0:
+        as_built_in = stored or not is_by_base(obj)
+        if as_built_in and isinstance(obj, dict):
+            return self.entry(owner, obj, key, expected)
+        if not (as_built_in and isinstance(obj, list | tuple)) or type(key) is not int or key < 0:
             raise Unsupported(f"an item of a {kind.__name__} is found by code")
-        return self.program.load("item", owner, flags=int(isinstance(held, list)), offset=key, expected=expected)
+        return self.program.load("item", owner, flags=int(isinstance(obj, list)), offset=key, expected=expected)
 
-    def entry(self, owner: int, held: dict[Any, Any], key: Any, expected: Sequence[Any] | None) -> int:
+    def entry(self, owner: int, mapping: dict[Any, Any], key: Any, expected: Sequence[Any] | None) -> int:
         """Read what a dict has under a text."""
         if type(key) is not str:
             raise Unsupported("a key of a dict is no text")
         name = sys.intern(key)
-        keys = word(id(held) + cpython.DICT_KEYS)
+        keys = word(id(mapping) + cpython.DICT_KEYS)
         number = _number_of(keys, name)
-        place = _entries(keys) - keys + cpython.ENTRY_BYTES * number if number is not None else 0
+        entry_offset = _entries(keys) - keys + cpython.ENTRY_BYTES * number if number is not None else 0
         return self.program.load(
-            "entry", owner, a=self.program.refer(name), b=keys if number is not None else 0, offset=place,
+            "entry", owner, a=self.program.refer(name), b=keys if number is not None else 0, offset=entry_offset,
             number=number or 0, form=_form(keys), expected=expected,
         )  # fmt: skip
 
@@ -276,17 +276,17 @@ class _NoPlace:
         self.count = count
 
 
-def _place_of(held: Any, name: str) -> int | _NoPlace | None:
+def _place_of(obj: Any, name: str) -> int | _NoPlace | None:
     """The number of an attribute among the values of an instance; None for one that has a dict, or never has values."""
-    kind = type(held)
+    kind = type(obj)
     if not kind.__flags__ & cpython.MANAGED_DICT:
         return None
-    if _MINOR == 11 and not word(id(held) + cpython.VALUES_11):
+    if _MINOR == 11 and not word(id(obj) + cpython.VALUES_11):
         return None
-    if _MINOR == 12 and not word(id(held) + cpython.INSTANCE_DICT) & 1:
+    if _MINOR == 12 and not word(id(obj) + cpython.INSTANCE_DICT) & 1:
         return None
     if _MINOR == 13 and not (
-        kind.__flags__ & cpython.INLINE_VALUES and byte(id(held) + kind.__basicsize__ + cpython.VALUES_13_VALID)
+        kind.__flags__ & cpython.INLINE_VALUES and byte(id(obj) + kind.__basicsize__ + cpython.VALUES_13_VALID)
     ):
         return None
     keys = word(id(kind) + cpython.SHARED_KEYS[_MINOR])

@@ -31,10 +31,10 @@ class CallTable(NativeTable):
         parameters: int, variadic: int | None,
     ) -> None:  # fmt: skip
         """``values`` are the bound arguments of a call that fits. Unsupported where Python has to serve such calls."""
-        made = specialisation.forward
-        if not isinstance(made, Executable):
+        executable = specialisation.forward
+        if not isinstance(executable, Executable):
             raise Unsupported("it is not native code")
-        entry = made.entry
+        entry = executable.entry
         plan = entry.plan(tuple(shapes))
         require_plain(entry, plan)
         self.specialisation = specialisation
@@ -44,7 +44,7 @@ class CallTable(NativeTable):
         check_context(program, specialisation.ambient)
         world = specialisation.world(values)
         reader = Reader(program, world, FixedSources(specialisation.plan, world), variadic)
-        sizes = dict(zip(made.signature.dims, plan.dims, strict=False))
+        sizes = dict(zip(executable.signature.dims, plan.dims, strict=False))
         Checker(reader, specialisation.plan, runtime, sizes).write()
         outcome = CallOutcome(reader, specialisation, plan)
         unlocked = _is_unbounded(specialisation.plan.graph, sizes)
@@ -57,7 +57,7 @@ class CallTable(NativeTable):
 
 def _is_unbounded(graph: Graph, sizes: Mapping[str, int]) -> bool:
     """Whether the code may run for as long as a loop likes; Unsupported where it is known to take long."""
-    loops = [found for node in graph.walk() if isinstance(found := structure_of(node), CarriedLoop)]
+    loops = [structure for node in graph.walk() if isinstance(structure := structure_of(node), CarriedLoop)]
     if any(loop.condition is not None for loop in loops):
         return True
     work = cost(graph, sizes)

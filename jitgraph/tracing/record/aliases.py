@@ -108,11 +108,11 @@ def chosen(condition: Condition, value: Any, other: Callable[[], Any]) -> Any:
 
 def note_choice(trace: Recorder, value: Any, candidates: Sequence[SameWhere]) -> None:
     """``value`` is each of these objects where its condition holds."""
-    found: dict[int, tuple[Any, list[tuple[Condition, Condition]]]] = {}
+    cases_by_id: dict[int, tuple[Any, list[tuple[Condition, Condition]]]] = {}
     for candidate, holds in candidates:
         for other, condition in (SameWhere(candidate, True), *aliases_of(trace, candidate)):
-            found.setdefault(id(other), (other, []))[1].append((holds, condition))
-    for other, cases in found.values():
+            cases_by_id.setdefault(id(other), (other, []))[1].append((holds, condition))
+    for other, cases in cases_by_id.values():
         trace.aliases.add(value, other, True if (True, True) in cases else partial(_any_of, cases))
 
 

@@ -26,15 +26,15 @@ class Aliasing:
     def __init__(
         self,
         containers: Sequence[ArgumentContainer],
-        given: Sequence[ArgumentContainer],
+        originals: Sequence[ArgumentContainer],
         capture: Capture,
         provenance: Provenance,
         objects: Objects,
     ) -> None:
-        """``given`` are the caller's containers, for which ``containers`` stand while the function is recorded."""
+        """``originals`` are the caller's containers, for which ``containers`` stand while the function is recorded."""
         self.containers = [
             (container, theirs)
-            for container, theirs in zip(containers, given, strict=True)
+            for container, theirs in zip(containers, originals, strict=True)
             if _has_identity(container.value)
         ]
         self.capture = capture
@@ -65,16 +65,16 @@ class Aliasing:
 
     def _compared(self, sources: Sequence[Source]) -> Iterator[Guard]:
         """What ``is`` was asked of a container of the arguments."""
-        found = {id(container.value): (container, theirs.value) for container, theirs in reversed(self.containers)}
+        by_id = {id(container.value): (container, theirs.value) for container, theirs in reversed(self.containers)}
         for one, other in self.capture.compared:
             for value, against in ((one, other), (other, one)):
-                if id(value) not in found:
+                if id(value) not in by_id:
                     continue
-                container, theirs = found[id(value)]
+                container, theirs = by_id[id(value)]
                 if theirs is against and value is not against:
                     self._refuse(container, against, "is compared")
                 if value is against or self.capture.is_steady(against):
-                    right = sources[found[id(against)][0].number] if id(against) in found else self._source(against)
+                    right = sources[by_id[id(against)][0].number] if id(against) in by_id else self._source(against)
                     if value is not against:
                         yield Guard(None, Apart((sources[container.number],), (right,)))
                     for same, _ in self.containers if value is against else ():

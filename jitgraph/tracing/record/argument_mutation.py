@@ -12,7 +12,7 @@ from typing import Any
 from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.log import Change, Log
+from jitgraph.tracing.undo_log import Change, Log
 from jitgraph.tree import TreeDef
 
 
@@ -28,12 +28,12 @@ def containers_of(
     structures: Sequence[TreeDef], values: Sequence[Any], names: Sequence[str]
 ) -> list[ArgumentContainer]:
     """Every container of the arguments, before those inside it."""
-    found: list[ArgumentContainer] = []
+    containers: list[ArgumentContainer] = []
 
     def walk(structure: TreeDef, value: Any, text: str) -> None:
         if structure.kind is None or structure.kind is type(None):
             return
-        found.append(ArgumentContainer(len(found), value, text))
+        containers.append(ArgumentContainer(len(containers), value, text))
         container = tree.container_of(value)
         assert container is not None
         children = container.take_apart(value).children
@@ -42,7 +42,7 @@ def containers_of(
 
     for structure, value, name in zip(structures, values, names, strict=True):
         walk(structure, value, name)
-    return found
+    return containers
 
 
 def keep(containers: Sequence[ArgumentContainer], log: Log) -> None:
@@ -56,14 +56,14 @@ def changes(containers: Sequence[ArgumentContainer], log: Log) -> Iterator[tuple
     for container in {id(container.value): container for container in reversed(containers)}.values():
         entry = log.entry(container.value)
         assert entry is not None
-        found = entry.changes()
-        if found is None:
+        entry_changes = entry.changes()
+        if entry_changes is None:
             raise TraceError(
                 f"{container.text}, a {type(container.value).__name__} among the arguments, was changed while the "
                 "function was traced",
                 hint="return the new value instead",
             )
-        yield from ((container, change) for change in found)
+        yield from ((container, change) for change in entry_changes)
 
 
 def moved(value: Any, containers: Sequence[ArgumentContainer]) -> ArgumentContainer | None:
@@ -74,7 +74,7 @@ def moved(value: Any, containers: Sequence[ArgumentContainer]) -> ArgumentContai
     for container in containers:
         if container.value is value and not isinstance(value, tuple):
             return container
-    return next((found for child in kind.take_apart(value).children if (found := moved(child, containers))), None)
+    return next((inner for child in kind.take_apart(value).children if (inner := moved(child, containers))), None)
 
 
 def aliases(containers: Sequence[ArgumentContainer]) -> tuple[int, ...]:

@@ -52,9 +52,9 @@ class Gradients:
         self._spend(self.reached([value.ir], through_gradients=False), retain_graph)
         wrt = [ir for ir in self.leaves if ir in reached]
         with context.using(grad_enabled=False):
-            for ir, found in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
+            for ir, grad in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
                 handle = self.leaves[ir]
-                fresh = wrap(self._behind_hooks(ir, found))
+                fresh = wrap(self._behind_hooks(ir, grad))
                 old = self._recorder.read_grad(handle)
                 self._recorder.write_grad(handle, fresh if old is None else old + fresh)
 
@@ -83,14 +83,14 @@ class Gradients:
             raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
         passed = self.reached([value.ir for value in values], through_gradients=False, first=first)
         self._spend(self._between([targets[i].ir for i in used], passed), retain_graph)
-        found = self._grad(
+        gradients = self._grad(
             [v.ir for v in values],
             [ct.ir for ct in cotangents],
             [targets[i].ir for i in used],
             differentiable=create_graph,
         )
         results: list[Tensor | None] = [None] * len(targets)
-        for number, value in zip(used, found, strict=True):
+        for number, value in zip(used, gradients, strict=True):
             results[number] = wrap(self._behind_hooks(targets[number].ir, value))
         return results
 
@@ -129,10 +129,10 @@ class Gradients:
         passing: Any = imports.module("jitgraph.transforms.function").passing
 
         def behind(cts: tuple[Tensor]) -> tuple[Tensor]:
-            found: Any = cts[0].value
+            cotangent: Any = cts[0].value
             for each in hooks:
-                found = each(found)
-            return (wrap(found),)
+                cotangent = each(cotangent)
+            return (wrap(cotangent),)
 
         (passed,) = passing(behind, origin)
         self._recorder.write(handle, passed.value)
@@ -145,17 +145,17 @@ class Gradients:
         if not wrt:
             return []
         attrs = {"num_outputs": len(outputs)}
-        found = self._recorder.record_op(ops.grad, [*outputs, *cotangents, *wrt], attrs, (), differentiable)
-        return found if differentiable else [self._recorder.stopped(value) for value in found]
+        gradients = self._recorder.record_op(ops.grad, [*outputs, *cotangents, *wrt], attrs, (), differentiable)
+        return gradients if differentiable else [self._recorder.stopped(value) for value in gradients]
 
     def _cotangent(self, value: TracedValue, gradient: Tensor | None) -> TracedValue:
         type = value.type
         assert isinstance(type, TensorType)
         if gradient is not None:
-            given = self._recorder.read(gradient)
-            if given.type != type:
-                raise JitgraphError(f"the cotangent is {given.type}, the tensor {type}")
-            return given
+            cotangent = self._recorder.read(gradient)
+            if cotangent.type != type:
+                raise JitgraphError(f"the cotangent is {cotangent.type}, the tensor {type}")
+            return cotangent
         if type.size != 1:
             raise JitgraphError(
                 f"a gradient without a cotangent needs a scalar; the shape is {type.shape}\n"
@@ -177,18 +177,18 @@ class Gradients:
         for are of no interest to it, and a long trace with many gradients need not walk over itself for each.
         """
         positions = self._recorder.positions
-        found = {value for value in outputs if value in self.differentiable}
-        pending = list(found)
+        reached = {value for value in outputs if value in self.differentiable}
+        pending = list(reached)
         while pending:
             value = pending.pop()
             node = self._recorder.producers.get(value)
             if node is None or value in self.leaves or (node.op.kind == "gradient" and not through_gradients):
                 continue
             for operand in node.inputs:
-                if operand in self.differentiable and operand not in found and positions.get(operand, 0) >= first:
-                    found.add(operand)
+                if operand in self.differentiable and operand not in reached and positions.get(operand, 0) >= first:
+                    reached.add(operand)
                     pending.append(operand)
-        return found
+        return reached
 
     def dependent(self, inputs: Collection[Value]) -> set[Value]:
         """The values that depend on ``inputs`` in a differentiable way: those from which ``reached`` comes to one.
@@ -215,9 +215,9 @@ class Gradients:
             return known[value]
 
         reached = outer.gradients.reached([value.ir for value in values])
-        made = reached.difference(outer.gradients.leaves).intersection(outer.producers)
+        to_recompute = reached.difference(outer.gradients.leaves).intersection(outer.producers)
         before = self._recorder.location
-        for node in outer.gradients.producers_in_order(made):
+        for node in outer.gradients.producers_in_order(to_recompute):
             inputs = [found(value).ir for value in node.inputs]
             self._recorder.location = node.location
             outputs = self._recorder.record_op(node.op, inputs, node.attrs, node.regions, True)

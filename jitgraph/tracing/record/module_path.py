@@ -55,8 +55,8 @@ class Places:
 
 
 def _attributes(module: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = object.__getattribute__(module, "__dict__")
-    return found
+    attributes: Mapping[str, Any] = object.__getattribute__(module, "__dict__")
+    return attributes
 
 
 def _is_module(value: Any) -> bool:

@@ -12,18 +12,18 @@ from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
-from jitgraph.tracing.log import Change, LogEntry
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Held, Input, Leaf, Template
 from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
-from jitgraph.tracing.record.placing import place_of, require_one_place
+from jitgraph.tracing.record.device_inputs import place_of, require_one_place
 from jitgraph.tracing.record.results import Results
 from jitgraph.tracing.source import Place, Source
 from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.assumptions import Origin, shown_assumption, source_of
+from jitgraph.tracing.undo_log import Change, LogEntry
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Taken, Trace
@@ -46,13 +46,13 @@ class Planning:
         trace: Trace,
         call: RecordedCall,
         containers: Sequence[ArgumentContainer],
-        given: Sequence[ArgumentContainer],
+        originals: Sequence[ArgumentContainer],
     ) -> None:
-        """``containers`` stand for the containers ``given`` as arguments."""
+        """``containers`` stand for the containers ``originals`` as arguments."""
         self.trace = trace
         self.capture = trace.capture
         self.containers = containers
-        self.given = given
+        self.given = originals
         self.call = call
         self.objects = trace.capture.objects if trace.capture is not None else Objects()
         self.sources = sources_of(call.arguments, call.names, self.objects)
@@ -77,7 +77,7 @@ class Planning:
         assumptions = capture.assumptions(lifted) if capture is not None else []
         written = capture.effects() if capture is not None else []
         changed = capture.changes() if capture is not None else []
-        done = [(entry, change) for entry, found in changed for change in found]
+        done = [(entry, change) for entry, entry_changes in changed for change in entry_changes]
         to_arguments = list(changes(self.containers, trace.log))
         if not trace.numbers.portable:
             put_in = [change.value for _, change in (*done, *to_arguments)]
@@ -99,7 +99,7 @@ class Planning:
         for slot, grad in present:
             predicate = self.objects.same(None) if grad is None else Same(sources[grad])
             guards.append(Guard(sources[slot].then("grad"), predicate))
-        guards += [Guard(place, Same(source)) for place, source in ties.items()]
+        guards += [Guard(tied, Same(source)) for tied, source in ties.items()]
         guards += self._partition(sources)
         if capture is not None and self.containers:
             touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
@@ -155,25 +155,27 @@ class Planning:
 
     def _handles(self) -> list[Handle]:
         """The handles from outside: each by a place where it stands, so that another handle put there is seen."""
-        places = self.capture.sources if self.capture is not None else {}
-        found: list[Handle] = []
+        read_slots = self.capture.sources if self.capture is not None else {}
+        handles: list[Handle] = []
         for slot in self.trace.slots:
             text = slot.text
             if slot.kind == "argument":
                 source = self.sources.leaves[slot.at]
             elif slot.kind == "grad":
-                source = found[slot.at].source.then("grad")
-            elif (place := places.get(id(slot.handle))) is not None and not self._is_moved(place, slot.handle):
-                source, text = self.provenance.at(place), place.text
+                source = handles[slot.at].source.then("grad")
+            elif (read_slot := read_slots.get(id(slot.handle))) is not None and not self._is_moved(
+                read_slot, slot.handle
+            ):
+                source, text = self.provenance.at(read_slot), read_slot.text
             else:
                 source = Source("object", self.objects.number(slot.handle), text)
-            found.append(Handle(source, text, slot.type, slot.requires_grad, place_of(slot.handle._value)))
-        return found
+            handles.append(Handle(source, text, slot.type, slot.requires_grad, place_of(slot.handle._value)))
+        return handles
 
-    def _is_moved(self, place: Place, handle: Tensor) -> bool:
+    def _is_moved(self, slot: Place, handle: Tensor) -> bool:
         """Whether the function put the handle there itself."""
         assert self.capture is not None
-        write = self.capture.writes.get(place.identity)
+        write = self.capture.writes.get(slot.identity)
         return write is not None and write.before is not handle
 
     def _input(self, taken: Taken) -> Input:
@@ -214,8 +216,8 @@ class Planning:
 
     def _of_state(self, assumptions: Sequence[Assumption], elsewhere: set[Source]) -> Iterator[Guard]:
         """What was read; tensors at the sources ``elsewhere`` have guards of their own."""
-        for place, predicate, location in assumptions:
-            source = self.provenance.at(place)
+        for slot, predicate, location in assumptions:
+            source = self.provenance.at(slot)
             if not (isinstance(predicate, IsTensor) and source in elsewhere):
                 yield Guard(source, predicate, location)
 
@@ -233,11 +235,11 @@ class Planning:
 
     def _of_inputs(self, inputs: Sequence[Input]) -> Iterator[Guard]:
         """The kinds of arrays and floats from outside that are inputs; those of arguments are known."""
-        for taken, given in zip(self.trace.taken, inputs, strict=True):
+        for taken, plan_input in zip(self.trace.taken, inputs, strict=True):
             if taken.kind == "array":
-                yield Guard(given.at, Layout("array", taken.at.dtype, taken.at.shape))
+                yield Guard(plan_input.at, Layout("array", taken.at.dtype, taken.at.shape))
             elif taken.kind == "host float":
-                yield Guard(given.at, self.objects.kind(taken.at[2]))
+                yield Guard(plan_input.at, self.objects.kind(taken.at[2]))
 
     def _of_handles(self, handles: Sequence[Handle]) -> Iterator[Guard]:
         for slot, handle in zip(self.trace.slots, handles, strict=True):
@@ -254,12 +256,12 @@ class Planning:
 
     def _ties(self, sources: Sequence[Source]) -> dict[Source, Source]:
         """Further places where handles stood, each with the source of the handle."""
-        found: dict[Source, Source] = {}
-        for place, handle in self.capture.tensors if self.capture is not None else ():
+        ties: dict[Source, Source] = {}
+        for slot, handle in self.capture.tensors if self.capture is not None else ():
             number = self.trace.known_slot(handle)
-            if number is not None and (source := self.provenance.at(place)) != sources[number]:
-                found[source] = sources[number]
-        return found
+            if number is not None and (source := self.provenance.at(slot)) != sources[number]:
+                ties[source] = sources[number]
+        return ties
 
     def _partition(self, sources: Sequence[Source]) -> Iterator[Guard]:
         """Which handles are one object, and where containers of the arguments are changed, which of those are."""

@@ -27,13 +27,13 @@ class Formatter(string.Formatter):
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The argument of a number or a name; TypeError where the format mentions one that is not given."""
-        given: Any = args if isinstance(key, int) else kwargs
+        values: Any = args if isinstance(key, int) else kwargs
         if (key >= len(args)) if isinstance(key, int) else key not in kwargs:
             names = ", ".join(kwargs) or "none"
             raise TypeError(
                 f"the format mentions the argument {key!r}; given are {len(args)} by position, and by name {names}"
             )
-        return given[key]
+        return values[key]
 
     def check_unused_args(self, used: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """TypeError for an argument that the format does not mention."""

@@ -132,14 +132,14 @@ def _show(make: Callable[[], str], end: str, file: Any, flush: bool) -> None:
         BUILTIN_PRINT(make(), end=end, file=file, flush=flush)
         return
     with _text(trace) as text:
-        made = make()
+        rendered = make()
     stdout, stderr = trace.streams
     file = sys.stdout if file is None else file
     if file is stdout or file is stderr:  # where the function itself turned them elsewhere, that is another file
         stream = "stderr" if file is stderr and file is not stdout else "stdout"
-        text.record(made, end=end, stream=stream, flush=flush)
-    elif text.is_plain and TRACED not in made:
-        BUILTIN_PRINT(made, end=end, file=file, flush=flush)
+        text.record(rendered, end=end, stream=stream, flush=flush)
+    elif text.is_plain and TRACED not in rendered:
+        BUILTIN_PRINT(rendered, end=end, file=file, flush=flush)
     else:
         raise TraceError(
             f"print of a traced tensor to a {type(file).__name__}: a compiled function prints to standard output or "

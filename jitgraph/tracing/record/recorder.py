@@ -38,7 +38,7 @@ from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
     from jitgraph.tracing.capture.capture import Capture
-    from jitgraph.tracing.control.journal import Journal
+    from jitgraph.tracing.control.write_log import Journal
     from jitgraph.tracing.record.printing import PrintText
 
 TRACED: Final = "<traced Tensor"
@@ -152,11 +152,11 @@ class Recorder:
 
     def stopped(self, value: TracedValue) -> TracedValue:
         """``value`` without its gradient; the same one each time."""
-        found = self._stopped.get(value.ir)
-        if found is None:
-            (found,) = self.record_op(ops.stop_gradient, [value.ir], {}, (), False)
-            self._stopped[value.ir] = found
-        return found
+        stopped = self._stopped.get(value.ir)
+        if stopped is None:
+            (stopped,) = self.record_op(ops.stop_gradient, [value.ir], {}, (), False)
+            self._stopped[value.ir] = stopped
+        return stopped
 
     # --- values from elsewhere --------------------------------------------------------------------------------------
 
@@ -199,9 +199,9 @@ class Recorder:
 
     def lift_device(self, value: DeviceValue) -> TracedValue:
         """A computed value on a GPU that no handle names: an input."""
-        held = wrap(value)
-        self._held.append(held)
-        return self.read(held)
+        handle = wrap(value)
+        self._held.append(handle)
+        return self.read(handle)
 
     # --- the device -------------------------------------------------------------------------------------------------
 

@@ -32,8 +32,8 @@ from jitgraph.tracing.symbolic.assumptions import HeldNumber
 from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
 from jitgraph.tracing.symbolic.number import EndOfRecording
 from jitgraph.tracing.symbolic.numbers import SizePlace
-from jitgraph.tracing.symbolic.places import stand_in
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
+from jitgraph.tracing.symbolic.substitution import stand_in
 from jitgraph.tracing.symbolic.varying import Varying
 
 MOST_FAMILIES: Final = 256
@@ -63,17 +63,17 @@ class Recording:
         arguments: Arguments,
         values: Sequence[Any],
         known: Sequence[Specialisation] = (),
-        found: list[Arguments] | None = None,
+        cached: list[Arguments] | None = None,
     ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
         """Record the call; sizes that varied are named, and a name that cannot be one is given up.
 
-        ``found`` are earlier calls that were not recorded, as their traces were on disk; they are taken from the list.
+        ``cached`` are earlier calls that were not recorded, as their traces were on disk; they are taken from the list.
         Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
         Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
         varying = Varying.of(known, arguments, values, self._sources(arguments))
-        while found:
-            self._note(found.pop(0))
+        while cached:
+            self._note(cached.pop(0))
         family = self._note(arguments)
         pinned = dict(family.pinned)
         failed: BaseException | None = None
@@ -81,9 +81,9 @@ class Recording:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
             keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
-            held: list[HeldNumber] = []
+            pins: list[HeldNumber] = []
             try:
-                plan = self.record(arguments, keys, values, sizes, declared, held, tuple(varying.places.values()))
+                plan = self.record(arguments, keys, values, sizes, declared, pins, tuple(varying.places.values()))
             except SizeConflictError as conflict:
                 for name in conflict.names & positions.keys():
                     family.pin(positions[name], conflict.location)
@@ -96,22 +96,22 @@ class Recording:
             ) as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
                 if is_fault(error):
                     raise internal_error(self.name, error) from error
-                failed = failed or (error if not held and may_be_fault(error) else None)
-                if held:
-                    _pin_sizes(held, family, positions)
-                    varying.hold(held)
+                failed = failed or (error if not pins and may_be_fault(error) else None)
+                if pins:
+                    _pin_sizes(pins, family, positions)
+                    varying.hold(pins)
                 elif varying:
                     varying.hold_all(error)
                 elif positions:
-                    for place in positions.values():
-                        family.pin(place, getattr(error, "location", None))
+                    for size_positions in positions.values():
+                        family.pin(size_positions, getattr(error, "location", None))
                 else:
                     family.pinned = pinned
                     raise
                 continue
             if failed is not None:  # the numbers themselves do not raise it: the function is not at fault
                 raise internal_error(self.name, failed) from failed
-            _pin_sizes(held, family, positions)
+            _pin_sizes(pins, family, positions)
             if varying.settle(plan, World(self.function, values, plan.objects), arguments):
                 continue
             for name, location in _pinned(plan):
@@ -133,7 +133,7 @@ class Recording:
     def portable(
         self,
         arguments: Arguments,
-        named: Sequence[LeafKey],
+        symbolic_keys: Sequence[LeafKey],
         values: Sequence[Any],
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
@@ -142,16 +142,16 @@ class Recording:
         varying = Varying(arguments, self._sources(arguments))
         failed: BaseException | None = None
         while True:
-            keys = varying.keys(named, arguments)
-            held: list[HeldNumber] = []
+            keys = varying.keys(symbolic_keys, arguments)
+            pins: list[HeldNumber] = []
             try:
-                plan = self.record(arguments, keys, values, sizes, declared, held, portable=True)
+                plan = self.record(arguments, keys, values, sizes, declared, pins, portable=True)
             except (Exception, EndOfRecording) as error:
                 if is_fault(error):
                     raise internal_error(self.name, error) from error
-                failed = failed or (error if not held and may_be_fault(error) else None)
-                if held:
-                    varying.hold(held)
+                failed = failed or (error if not pins and may_be_fault(error) else None)
+                if pins:
+                    varying.hold(pins)
                 elif varying:
                     varying.hold_all(error)
                 else:
@@ -161,7 +161,7 @@ class Recording:
                 raise internal_error(self.name, failed) from failed
             if not plan.held:
                 return replace(plan, held=tuple(varying.held.values())), keys
-            varying.hold(held)
+            varying.hold(pins)
 
     def record(
         self,
@@ -170,14 +170,14 @@ class Recording:
         values: Sequence[Any],
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
-        held: list[HeldNumber],
+        pins: list[HeldNumber],
         varying: Sequence[Place] = (),
         *,
         portable: bool = False,
     ) -> CallPlan:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
 
-        The Python numbers at the places ``varying`` are read at each call. ``held`` gets those that the function needs
+        The Python numbers at the places ``varying`` are read at each call. ``pins`` gets those that the function needs
         themselves, also where it fails.
         """
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
@@ -191,8 +191,8 @@ class Recording:
         ]
         traced = rebuilt(arguments, leaves, values)
         containers = containers_of(arguments.structure.children, traced, self.binder.names)
-        given = containers_of(arguments.structure.children, values, self.binder.names)
-        twice = aliases(containers) != aliases(given)
+        originals = containers_of(arguments.structure.children, values, self.binder.names)
+        twice = aliases(containers) != aliases(originals)
         capture.know_arguments((container.value, container.text) for container in containers)
         args, keywords = self.binder.unbind(traced)
 
@@ -209,10 +209,10 @@ class Recording:
                             raise
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = RecordedCall(self.function, self.binder.names, arguments, keys)
-                    plan = Planning(trace, call, containers, given).plan(result)
+                    plan = Planning(trace, call, containers, originals).plan(result)
                     changed = next(changes(containers, capture.log), None)
         finally:
-            held += trace.numbers.held.values()
+            pins += trace.numbers.held.values()
             capture.undo()
             trace.ended = True
         if twice and changed is not None:
@@ -251,12 +251,17 @@ def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
             raise error
 
 
-def _pin_sizes(held: Sequence[HeldNumber], family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
+def _pin_sizes(pins: Sequence[HeldNumber], family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
     """Name the sizes no more that a recording had to hold."""
-    for origin, _, location in held:
+    for origin, _, location in pins:
         if origin.axis >= 0:
             position = origin.leaf, origin.axis
-            family.pin(next((places for places in positions.values() if position in places), [position]), location)
+            family.pin(
+                next(
+                    (size_positions for size_positions in positions.values() if position in size_positions), [position]
+                ),
+                location,
+            )
 
 
 def _raise_refused_before(error: Exception, noted: Sequence[JitgraphError]) -> None:
@@ -275,23 +280,23 @@ def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     """Names that the program's constraints hold to one int, with the line that did it."""
     known = Constraints(plan.graph.constraints)
     lines = {relation.shown: location for relation, location in plan.relations("sizes")}
-    found = []
+    pinned = []
     for name in plan.sizes:
         if isinstance(known.reduce(Dim.name(name)), int):
             about = [c for c in plan.graph.constraints if name in dims.names(c.left) | dims.names(c.right)]
-            found.append((name, lines[str(about[0])] if about else None))
-    return found
+            pinned.append((name, lines[str(about[0])] if about else None))
+    return pinned
 
 
 def _size_places(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizePlace]:
     """For each named size, the first place among the arguments where a call has it."""
-    found: dict[str, SizePlace] = {}
+    origins: dict[str, SizePlace] = {}
     for leaf, key in enumerate(keys):
         for axis, size in enumerate(key.shape):
             name = size.as_name if isinstance(size, Dim) else None
             if name is not None:
-                found.setdefault(name, SizePlace(leaf, axis, f"{texts[leaf]}.shape[{axis}]"))
-    return found
+                origins.setdefault(name, SizePlace(leaf, axis, f"{texts[leaf]}.shape[{axis}]"))
+    return origins
 
 
 def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
@@ -307,10 +312,10 @@ def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) 
         case "array":
             return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
         case "float":
-            found = trace.numbers.at_leaf(number, text, leaf)
+            symbolic = trace.numbers.at_leaf(number, text, leaf)
             if trace.numbers.portable:
                 trace.argument_float(trace.numbers.origins[-1])
-            return found
+            return symbolic
         case "number":
             return trace.numbers.at_leaf(number, text, leaf)
     return leaf.value if isinstance(leaf, Static) else leaf
@@ -318,27 +323,29 @@ def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) 
 
 def rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     """The arguments with traced leaves; a container in which nothing was replaced is the caller's own object."""
-    found, position = [], 0
+    args, position = [], 0
     for child, value in zip(arguments.structure.children, values, strict=True):
         mine = leaves[position : position + child.leaves]
-        given = arguments.leaves[position : position + child.leaves]
+        original_leaves = arguments.leaves[position : position + child.leaves]
         position += child.leaves
         if isinstance(value, Static):
-            found.append(value.value)
-        elif all(a is b for a, b in zip(mine, given, strict=True)):
-            found.append(value)
+            args.append(value.value)
+        elif all(a is b for a, b in zip(mine, original_leaves, strict=True)):
+            args.append(value)
         else:
-            found.append(_with_attributes(child.unflatten(mine), value))
-    return found
+            args.append(_with_attributes(child.unflatten(mine), value))
+    return args
 
 
-def _with_attributes(made: Any, given: Any) -> Any:
-    """``made``, which was rebuilt from the tree ``given``, with the attributes that are no part of the tree, too."""
-    container = tree.container_of(given)
+def _with_attributes(copy: Any, original: Any) -> Any:
+    """``copy``, which was rebuilt from the tree ``original``, with the attributes that are no part of the tree, too."""
+    container = tree.container_of(original)
     if container is not None:
-        for name, value in getattr(given, "__dict__", {}).items():
-            if name not in vars(made):
-                object.__setattr__(made, name, value)
-        for left, right in zip(container.take_apart(made).children, container.take_apart(given).children, strict=True):
+        for name, value in getattr(original, "__dict__", {}).items():
+            if name not in vars(copy):
+                object.__setattr__(copy, name, value)
+        for left, right in zip(
+            container.take_apart(copy).children, container.take_apart(original).children, strict=True
+        ):
             _with_attributes(left, right)
-    return made
+    return copy

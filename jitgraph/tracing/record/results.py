@@ -193,8 +193,8 @@ class Results:
             )
         for number in self._hidden_numbers(leaf):
             number.refuse(f"{what}, which holds {{}} inside a {type(leaf).__name__},")
-        if (place := self._copied(leaf)) is not None:
-            return Leaf("copy", place)
+        if (copy_index := self._copied(leaf)) is not None:
+            return Leaf("copy", copy_index)
         if stays and not _is_plain(leaf) and not self._is_outside(leaf):
             raise TraceError(
                 f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
@@ -239,11 +239,11 @@ class Results:
         if self._known is None:
             self._known = {id(x): x for x in capture.outside()}
         try:
-            made = copy_of(leaf, self._known)
+            copy = copy_of(leaf, self._known)
         except Exception as error:
             capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}")
             return None
-        self._copies.append(made)
+        self._copies.append(copy)
         return len(self._copies) - 1
 
     def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
@@ -265,13 +265,13 @@ class Results:
         return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
 
     def _fresh_handle(self, handle: Tensor) -> int:
-        found = self._fresh_of.get(id(handle))
-        if found is None:
+        index = self._fresh_of.get(id(handle))
+        if index is None:
             self._kept.append(handle)
-            found = self._fresh_of[id(handle)] = len(self.fresh)
+            index = self._fresh_of[id(handle)] = len(self.fresh)
             value = self.computed(self._trace.read(handle))
             self.fresh.append(Fresh(value, handle._requires_grad, handle._weak))
-        return found
+        return index
 
     def computed(self, value: TracedValue) -> Computed:
         """Where a value is found after the call; values that are no inputs become outputs of the graph."""

@@ -20,7 +20,6 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
@@ -28,6 +27,7 @@ from jitgraph.tracing.symbolic.assumptions import Origin
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tracing.symbolic.numbers import Numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
+from jitgraph.tracing.undo_log import Log, LogEntry
 
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small
 
@@ -135,21 +135,21 @@ class Trace(Recorder):
     def _name(self, text: str) -> str:
         name = re.sub(r"\W+", "_", text).strip("_") or "input"
         name = name if not name[0].isdigit() else f"_{name}"
-        found, count = name, 1
-        while found in self._names:
+        unique, count = name, 1
+        while unique in self._names:
             count += 1
-            found = f"{name}_{count}"
-        self._names.add(found)
-        return found
+            unique = f"{name}_{count}"
+        self._names.add(unique)
+        return unique
 
     def slot_of(self, handle: Tensor) -> int:
         """The slot of a handle from outside."""
-        found = self._slot_of.get(id(handle))
-        if found is None:
-            found = self._slot_of[id(handle)] = len(self.slots)
+        slot = self._slot_of.get(id(handle))
+        if slot is None:
+            slot = self._slot_of[id(handle)] = len(self.slots)
             self.slots.append(self._locate(handle))
             self._kept.append(handle)
-        return found
+        return slot
 
     def _locate(self, handle: Tensor) -> HandleSlot:
         requires_grad = handle._requires_grad or getattr(handle._value, "record", None) is not None
@@ -177,17 +177,17 @@ class Trace(Recorder):
         type = known[2] if known is not None else value.type
         text = known[1] if known is not None else self._text_of(handle, slot)
         ir = self._new_input(Taken("slot", slot), type, text)
-        found = self.slots[slot]
-        found.text, found.type = text, type
+        entry = self.slots[slot]
+        entry.text, entry.type = text, type
         if handle._requires_grad:
             self.gradients.leaves[ir] = handle
-        elif found.requires_grad:
+        elif entry.requires_grad:
             self.gradients.foreign[ir] = handle
-        return self.wrap(ir, found.requires_grad, None)
+        return self.wrap(ir, entry.requires_grad, None)
 
     def _text_of(self, handle: Tensor, slot: int) -> str:
-        place = self._place_of(handle)
-        return place.text if place is not None else self.slots[slot].text
+        read_slot = self._place_of(handle)
+        return read_slot.text if read_slot is not None else self.slots[slot].text
 
     def _place_of(self, handle: Tensor) -> Place | None:
         return None if self.capture is None else self.capture.sources.get(id(handle))
@@ -209,8 +209,8 @@ class Trace(Recorder):
             if array.dtype.isnative and array.flags.aligned
             else np.array(array, dtype=array.dtype.newbyteorder("="))
         )
-        steady = self.capture is not None and self.capture.is_steady(array)
-        if not steady and native.nbytes <= _LARGEST_CONSTANT and array.base is None:
+        reachable = self.capture is not None and self.capture.is_steady(array)
+        if not reachable and native.nbytes <= _LARGEST_CONSTANT and array.base is None:
             return self._constant(native)
         if native is not array:
             return self._constant(native)
@@ -225,27 +225,27 @@ class Trace(Recorder):
 
         One that the function itself has set, or that stands for a number that varies, is what stands there now.
         """
-        place = Place("item", mapping, key, str(key))
-        if type(mapping[key]) is SymbolicNumber or (self.capture is not None and place.identity in self.capture.writes):
+        slot = Place("item", mapping, key, str(key))
+        if type(mapping[key]) is SymbolicNumber or (self.capture is not None and slot.identity in self.capture.writes):
             return resolved(mapping[key])
-        found = self._host_floats.get((id(mapping), key))
-        if found is None:
+        handle = self._host_floats.get((id(mapping), key))
+        if handle is None:
             self._kept.append(mapping)
             taken = Taken("host float", (mapping, key, type(mapping[key])))  # NumPy's float64 is a float, too
-            found = self._input_handle(taken, str(key), TensorType(dtypes.float64, ()))
-            found._weak = True
-            self._host_floats[id(mapping), key] = found
+            handle = self._input_handle(taken, str(key), TensorType(dtypes.float64, ()))
+            handle._weak = True
+            self._host_floats[id(mapping), key] = handle
             if self.capture is not None:
                 self.capture.release(mapping, key)
-        return found
+        return handle
 
     def number_value(self, text: str, dtype: Any) -> TracedValue:
         """An expression over Python numbers that vary, as a 0-d input."""
-        found = self._numbers.get((text, dtype))
-        if found is None:
+        value = self._numbers.get((text, dtype))
+        if value is None:
             ir = self._new_input(Taken("number", (text, dtype)), TensorType(dtype, ()), self.numbers.shown(text))
-            found = self._numbers[text, dtype] = self.wrap(ir, False, None)
-        return found
+            value = self._numbers[text, dtype] = self.wrap(ir, False, None)
+        return value
 
     def rebind(self, handle: Tensor, value: Any) -> None:
         """Rebind this handle alone; a NumPy argument is borrowed and cannot be."""

@@ -55,16 +55,16 @@ def require_single(target: Any) -> None:
 def put(target: Any, key: Any, value: Any, choose: Callable[[Any, Any, Any], Any]) -> list[Pair]:
     """The objects with what is to be set under ``key`` for ``target[key] = value``: ``target``, and each that may be
     the same one, in which the old element stays where it is not."""
-    found = [(target, value)]
+    pairs = [(target, value)]
     if isinstance(target, Tensor):
-        return found
+        return pairs
     for other, condition in aliases_of(context.current().trace, target):
         if isinstance(other, GrownElement):
             raise unknown_write(other.location)
         if not isinstance(target, list | dict) or isinstance(key, slice) or not _has(target, key):
             require_single(target)
-        found.append((other, value if condition is True else choose(value_of(condition), value, other[key])))
-    return found
+        pairs.append((other, value if condition is True else choose(value_of(condition), value, other[key])))
+    return pairs
 
 
 def _has(target: Any, key: Any) -> bool:
@@ -94,20 +94,20 @@ def relations(
     for key, value in objects.items():
         keys.setdefault(id(value), []).append(key)
     number = {key: i for i, key in enumerate(objects)}
-    found: dict[tuple[Key, Key | Outside], Condition] = {}
+    conditions: dict[tuple[Key, Key | Outside], Condition] = {}
 
     def note(key: Key, other: Any, condition: Condition) -> None:
         for earlier in keys.get(id(other), ()):
             if number[earlier] < number[key]:
-                found[key, earlier] = condition
+                conditions[key, earlier] = condition
         if outlives(other):
-            found[key, Outside(other)] = condition
+            conditions[key, Outside(other)] = condition
 
     for key, value in objects.items():
         note(key, value, True)
         for alias in aliases_of(trace, value):
             note(key, alias.other, alias.condition)
-    return found
+    return conditions
 
 
 class Merging:
@@ -133,7 +133,7 @@ class Merging:
         self.shared = {
             key: (left.get(key, False), right.get(key, False))
             for key in left | right
-            if not any(isinstance(place, int) and self._stays(regions, place) for place in key)
+            if not any(isinstance(target, int) and self._stays(regions, target) for target in key)
         }
 
     def _stays(self, regions: Sequence[Region], number: int) -> bool:
@@ -157,19 +157,19 @@ class Merging:
 
     def note(self, trace: Recorder, test: Any, results: Sequence[Any], computed: Iterator[Any]) -> None:
         """Let ``trace`` know which objects the results may be."""
-        made = [object_ for value in results for object_ in objects_in(value)]
+        result_objects = [object_ for value in results for object_ in objects_in(value)]
         known: dict[tuple[Condition, Condition], Condition] = {
             (True, False): lambda: test,
             (False, True): lambda: ops.logical_not(test),
             (True, True): True,
         }
-        for (number, place), conditions in self.shared.items():
+        for (number, target), conditions in self.shared.items():
             condition = known.get(conditions)
             if condition is None:
                 condition = partial(_itself, next(computed))
-            other = place.value if isinstance(place, Outside) else made[place]
-            if made[number] is not None and other is not None:
-                trace.aliases.add(made[number], other, condition)
+            other = target.value if isinstance(target, Outside) else result_objects[target]
+            if result_objects[number] is not None and other is not None:
+                trace.aliases.add(result_objects[number], other, condition)
 
 
 def _itself(value: Any) -> Any:

@@ -15,12 +15,20 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.bodies import unchanged
-from jitgraph.tracing.control.journal import UNBOUND, Changed, Journal, JournalEntry, Tail, grows_by_data, other_extent
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
+from jitgraph.tracing.control.write_log import (
+    UNBOUND,
+    Changed,
+    Journal,
+    JournalEntry,
+    Tail,
+    grows_by_data,
+    other_extent,
+)
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.aliasing import Merging, Pair, objects_in
 from jitgraph.tracing.script.exits import RESULT
-from jitgraph.tracing.script.unsure import Unsure
+from jitgraph.tracing.script.maybe_unbound import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
     Dropped,
@@ -140,10 +148,12 @@ def choose(
     trace = context.current().trace
     predicate = trace.own(truth(test).value)
     regions = [Region(word, trace, [], []) for word in words]
-    found, entries, objects = _recorded(regions, sides)
-    results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
-    outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
-    merging = Merging(regions, [_pair(merge, name, found, objects) for name, merge in merges.items()])
+    side_results, entries, objects = _recorded(regions, sides)
+    results, merges = _merged(Sides(regions, side_results, words, lines, unsure), live)
+    outputs = [
+        region.record(_lowered, region, merges, values) for region, values in zip(regions, side_results, strict=True)
+    ]
+    merging = Merging(regions, [_pair(merge, name, side_results, objects) for name, merge in merges.items()])
     for side, (region, out) in enumerate(zip(regions, outputs, strict=True)):
         out += region.record(merging.outputs, region, side)
     written = handles_of(regions)
@@ -151,17 +161,17 @@ def choose(
         out += [region.read(target) for target in written]
     keys, outer = operands_of(regions)
     graphs = [region.close(keys, [v.type for v in outer], out) for region, out in zip(regions, outputs, strict=True)]
-    made = list(trace.emit(ops.cond, [predicate, *outer], {}, graphs))
-    if found[0] is None and found[1] is None:
+    cond_outputs = list(trace.emit(ops.cond, [predicate, *outer], {}, graphs))
+    if side_results[0] is None and side_results[1] is None:
         raise DeadEnd
-    write_back(trace, written, made[len(made) - len(written) :])
-    given = iter(made)
+    write_back(trace, written, cond_outputs[len(cond_outputs) - len(written) :])
+    remaining = iter(cond_outputs)
     values = []
     for name, merge in merges.items():
-        leaves = [handle(next(given), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
+        leaves = [handle(next(remaining), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
         values.append(merge.structure.unflatten(leaves))
         results[name] = rebuilt_here(values[-1])
-    merging.note(trace, predicate, values, given)
+    merging.note(trace, predicate, values, remaining)
     for entry in dict.fromkeys(entries):
         set_entry(entry, results.pop(entry))
     return results
@@ -198,14 +208,14 @@ def _recorded(
     for region, outcome in zip(regions, outcomes, strict=True):
         if outcome is not None and any(entry not in outcome.results for entry in entries):
             region.record(outcome.add_unset, entries)
-    found = [None if outcome is None else outcome.results for outcome in outcomes]
+    side_results = [None if outcome is None else outcome.results for outcome in outcomes]
     objects: list[dict[Any, list[Any]]] = [{} if outcome is None else outcome.objects for outcome in outcomes]
-    for values, outcome, other in zip(found, outcomes, found[::-1], strict=True):
+    for values, outcome, other in zip(side_results, outcomes, side_results[::-1], strict=True):
         if values is not None and outcome is not None:
             for name, value in outcome.copies.items():
                 if other is None or other[name] is not values[name]:
                     values[name] = value
-    return found, entries, objects
+    return side_results, entries, objects
 
 
 def set_entry(entry: JournalEntry, value: Any) -> None:
@@ -381,7 +391,7 @@ def _unsure(value: Any, home: Region) -> Merge:
 
 
 def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) -> list[Any]:
-    made = []
+    operands = []
     for name, merge in merges.items():
         value = UNBOUND if values is None else values[name]
         if merge.structure.kind is Unsure and value is not UNBOUND:
@@ -389,8 +399,8 @@ def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) 
         leaves = [None] * len(merge.leaves) if value is UNBOUND else tree.flatten(value)[0]
         for leaf, (kind, _) in zip(leaves, merge.leaves, strict=True):
             if kind is not None:
-                made.append(operand(zero(kind) if value is UNBOUND else leaf, kind, region))
-    return made
+                operands.append(operand(zero(kind) if value is UNBOUND else leaf, kind, region))
+    return operands
 
 
 def drop(name: str, why: str, hint: str = "give it a value before that statement") -> Dropped:
@@ -473,6 +483,6 @@ def _inlined(trace: Recorder, region: Region, result: Tensor | StagedNumber) -> 
     last = region.record(lambda: region.own(result.value).ir)
     known = {captured.inner: captured.outer for captured in region.captured.values()}
     for node in region.builder.nodes:
-        made = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)
-        known.update(zip(node.outputs, made, strict=True))
+        outputs = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)
+        known.update(zip(node.outputs, outputs, strict=True))
     return wrap(known[last])

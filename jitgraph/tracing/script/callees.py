@@ -18,8 +18,7 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
-from jitgraph.tracing.control.journal import CONTAINERS
-from jitgraph.tracing.log import CHANGERS
+from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
 from jitgraph.tracing.script.aliasing import require_single
@@ -29,6 +28,7 @@ from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
 from jitgraph.tracing.staged import math_functions
 from jitgraph.tracing.staged.number import StagedNumber
+from jitgraph.tracing.undo_log import CHANGERS
 
 _MODULES: Final = os.path.join(PACKAGE, "nn") + os.sep
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
@@ -120,9 +120,9 @@ def _function(function: FunctionType) -> Any:
         return function
     if not is_users_function(function):
         return _with_rewritten_arguments(function)
-    made = _rewritten_or_itself(function)
-    refuse_endless_recursion(made)
-    return made
+    rewritten = _rewritten_or_itself(function)
+    refuse_endless_recursion(rewritten)
+    return rewritten
 
 
 def _rewritten_or_itself(function: FunctionType) -> FunctionType:
@@ -230,12 +230,12 @@ def _with_rewritten_cells(function: FunctionType) -> FunctionType:
     changed = [_with_rewritten_contents(cell) for cell in cells]
     if all(map(operator.is_, cells, changed)) or _rebinds(function.__code__):
         return function
-    made = FunctionType(
+    new_function = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(changed)
     )
-    made.__kwdefaults__ = function.__kwdefaults__
-    functools.update_wrapper(made, function)
-    return made
+    new_function.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(new_function, function)
+    return new_function
 
 
 def _with_rewritten_contents(cell: CellType) -> CellType:
@@ -253,8 +253,8 @@ def _with_rewritten_contents(cell: CellType) -> CellType:
 def _rebinds(code: CodeType) -> bool:
     """Whether code sets a variable of an enclosing function, which has to be the same one then."""
     return any(
-        found.opname in ("STORE_DEREF", "DELETE_DEREF") and found.argval in code.co_freevars
-        for found in dis.get_instructions(code)
+        instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in code.co_freevars
+        for instruction in dis.get_instructions(code)
     )
 
 

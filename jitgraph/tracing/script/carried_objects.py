@@ -98,8 +98,8 @@ class CarriedObjects:
 
 
 def _note(trace: Recorder, identity: Identity, objects: Objects, condition: Condition) -> None:
-    position, place = identity
-    other = place.value if isinstance(place, Outside) else objects.get(place)
+    position, target = identity
+    other = target.value if isinstance(target, Outside) else objects.get(target)
     if position in objects and other is not None:
         trace.aliases.add(objects[position], other, condition)
 

@@ -19,8 +19,8 @@ def possibly_unbound(node: ast.FunctionDef | ast.Lambda) -> set[str]:
     declared = {name for s in own(node.body) if isinstance(s, ast.Global | ast.Nonlocal) for name in s.names}
     flow = _Flow(bound(node.body) - declared)
     arguments = node.args
-    given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    flow.block(node.body, frozenset(arg.arg for arg in given if arg is not None))
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    flow.block(node.body, frozenset(arg.arg for arg in parameters if arg is not None))
     return flow.unbound
 
 
@@ -113,10 +113,10 @@ def _both(a: Known, b: Known) -> Known:
 
 def _named(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that ``:=`` binds in any case."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.NamedExpr):
-            found |= bound([node.target])
+            names |= bound([node.target])
         if not isinstance(node, _LATER):
-            found |= _named(ast.iter_child_nodes(node))
-    return found
+            names |= _named(ast.iter_child_nodes(node))
+    return names

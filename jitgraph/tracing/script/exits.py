@@ -53,7 +53,7 @@ class _Leaves:
         """The statements with flags in place of exits."""
         if returns is not None:
             self.returns = returns
-        made: list[ast.stmt] = []
+        rewritten: list[ast.stmt] = []
         for number, statement in enumerate(statements):
             rest = statements[number + 1 :]
             flags = self.flags(statement)
@@ -63,24 +63,24 @@ class _Leaves:
                     body = statement.body if left else [*statement.body, *rest]
                     orelse = [*statement.orelse, *rest] if left and not right else statement.orelse
                     moved = ast.If(test=statement.test, body=self.block(body), orelse=self.block(orelse))
-                    return [*made, ast.copy_location(moved, statement)]
-            made += self.statement(statement)
+                    return [*rewritten, ast.copy_location(moved, statement)]
+            rewritten += self.statement(statement)
             if isinstance(statement, ast.Return | ast.Break | ast.Continue) and (flags or self.returns):
-                return made
+                return rewritten
             if flags and rest:
                 guarded = ast.If(test=_none_of(sorted(flags)), body=self.block(rest), orelse=[])
-                return [*made, _at(guarded, rest[0])]
-        return made
+                return [*rewritten, _at(guarded, rest[0])]
+        return rewritten
 
     def flags(self, statement: ast.stmt) -> Flags:
         """The flags that a statement may set for the block in which it stands."""
         breaks, skips, returns = _exits_of(statement)
-        found: Flags = {self.breaks[-1]} if breaks else set()
+        flags: Flags = {self.breaks[-1]} if breaks else set()
         if skips:
-            found.add(self.continues[-1])
+            flags.add(self.continues[-1])
         if self.returns and returns:
-            found.add(RETURNED)
-        return found
+            flags.add(RETURNED)
+        return flags
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
@@ -127,13 +127,13 @@ class _Leaves:
         else:
             new = ast.While(test=node.test, body=body, orelse=[])
         new.jg_stop = stop
-        made: list[ast.stmt] = [_set(broken, ast.Constant(value=False), node)] if breaks else []
-        made.append(ast.copy_location(new, node))
+        rewritten: list[ast.stmt] = [_set(broken, ast.Constant(value=False), node)] if breaks else []
+        rewritten.append(ast.copy_location(new, node))
         if node.orelse:
             orelse = self.block(node.orelse)
             guarded = _at(ast.If(test=_none_of(stop), body=orelse, orelse=[]), node.orelse[0])
-            made += [guarded] if stop else orelse
-        return made
+            rewritten += [guarded] if stop else orelse
+        return rewritten
 
     def attempt(self, node: ast.Try | ast.TryStar) -> ast.stmt:
         for statement in node.finalbody:
@@ -174,13 +174,13 @@ def _exits_of(statement: Any) -> tuple[bool, bool, bool]:
 
 def _own_level(node: ast.AST) -> list[ast.AST]:
     """The node and what is below it, without what stands in loops, functions and classes."""
-    found = [node]
+    nodes = [node]
     if isinstance(node, _LOOPS):
-        return [*found, *(inner for statement in node.orelse for inner in _own_level(statement))]
+        return [*nodes, *(inner for statement in node.orelse for inner in _own_level(statement))]
     if not isinstance(node, _FUNCTIONS):
         for child in ast.iter_child_nodes(node):
-            found += _own_level(child)
-    return found
+            nodes += _own_level(child)
+    return nodes
 
 
 def _always_leaves(statements: list[ast.stmt]) -> bool:

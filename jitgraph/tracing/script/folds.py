@@ -60,11 +60,11 @@ def every(iterable: Iterable[Any], /) -> Any:
 
 def _fold(iterable: Iterable[Any], *, conjunction: bool) -> Any:
     """Behind an element that is a tensor, an iterator gives all others, too, where Python may stop at that element."""
-    found: Tensor | None = None
+    folded: Tensor | None = None
     nodes = context.current().trace.builder.nodes
     settled = len(nodes)
     for element in iterable:
-        if found is not None and isinstance(iterable, Iterator) and not all(map(cannot_fail, nodes[settled:])):
+        if folded is not None and isinstance(iterable, Iterator) and not all(map(cannot_fail, nodes[settled:])):
             name = "all" if conjunction else "any"
             raise ScriptError(
                 f"{name}() of elements of which one prints or may fail, behind one that is a tensor, "
@@ -76,10 +76,10 @@ def _fold(iterable: Iterable[Any], *, conjunction: bool) -> Any:
                 return not conjunction
             continue
         test = truth(element)
-        if found is not None:
+        if folded is not None:
             op = ops.logical_and if conjunction else ops.logical_or
-            test = wrap(op(found.value, test.value))
-        found, settled = test, len(nodes)
-    if found is None:
+            test = wrap(op(folded.value, test.value))
+        folded, settled = test, len(nodes)
+    if folded is None:
         return conjunction
-    return StagedNumber(found.value)
+    return StagedNumber(folded.value)

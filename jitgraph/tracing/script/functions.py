@@ -37,20 +37,24 @@ def rewrite(function: FunctionType) -> FunctionType:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[STAGING] = CellType(sys.modules["jitgraph.tracing.script.staging"])
     closure = tuple(cells[name] for name in code.co_freevars)
-    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__annotations__ = function.__annotations__
-    made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
-    made.__dict__.update(function.__dict__)
+    new_function = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    new_function.__kwdefaults__ = function.__kwdefaults__
+    new_function.__annotations__ = function.__annotations__
+    new_function.__qualname__, new_function.__module__, new_function.__doc__ = (
+        function.__qualname__,
+        function.__module__,
+        function.__doc__,
+    )
+    new_function.__dict__.update(function.__dict__)
     if sys.version_info >= (3, 12):
-        made.__type_params__ = function.__type_params__
-    return made
+        new_function.__type_params__ = function.__type_params__
+    return new_function
 
 
-def _compiled(function: FunctionType, found: Found) -> CodeType:
+def _compiled(function: FunctionType, source: Found) -> CodeType:
     original = function.__code__
     file = original.co_filename
-    node = rewritten(found.node, file)
+    node = rewritten(source.node, file)
     args = node.args
     args.defaults = [ast.Constant(value=None) for _ in args.defaults]
     args.kw_defaults = [default and ast.Constant(value=None) for default in args.kw_defaults]
@@ -64,15 +68,15 @@ def _compiled(function: FunctionType, found: Found) -> CodeType:
         node.returns = None
         inner = node
     ast.copy_location(inner, node)
-    names = [name for name in (*original.co_freevars, STAGING) if found.owner is None or name != "__class__"]
-    if found.owner is not None:  # names with two underscores are mangled, and super() finds __class__
-        inner = ast.ClassDef(name=found.owner, bases=[], keywords=[], body=[inner], decorator_list=[])
+    names = [name for name in (*original.co_freevars, STAGING) if source.owner is None or name != "__class__"]
+    if source.owner is not None:  # names with two underscores are mangled, and super() finds __class__
+        inner = ast.ClassDef(name=source.owner, bases=[], keywords=[], body=[inner], decorator_list=[])
         inner.type_params = []  # type: ignore[attr-defined]
     parameters = ast.arguments(
         posonlyargs=[], args=[ast.arg(arg=name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
     body: list[ast.stmt] = [inner]
-    own = found.owner or getattr(node, "name", None)
+    own = source.owner or getattr(node, "name", None)
     if own is not None and own not in original.co_freevars:  # inside, this name is the module's
         body.insert(0, ast.Global(names=[own]))
     outer = ast.FunctionDef(name="jg_outer_", args=parameters, body=body, decorator_list=[])
@@ -80,9 +84,9 @@ def _compiled(function: FunctionType, found: Found) -> CodeType:
     ast.copy_location(inner, node)
     module = ast.fix_missing_locations(ast.Module(body=[ast.copy_location(outer, node)], type_ignores=[]))
     code = compile(module, file, "exec", flags=original.co_flags & _FLAGS, dont_inherit=True)
-    made = _inside(_inside(code, "jg_outer_"), *([found.owner] if found.owner else []), original.co_name)
-    register_rewritten(made, original)
-    return made
+    inner_code = _inside(_inside(code, "jg_outer_"), *([source.owner] if source.owner else []), original.co_name)
+    register_rewritten(inner_code, original)
+    return inner_code
 
 
 def _inside(code: CodeType, *names: str) -> CodeType:

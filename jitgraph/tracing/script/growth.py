@@ -11,7 +11,7 @@ from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tracing.control.journal import Tail
+from jitgraph.tracing.control.write_log import Tail
 from jitgraph.tracing.script.branches import set_entry
 from jitgraph.tracing.script.lists import ElementRows, joined_rows, known_tensors, single_rows
 from jitgraph.tracing.staged.number import StagedNumber
@@ -32,18 +32,18 @@ class _Column(NamedTuple):
             return _Column(part.length, part.structure, part.leaves, part.weak)
         return _Column(None, *single_rows(part))
 
-    def rows(self, turns: Any, given: Iterator[Any], ended: Mapping[int, Tensor]) -> ElementRows:
+    def rows(self, turns: Any, remaining: Iterator[Any], ended: Mapping[int, Tensor]) -> ElementRows:
         """What all turns appended, made of the stacked tensors; ``ended`` are tensors that the last turn appended."""
-        leaves = [leaf if weak is None else next(given) for leaf, weak in zip(self.leaves, self.weak, strict=True)]
+        leaves = [leaf if weak is None else next(remaining) for leaf, weak in zip(self.leaves, self.weak, strict=True)]
         count = turns
         if self.length is not None:
             count = turns * self.length
             leaves = [leaf if weak is None else _flat(leaf) for leaf, weak in zip(leaves, self.weak, strict=True)]
-        made = ElementRows(count, self.structure, leaves, self.weak, context.current().trace)
+        element_rows = ElementRows(count, self.structure, leaves, self.weak, context.current().trace)
         last = {i: ended[id(leaf)] for i, leaf in enumerate(self.leaves) if id(leaf) in ended}
         if last and self.has_last(turns):
-            made.adopt(turns - 1, last)
-        return made
+            element_rows.adopt(turns - 1, last)
+        return element_rows
 
     def has_last(self, turns: Any) -> bool:
         """Whether the element that the last turn appends is known, so that it is the tensor that the turn left."""
@@ -66,8 +66,8 @@ class Growth:
     def add(self, entry: Tail, parts: Sequence[Any]) -> None:
         """Each turn appends ``parts`` to a list."""
         self._appended[entry] = [tensor for part in parts for tensor in known_tensors(part)]
-        whole = joined_rows(parts) if len(parts) > 1 else None
-        self._columns[entry] = [_Column.of(part) for part in (parts if whole is None else [whole])]
+        joined = joined_rows(parts) if len(parts) > 1 else None
+        self._columns[entry] = [_Column.of(part) for part in (parts if joined is None else [joined])]
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -100,9 +100,9 @@ class Growth:
 
         ``ended`` says which tensor a variable is after the loop, by the id of that which the recorded turn left in it.
         """
-        given = iter(stacked)
+        remaining = iter(stacked)
         for entry, columns in self._columns.items():
-            runs = [column.rows(turns, given, ended) for column in columns]
+            runs = [column.rows(turns, remaining, ended) for column in columns]
             if len(runs) == 1:
                 parts: list[Any] = runs
             elif type(turns) is int and all(type(run.length) is int for run in runs):

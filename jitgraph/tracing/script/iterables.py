@@ -59,9 +59,9 @@ class Steps:
         leaves = [] if self.element is None else tree.flatten(item)[0]
         return [(leaf, leaf._value) for leaf in leaves if isinstance(leaf, Tensor)]
 
-    def require_unwritten(self, given: list[tuple[Tensor, Any]]) -> None:
+    def require_unwritten(self, snapshots: list[tuple[Tensor, Any]]) -> None:
         """ScriptError where the body wrote into an item that is an element of a list."""
-        if any(leaf._value is not value for leaf, value in given):
+        if any(leaf._value is not value for leaf, value in snapshots):
             raise ScriptError(
                 "a loop on a tensor writes into the elements of the list that it goes along",
                 location=Location.of_user(),
@@ -90,11 +90,11 @@ def _elements_of(values: Any, threshold: int) -> Steps | None:
     count = values.length
     if not values.has_rows or (type(count) is int and count <= threshold):
         return None
-    whole = values.as_rows()
-    if whole is None:
+    all_rows = values.as_rows()
+    if all_rows is None:
         return None
     values.note_whole()
-    return Steps(count, whole.stacked, lambda i, rows: whole.item(rows), values.__getitem__)
+    return Steps(count, all_rows.stacked, lambda i, rows: all_rows.item(rows), values.__getitem__)
 
 
 def make_range(*args: Any) -> Any:
@@ -131,14 +131,14 @@ def _item(start: Any, i: Any, step: Any, length: Any) -> Any:
     if not any(map(is_staged, (start, i, step))):
         return start + i * step
     values = [int_of(part).value for part in (start, i, step)]
-    made = StagedNumber(ops.add(values[0], ops.mul(values[1], values[2])))
+    item = StagedNumber(ops.add(values[0], ops.mul(values[1], values[2])))
     if all(type(part) is int for part in (start, step, length)):
         ends = start, start + (length - 1) * step
-        weak_ints.note_ends(made.value, min(ends), max(ends))
+        weak_ints.note_ends(item.value, min(ends), max(ends))
     elif type(start) is int and type(step) is int:  # before the end of the range, which int64 holds
         least, greatest = weak_ints.LEAST + 1, weak_ints.GREATEST - 1
-        weak_ints.note_ends(made.value, *((start, greatest) if step > 0 else (least, start)))
-    return made
+        weak_ints.note_ends(item.value, *((start, greatest) if step > 0 else (least, start)))
+    return item
 
 
 def _weak(bound: Any) -> Any:
@@ -161,11 +161,11 @@ def make_enumerate(iterable: Any, start: Any = 0) -> Any:
 
 def make_zip(*iterables: Any, strict: bool = False) -> Any:
     """``zip``; of tensors and steps alone, steps of the smallest length."""
-    found = [steps_of(iterable, STEPS if is_growing(iterable) else -1) for iterable in iterables]
+    all_steps = [steps_of(iterable, STEPS if is_growing(iterable) else -1) for iterable in iterables]
     staged = any(isinstance(i, Tensor | Steps) or is_growing(i) for i in iterables)
-    if not staged or any(steps is None for steps in found):
+    if not staged or any(steps is None for steps in all_steps):
         return zip(*iterables, strict=strict)
-    parts = [steps for steps in found if steps is not None]
+    parts = [steps for steps in all_steps if steps is not None]
     length = parts[0].length
     for number, steps in enumerate(parts[1:], 2):
         if strict:

@@ -22,7 +22,7 @@ from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
-from jitgraph.tracing.control.journal import Journal
+from jitgraph.tracing.control.write_log import Journal
 from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
@@ -101,9 +101,9 @@ class ElementRows:
 
     def item(self, rows: Sequence[Any]) -> Any:
         """An element made of one row of each tensor, as ``stacked`` lists them."""
-        given = iter(rows)
+        remaining = iter(rows)
         leaves = [
-            leaf if weak is None else handle(next(given).value, Kind(None, (), weak))
+            leaf if weak is None else handle(next(remaining).value, Kind(None, (), weak))
             for leaf, weak in zip(self.leaves, self.weak, strict=True)
         ]
         return self.structure.unflatten(leaves)
@@ -277,11 +277,11 @@ class GrowingList(list[Any]):
 
     def _gathered(self, index: Tensor) -> Any:
         """The element at a staged position."""
-        whole = self.as_rows() if self.has_rows else None
-        if whole is None:
+        all_rows = self.as_rows() if self.has_rows else None
+        if all_rows is None:
             return self._read()[index]
         self.note_whole()
-        element = whole.item([leaf[index] for leaf in whole.stacked])
+        element = all_rows.item([leaf[index] for leaf in all_rows.stacked])
         mark = GrownElement(Location.of_user())
         for part in objects_in(element):
             if part is not None:
@@ -297,10 +297,10 @@ class GrowingList(list[Any]):
 
     def __len__(self) -> int:
         self.note_whole()
-        found = self.length
-        if type(found) is not int:
+        length = self.length
+        if type(length) is not int:
             raise _of_symbolic_length("its length is asked as a Python int", "len(out) in a script, or jg.stack(out)")
-        return found
+        return length
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._read())
@@ -344,9 +344,9 @@ class GrowingList(list[Any]):
 
     def _joined(self, first: list[Any], second: list[Any]) -> GrowingList:
         self.note_whole()
-        found = GrowingList()
-        found.put_parts(0, [*first, *second])
-        return growing_here(found)
+        joined = GrowingList()
+        joined.put_parts(0, [*first, *second])
+        return growing_here(joined)
 
     def __mul__(self, count: Any) -> Any:
         return self._read() * count
@@ -447,9 +447,9 @@ def _list_apart(value: GrowingList) -> tree.Parts:
 
 
 def _of_parts(parts: Sequence[Any]) -> GrowingList:
-    found = GrowingList()
-    found.put_parts(0, parts)
-    return found
+    growing = GrowingList()
+    growing.put_parts(0, parts)
+    return growing
 
 
 tree.register_list(GrowingList, _list_apart)
@@ -468,8 +468,8 @@ def growing(value: Any) -> Any:
 
 
 def growing_here(value: GrowingList) -> GrowingList:
-    made: GrowingList = made_here(value)
-    return made
+    growing: GrowingList = made_here(value)
+    return growing
 
 
 def _plain(value: Any) -> Any:
@@ -490,36 +490,36 @@ def length_of(parts: Sequence[Any]) -> Any:
 
 def elements_of(parts: Sequence[Any]) -> list[Any]:
     """The elements for which parts of a storage stand; ScriptError where there are symbolically many."""
-    found: list[Any] = []
+    elements: list[Any] = []
     for part in parts:
         if type(part) is not ElementRows:
-            found.append(part)
+            elements.append(part)
         elif type(part.length) is int:
-            found += map(part.element, range(part.length))
+            elements += map(part.element, range(part.length))
         else:
             raise _of_symbolic_length("it is used element by element", "jg.stack(out), a for loop over it, or out[-1]")
-    return found
+    return elements
 
 
 def last_of(parts: Sequence[Any], count: int) -> tuple[Any, ...] | None:
     """The last elements for which parts of a storage stand; None where there are fewer."""
-    found: list[Any] = []
+    last: list[Any] = []
     for part in reversed(parts):
         if type(part) is not ElementRows:
-            found.append(part)
+            last.append(part)
         else:
             limit = part.length if type(part.length) is int else count
-            found += [part.element(-i) for i in range(1, min(limit, count - len(found)) + 1)]
-        if len(found) >= count:
-            return tuple(reversed(found[:count]))
+            last += [part.element(-i) for i in range(1, min(limit, count - len(last)) + 1)]
+        if len(last) >= count:
+            return tuple(reversed(last[:count]))
     return None
 
 
-def _of_symbolic_length(what: str, way: str) -> ScriptError:
+def _of_symbolic_length(what: str, fix: str) -> ScriptError:
     return ScriptError(
         f"a list that grew in a loop over a named size has no length that Python knows, and {what}",
         location=Location.of_user(),
-        hint=f"use {way}",
+        hint=f"use {fix}",
     )
 
 
@@ -638,38 +638,38 @@ def _example(rows: ElementRows) -> Any:
 
 def stacked(xs: Any, axis: int = 0) -> Any:
     """``jg.stack``."""
-    whole = _tensor_of(xs)
-    if whole is None:
+    tensor = _tensor_of(xs)
+    if tensor is None:
         return stack(xs, axis)
-    return whole if axis == 0 else _moved(whole, 0, axis)
+    return tensor if axis == 0 else _moved(tensor, 0, axis)
 
 
 def concatenated(xs: Any, axis: int | None = 0) -> Any:
     """``jg.concat``."""
-    whole = _tensor_of(xs)
-    if whole is None or whole.ndim < 2:
+    tensor = _tensor_of(xs)
+    if tensor is None or tensor.ndim < 2:
         return concat(xs, axis)
     if axis is None:
-        return whole.reshape(-1)
-    axis = axis + whole.ndim - 1 if axis < 0 else axis
-    if not 0 <= axis < whole.ndim - 1:
+        return tensor.reshape(-1)
+    axis = axis + tensor.ndim - 1 if axis < 0 else axis
+    if not 0 <= axis < tensor.ndim - 1:
         return concat(xs, axis)
-    moved = _moved(whole, 0, axis)
+    moved = _moved(tensor, 0, axis)
     shape = moved.value.type.shape
     return wrap(ops.reshape(moved.value, shape=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])))
 
 
 def _moved(x: Tensor, source: int, destination: int) -> Tensor:
-    made: Tensor = moveaxis(x, source, destination)
-    return made
+    moved: Tensor = moveaxis(x, source, destination)
+    return moved
 
 
 def length(values: Any) -> Any:
     """``len``."""
     if not is_growing(values):
         return len(values)
-    found = values.length
-    if type(found) is int:
+    count = values.length
+    if type(count) is int:
         return len(values)
     values.note_whole()
-    return found
+    return count

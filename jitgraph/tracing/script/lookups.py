@@ -20,7 +20,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
-from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.aliases import SameWhere, note_choice
 from jitgraph.tracing.script.branches import choose_value
 from jitgraph.tracing.script.lists import GrowingList
@@ -72,8 +72,8 @@ def contains(item: Any, container: Any) -> Any:
     """``item in container``, where one of them is staged."""
     if type(item) is StagedNumber and type(container) is range:
         return _in_range(item, container)
-    found, _ = _position(item, list(container))
-    return found
+    present, _ = _position(item, list(container))
+    return present
 
 
 def _in_range(number: StagedNumber, steps: range) -> Any:
@@ -96,21 +96,25 @@ def _position(item: Any, candidates: Sequence[Any]) -> tuple[Any, Any]:
     """Whether a candidate equals ``item``, a bool or a staged one, and the number of the first that does (int64)."""
     if type(item) is StagedNumber and not any(map(is_staged, candidates)):
         return _position_in_table(item, candidates)
-    found: Any = False
-    place = number_of(0)
+    present: Any = False
+    position = number_of(0)
     for number, candidate in reversed(list(enumerate(candidates))):
         equal = item == candidate
         if not is_staged(equal):
             if equal:
-                found, place = True, number_of(number)
+                present, position = True, number_of(number)
             continue
         if equal.value.shape:
             raise ScriptError("a search among tensors that have axes", hint="jg.any(x == y) says which equal one")
-        place = ops.select(equal.value, number_of(number), place)
-        found = (
-            equal if found is False else found if found is True else of_bool(ops.logical_or(equal.value, found.value))
+        position = ops.select(equal.value, number_of(number), position)
+        present = (
+            equal
+            if present is False
+            else present
+            if present is True
+            else of_bool(ops.logical_or(equal.value, present.value))
         )
-    return found, place
+    return present, position
 
 
 def _position_in_table(item: StagedNumber, candidates: Sequence[Any]) -> tuple[Any, Any]:
@@ -124,8 +128,8 @@ def _position_in_table(item: StagedNumber, candidates: Sequence[Any]) -> tuple[A
     key = item.value if item.kind is not bool else item.as_int().value
     equal = ops.eq(lifting.broadcast_to(key, table.shape), _table(table))
     first = wrap(equal).argmax().value
-    places = _table(np.array(numbers, np.int64))
-    return of_bool(wrap(equal).any().value), wrap(places)[wrap(first)].value
+    positions = _table(np.array(numbers, np.int64))
+    return of_bool(wrap(equal).any().value), wrap(positions)[wrap(first)].value
 
 
 def _as_key(x: Any, kind: type) -> Any:
@@ -147,21 +151,21 @@ def sequence_entry(container: Any, key: StagedNumber) -> Any:
     name = container.__class__.__name__
     if key.kind is float:
         raise TypeError(f"{name} indices must be integers or slices, not float")
-    length, found = len(container), key.as_int()
+    length, index = len(container), key.as_int()
     if length == 0:
         raise IndexError(f"{name} index out of range")
-    inside = between(found.value, -length, length - 1)
-    if found.least < -length or found.greatest >= length:
+    inside = between(index.value, -length, length - 1)
+    if index.least < -length or index.greatest >= length:
         require(inside, "IndexError", f"{name} index out of range")
-    if found.least >= 0:
-        return ops.minimum(found.value, number_of(length - 1))
-    counted = ops.select(ops.lt(found.value, number_of(0)), ops.add(found.value, number_of(length)), found.value)
+    if index.least >= 0:
+        return ops.minimum(index.value, number_of(length - 1))
+    counted = ops.select(ops.lt(index.value, number_of(0)), ops.add(index.value, number_of(length)), index.value)
     return ops.maximum(ops.minimum(counted, number_of(length - 1)), number_of(0))
 
 
 def dict_entry(container: Any, key: StagedNumber) -> Any:
     """Which entry a key means; KeyError where there is none."""
-    found, place = _position(key, list(container))
+    present, position = _position(key, list(container))
     if not has_every_key(container, key):
         if hasattr(type(container), "__missing__"):
             raise ScriptError(
@@ -169,8 +173,10 @@ def dict_entry(container: Any, key: StagedNumber) -> Any:
                 "that it may not have",
                 hint="d.get(key, default), or " + _WAY,
             )
-        require(found.value if is_staged(found) else lifting.constant(found, dtypes.bool_), "KeyError", "no such key")
-    return place
+        require(
+            present.value if is_staged(present) else lifting.constant(present, dtypes.bool_), "KeyError", "no such key"
+        )
+    return position
 
 
 def has_every_key(container: Any, key: StagedNumber) -> bool:
@@ -190,15 +196,15 @@ def position_in(container: Any, key: StagedNumber) -> Any:
 
 def get(container: Any, key: StagedNumber, default: Any = None) -> Any:
     """``dict.get``."""
-    found, place = _position(key, list(container))
-    if not is_staged(found):
-        return pick(list(container.values()), place) if found else default
+    present, position = _position(key, list(container))
+    if not is_staged(present):
+        return pick(list(container.values()), position) if present else default
     if len(container) and has_every_key(container, key):
-        return pick(list(container.values()), place)
-    return pick([*container.values(), default], ops.select(found.value, place, number_of(len(container))))
+        return pick(list(container.values()), position)
+    return pick([*container.values(), default], ops.select(present.value, position, number_of(len(container))))
 
 
-def pick(values: Sequence[Any], place: Any) -> Any:
+def pick(values: Sequence[Any], position: Any) -> Any:
     """The value at a place (int64) that lies among them."""
     first = values[0]
     if all(value is first or same(value, first) for value in values):
@@ -209,12 +215,12 @@ def pick(values: Sequence[Any], place: Any) -> Any:
                 "an element is an int or a float (or a bool), as a number says that is known only when the graph runs",
                 hint="make all of them floats, or all of them ints",
             )
-        return _pick_number(values, place)
+        return _pick_number(values, position)
     if all(isinstance(value, Tensor) for value in values):
         types = {(value.dtype, tuple(value.shape)) for value in values}
         if len(types) == 1:
-            chosen: Tensor = stack(list(values))[wrap(place)]
-            holds = [partial(ops.eq, place, number_of(number)) for number in range(len(values))]
+            chosen: Tensor = stack(list(values))[wrap(position)]
+            holds = [partial(ops.eq, position, number_of(number)) for number in range(len(values))]
             note_choice(context.current().trace, chosen, list(map(SameWhere, values, holds)))
             return chosen
     for value in values:
@@ -224,10 +230,10 @@ def pick(values: Sequence[Any], place: Any) -> Any:
                 "runs: what is then changed in it would be changed in a copy",
                 hint="index on at once (rows[i][j]), or " + _WAY,
             )
-    return choose_among([partial(_itself, value) for value in values], place)
+    return choose_among([partial(_itself, value) for value in values], position)
 
 
-def _pick_number(values: Sequence[Any], place: Any) -> StagedNumber:
+def _pick_number(values: Sequence[Any], position: Any) -> StagedNumber:
     kind = table_kind(values)
     dtype = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}[kind or int]
     if any(map(is_staged, values)) or any(map(scalars.is_varying, values)):
@@ -237,7 +243,7 @@ def _pick_number(values: Sequence[Any], place: Any) -> StagedNumber:
             for number in values:
                 integers.of_constant(number)
         table = _table(np.array(values, dtype))
-    return StagedNumber(wrap(table)[wrap(place)].value)
+    return StagedNumber(wrap(table)[wrap(position)].value)
 
 
 def _value(x: Any, dtype: Any) -> Tensor:
@@ -246,21 +252,21 @@ def _value(x: Any, dtype: Any) -> Tensor:
     return wrap(lifting.value_of(x, dtype))
 
 
-def choose_among(makers: Sequence[Callable[[], Any]], place: Any) -> Any:
+def choose_among(makers: Sequence[Callable[[], Any]], position: Any) -> Any:
     """What the function at a place (int64) gives, by a branch for each; each runs in its branch alone."""
     if len(makers) > _LARGEST_CHOICE:
         raise ScriptError(
             f"one of {len(makers)} values is chosen by a number that is known only when the graph runs",
             hint=_WAY,
         )
-    return _choose_from(makers, place, 0)
+    return _choose_from(makers, position, 0)
 
 
-def _choose_from(makers: Sequence[Callable[[], Any]], place: Any, number: int) -> Any:
+def _choose_from(makers: Sequence[Callable[[], Any]], position: Any, number: int) -> Any:
     if number == len(makers) - 1:
         return makers[number]()
-    sides = makers[number], lambda: _choose_from(makers, place, number + 1)
-    return choose_value(of_bool(ops.eq(place, number_of(number))), sides, Cells({}), "an element chosen by a number")
+    sides = makers[number], lambda: _choose_from(makers, position, number + 1)
+    return choose_value(of_bool(ops.eq(position, number_of(number))), sides, Cells({}), "an element chosen by a number")
 
 
 def _itself(value: Any) -> Any:
@@ -280,12 +286,12 @@ def count(container: Any, item: Any) -> Any:
 
 def index(container: Any, item: Any) -> Any:
     """The number of the first element that equals ``item``; ValueError where none does."""
-    found, place = _position(item, list(container))
-    if found is False:
+    present, position = _position(item, list(container))
+    if present is False:
         raise ValueError(f"x not in {type(container).__name__}")
-    if is_staged(found):
-        require(found.value, "ValueError", f"x not in {type(container).__name__}")
-    return StagedNumber(place)
+    if is_staged(present):
+        require(present.value, "ValueError", f"x not in {type(container).__name__}")
+    return StagedNumber(position)
 
 
 def _table(array: np.ndarray[Any, Any]) -> Any:

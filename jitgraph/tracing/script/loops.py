@@ -21,7 +21,7 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.control import flow
-from jitgraph.tracing.control.journal import (
+from jitgraph.tracing.control.write_log import (
     UNBOUND,
     Changed,
     JournalEntry,
@@ -43,7 +43,7 @@ from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
 from jitgraph.tracing.script.lists import ElementRows, is_growing, last_of
-from jitgraph.tracing.script.unsure import Unsure
+from jitgraph.tracing.script.maybe_unbound import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
     Dropped,
@@ -89,9 +89,9 @@ class _Variable(NamedTuple):
     @staticmethod
     def starting_as_zeros(value: Any) -> _Variable:
         """One that has no value before the loop and becomes as ``value`` in it."""
-        found = _Variable.of(value)
-        pairs = zip(found.leaves, found.kinds, strict=True)
-        return found._replace(start=UNBOUND, leaves=tuple(leaf if kind is None else _ZERO for leaf, kind in pairs))
+        variable = _Variable.of(value)
+        pairs = zip(variable.leaves, variable.kinds, strict=True)
+        return variable._replace(start=UNBOUND, leaves=tuple(leaf if kind is None else _ZERO for leaf, kind in pairs))
 
 
 class _ReviseError(Exception):
@@ -227,22 +227,22 @@ class _Carry:
     def initial(self) -> list[Tensor]:
         """The tensors with which the loop starts."""
         trace = context.current().trace
-        found = [
+        tensors = [
             wrap(operand(zero(kind) if leaf is _ZERO else leaf, kind, trace))
             for variable in self.variables.values()
             for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
             if kind is not None
         ]
         first = {name: variable.start for name, variable in self.variables.items() if variable.start is not UNBOUND}
-        return found + self._objects.start(trace, _objects_of(first))
+        return tensors + self._objects.start(trace, _objects_of(first))
 
     def rebuilt(self, tensors: Sequence[Tensor]) -> dict[Name, Any]:
         """The variables' values made of a list of tensors."""
-        given = iter(tensors[: self._count])
+        remaining = iter(tensors[: self._count])
         values = {}
         for name, variable in self.variables.items():
             leaves = [
-                leaf if kind is None else handle(next(given).value, kind)
+                leaf if kind is None else handle(next(remaining).value, kind)
                 for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
             ]
             values[name] = variable.structure.unflatten(leaves)
@@ -256,8 +256,8 @@ class _Carry:
             if isinstance(name, LastElements):
                 name.owner.split_last(name.key)
             innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
-            found = [leaf.value.ir for leaf in tree.flatten(value)[0] if is_staged(leaf)]
-            self._entered[name] = value, found
+            ir_values = [leaf.value.ir for leaf in tree.flatten(value)[0] if is_staged(leaf)]
+            self._entered[name] = value, ir_values
         self._entered_objects = _objects_of({name: value for name, (value, _) in self._entered.items()})
         self._objects.enter(context.current().trace, self._entered_objects, tensors[self._count :])
 
@@ -270,19 +270,19 @@ class _Carry:
         """The tensors with which the body ends; ScriptError where they are not as those with which it starts."""
         after: dict[Any, Any] = self.loop.cells.read()
         changes = innermost().changes()
-        made: list[Tensor] = []
+        tensors: list[Tensor] = []
         self.unchanged.clear()
         self.undefined.clear()
         self.dropped.clear()
         self._left.clear()
         for name, variable in self.variables.items():
             self._left[name] = value = name.get() if isinstance(name, JournalEntry) else after[name]
-            made += self._next(name, variable, value)
+            tensors += self._next(name, variable, value)
         left = {
             name: Unsure.of(value) if self.variables[name].structure.kind is Unsure else value
             for name, value in self._left.items()
         }
-        made += self._objects.leave(context.current().trace, _objects_of(left))
+        tensors += self._objects.leave(context.current().trace, _objects_of(left))
         for name, value in after.items():
             if name in self.variables or value is self.before[name]:
                 continue
@@ -297,17 +297,17 @@ class _Carry:
                 self._grown(entry, changed.after)
             elif entry not in self.variables:
                 raise self._entry(entry, changed)
-        return made
+        return tensors
 
     def ended(self, values: dict[Name, Any]) -> dict[int, Tensor]:
         """For each tensor that a variable was at the end of the recorded turn, by its id, that which it is now."""
-        found: dict[int, Tensor] = {}
+        final_tensors: dict[int, Tensor] = {}
         for name, value in values.items():
             last, structure = tree.flatten(self._left.get(name))
             now, other = tree.flatten(value)
             if name not in self.unchanged and structure == other:
-                found |= {id(a): b for a, b in zip(last, now, strict=True) if isinstance(a, Tensor)}
-        return found
+                final_tensors |= {id(a): b for a, b in zip(last, now, strict=True) if isinstance(a, Tensor)}
+        return final_tensors
 
     def mark_elements(self, values: Mapping[Name, Any]) -> None:
         """Let writes raise into tensors that may be elements which turns before the last appended: as when two
@@ -449,8 +449,8 @@ class _Carry:
             raise _mismatch(name, variable, value)
         trace = context.current().trace
         kinds: list[Kind | None] = []
-        made: list[Tensor] = []
-        found: list[Any] = []
+        tensors: list[Tensor] = []
+        ir_values: list[Any] = []
         for leaf, first, kind in zip(leaves, variable.leaves, variable.kinds, strict=True):
             if kind is None:
                 if not same(leaf, first):
@@ -462,14 +462,14 @@ class _Carry:
             if both is None or (not kind.weak and both != kind):
                 raise _mismatch(name, variable, value)
             kinds.append(both)
-            made.append(wrap(operand(leaf, both, trace)))
-            found.append(made[-1].value.ir)
+            tensors.append(wrap(operand(leaf, both, trace)))
+            ir_values.append(tensors[-1].value.ir)
         if tuple(kinds) != variable.kinds:
             raise _ReviseError(name, variable._replace(kinds=tuple(kinds)))
         entered, values = self._entered[name]
-        if value is entered and values == found and variable.start is not UNBOUND:
+        if value is entered and values == ir_values and variable.start is not UNBOUND:
             self.unchanged.add(name)
-        return made
+        return tensors
 
 
 def _is_carried(value: Any) -> bool:
@@ -537,8 +537,8 @@ def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], Non
                 going = truth(test) if is_staged(test) else wrap(lifting.value_of(bool(test)))
                 return [going, *carry.leave()]
 
-            found: list[Tensor] = in_body(context.current().trace, once)
-            return found
+            outputs: list[Tensor] = in_body(context.current().trace, once)
+            return outputs
 
         return _record_while(run, [truth(first), *carry.initial()])[1:]
 
@@ -562,9 +562,9 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                     carry.enter(state[2:])
                     number = _number(state[1], steps.length)
                     item = steps.at(number)
-                    given = steps.values_of(item)
+                    snapshots = steps.values_of(item)
                     body(item)
-                    steps.require_unwritten(given)
+                    steps.require_unwritten(snapshots)
                     flag = stopped()
                     following = _following(number)
                     going = _is_below(following, steps.length)
@@ -574,8 +574,8 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                         going = wrap(lifting.value_of(False))
                     return [going, following, *carry.leave()]
 
-                found: list[Tensor] = in_body(context.current().trace, once)
-                return found
+                outputs: list[Tensor] = in_body(context.current().trace, once)
+                return outputs
 
             start = wrap(lifting.value_of(0))
             going = _is_below(start, steps.length)
@@ -589,13 +589,13 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                     carry.enter(state[1:])
                     number = _number(state[0], steps.length)
                     item = steps.item(number, rows)
-                    given = steps.values_of(item)
+                    snapshots = steps.values_of(item)
                     body(item)
-                    steps.require_unwritten(given)
+                    steps.require_unwritten(snapshots)
                     return [_following(number), *carry.leave()], carry.growth.tensors
 
-                found: tuple[list[Tensor], list[Any]] = in_body(context.current().trace, once)
-                return found
+                outputs: tuple[list[Tensor], list[Any]] = in_body(context.current().trace, once)
+                return outputs
 
             start = wrap(lifting.value_of(0))
             leaves, structure = tree.flatten([start, *carry.initial()])
@@ -614,9 +614,9 @@ def _is_below(counter: Tensor, length: Any) -> Tensor:
 
 def _number(counter: Tensor, length: Any) -> StagedNumber:
     """The number of a step, which stands for a Python int."""
-    made = StagedNumber(counter.value)
-    weak_ints.note_ends(made.value, 0, length - 1 if type(length) is int else dtypes.LIMITS[dtypes.int64][1] - 1)
-    return made
+    number = StagedNumber(counter.value)
+    weak_ints.note_ends(number.value, 0, length - 1 if type(length) is int else dtypes.LIMITS[dtypes.int64][1] - 1)
+    return number
 
 
 def _following(number: StagedNumber) -> Tensor:

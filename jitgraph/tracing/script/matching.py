@@ -35,9 +35,9 @@ def matched(
     subject: Any, pattern: tuple[Any, ...], values: Sequence[Callable[[], Any]], both: Any, either: Any, is_a: Any
 ) -> Match:
     """How ``pattern``, as ``described`` gives it, fits; the last three are staged: and, or, isinstance."""
-    found = _Patterns(values, both, either, is_a)
-    test = found.fits(subject, pattern)
-    return Match(test, found.bound)
+    patterns = _Patterns(values, both, either, is_a)
+    test = patterns.fits(subject, pattern)
+    return Match(test, patterns.bound)
 
 
 class _Patterns:
@@ -121,15 +121,17 @@ class _Patterns:
     def _mapping(self, subject: Any, keys: Sequence[int], patterns: Sequence[Any], rest: str | None) -> Any:
         if not isinstance(subject, Mapping):
             return False
-        wanted = [self.values[key]() for key in keys]
-        if any(key not in subject for key in wanted):
+        required = [self.values[key]() for key in keys]
+        if any(key not in subject for key in required):
             return False
-        test = self._all([(subject[key], pattern) for key, pattern in zip(wanted, patterns, strict=True)])
+        test = self._all([(subject[key], pattern) for key, pattern in zip(required, patterns, strict=True)])
         if rest is not None:
-            self.bound[rest] = {key: value for key, value in subject.items() if key not in wanted}
+            self.bound[rest] = {key: value for key, value in subject.items() if key not in required}
         return test
 
-    def _class(self, subject: Any, kind: Any, patterns: Sequence[Any], named: Sequence[tuple[str, Any]]) -> Any:
+    def _class(
+        self, subject: Any, kind: Any, patterns: Sequence[Any], keyword_patterns: Sequence[tuple[str, Any]]
+    ) -> Any:
         if not self.is_a(subject, kind):
             return False
         if len(patterns) == 1 and kind in _SELF:
@@ -140,9 +142,9 @@ class _Patterns:
                 raise TypeError(
                     f"{kind.__name__}() accepts {len(names)} positional sub-patterns ({len(patterns)} given)"
                 )
-            named = (*zip(names, patterns, strict=False), *named)
+            keyword_patterns = (*zip(names, patterns, strict=False), *keyword_patterns)
             pairs = []
-        for name, pattern in named:
+        for name, pattern in keyword_patterns:
             if not hasattr(subject, name):
                 return False
             pairs.append((getattr(subject, name), pattern))
@@ -176,8 +178,10 @@ class MatchesAsTests(ast.NodeTransformer):
         names: list[str] = []
         pattern: Any = described(case.pattern, values, names)
         thunks: list[ast.expr] = [_lambda([], value) for value in values]
-        given = ast.Name(id=subject, ctx=ast.Load())
-        found = self.call("match_", given, ast.Constant(value=pattern), ast.Tuple(elts=thunks, ctx=ast.Load()), at=at)
+        subject_node = ast.Name(id=subject, ctx=ast.Load())
+        match_call = self.call(
+            "match_", subject_node, ast.Constant(value=pattern), ast.Tuple(elts=thunks, ctx=ast.Load()), at=at
+        )
         test: ast.expr = ast.Attribute(value=ast.Name(id=name, ctx=ast.Load()), attr="test", ctx=ast.Load())
         if case.guard is not None:
             bound = [_bound(name, each) for each in names]
@@ -187,7 +191,7 @@ class MatchesAsTests(ast.NodeTransformer):
         binds: list[ast.stmt] = [
             ast.Assign(targets=[ast.Name(id=each, ctx=ast.Store())], value=_bound(name, each)) for each in names
         ]
-        first = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=found)
+        first = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=match_call)
         chosen = ast.If(test=test, body=[*binds, *case.body], orelse=others)
         return [_placed(first, at), _placed(chosen, at)]
 
@@ -198,8 +202,8 @@ def permanent(names: Iterable[str]) -> Iterator[str]:
 
 
 def _bound(name: str, each: str) -> ast.expr:
-    found = ast.Attribute(value=ast.Name(id=name, ctx=ast.Load()), attr="bound", ctx=ast.Load())
-    return ast.Subscript(value=found, slice=ast.Constant(value=each), ctx=ast.Load())
+    bindings = ast.Attribute(value=ast.Name(id=name, ctx=ast.Load()), attr="bound", ctx=ast.Load())
+    return ast.Subscript(value=bindings, slice=ast.Constant(value=each), ctx=ast.Load())
 
 
 def _lambda(names: Sequence[str], body: ast.expr) -> ast.Lambda:

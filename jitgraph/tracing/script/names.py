@@ -20,11 +20,11 @@ def bound(nodes: Iterable[ast.AST]) -> set[str]:
 
 def lines_of(nodes: Iterable[ast.AST]) -> dict[str, list[int]]:
     """At which lines the nodes bind each name."""
-    found: dict[str, list[int]] = {}
+    lines_by_name: dict[str, list[int]] = {}
     for node in nodes:
         for name, _, line in _bindings(node, False):
-            found.setdefault(name, []).append(line)
-    return {name: sorted(set(lines)) for name, lines in found.items()}
+            lines_by_name.setdefault(name, []).append(line)
+    return {name: sorted(set(lines)) for name, lines in lines_by_name.items()}
 
 
 def bound_by_assignment(nodes: Iterable[ast.AST]) -> set[str]:
@@ -75,10 +75,10 @@ def _found_bindings(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, in
 
 def reads(nodes: Iterable[ast.AST]) -> Counter[str]:
     """How often each name is read, functions inside included."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for node in nodes:
-        _count_reads(node, found)
-    return found
+        _count_reads(node, counts)
+    return counts
 
 
 def _count_reads(node: ast.AST, found: Counter[str]) -> None:
@@ -128,18 +128,18 @@ def _start(node: ast.AST) -> Position | None:
 
 def read_positions(nodes: Iterable[ast.AST]) -> dict[str, list[Position]]:
     """Where each name is read, ``ANYWHERE`` for the insides of functions, which run when they are called."""
-    found: dict[str, list[Position]] = {}
+    positions: dict[str, list[Position]] = {}
     for root in nodes:
-        _note_reads(root, False, found)
-    return found
+        _note_reads(root, False, positions)
+    return positions
 
 
-def _note_reads(node: ast.AST, later: bool, found: dict[str, list[Position]]) -> None:
+def _note_reads(node: ast.AST, later: bool, positions: dict[str, list[Position]]) -> None:
     later = later or isinstance(node, (*_SCOPES, ast.GeneratorExp))
     for name in _read_by(node):
-        found.setdefault(name, []).append(ANYWHERE if later else _start(node) or ANYWHERE)
+        positions.setdefault(name, []).append(ANYWHERE if later else _start(node) or ANYWHERE)
     for child in ast.iter_child_nodes(node):
-        _note_reads(child, later, found)
+        _note_reads(child, later, positions)
 
 
 def own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:

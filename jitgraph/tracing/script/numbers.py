@@ -128,8 +128,8 @@ def _compensated(start: Any, items: list[Any]) -> Any:
 
 def _corrected(result: Any, lost: Any) -> Any:
     """A sum with what it lost, unless that is infinite or no number."""
-    whole = ops.logical_and(ops.isfinite(lost), ops.ne(lost, floats.constant(0.0)))
-    return ops.select(whole, ops.add(result, lost), result)
+    applies = ops.logical_and(ops.isfinite(lost), ops.ne(lost, floats.constant(0.0)))
+    return ops.select(applies, ops.add(result, lost), result)
 
 
 def in_order(iterable: Iterable[Any], /, *, key: Any = None, reverse: Any = False) -> list[Any]:
@@ -143,9 +143,9 @@ def in_order(iterable: Iterable[Any], /, *, key: Any = None, reverse: Any = Fals
     before = operator.gt if reverse else operator.lt
     pairs = [[k, item] for k, item in zip(keys, items, strict=True)]
     for end in range(1, len(pairs)):
-        for place in range(end, 0, -1):
-            left, right = pairs[place - 1], pairs[place]
-            pairs[place - 1], pairs[place] = _exchanged(before, left, right)
+        for index in range(end, 0, -1):
+            left, right = pairs[index - 1], pairs[index]
+            pairs[index - 1], pairs[index] = _exchanged(before, left, right)
     return [item for _, item in pairs]
 
 

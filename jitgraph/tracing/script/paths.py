@@ -18,7 +18,7 @@ from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.aliases import aliases_of
 from jitgraph.tracing.record.refusals import WRITE_TO_ARRAY
 from jitgraph.tracing.script import aliasing
@@ -96,28 +96,28 @@ def _element(container: Any, key: StagedNumber, rest: Sequence[Any]) -> Any:
     """What the steps of ``rest`` lead to from ``container[key]``."""
     if is_growing(container) and container.has_rows:
         return read(container[key], rest)
-    values, place = _values_and_place(container, key)
+    values, position = _values_and_place(container, key)
     rest = list(map(_step, rest))
     if not rest:
-        return pick(values, place)
+        return pick(values, position)
     if all(isinstance(value, Tensor) for value in values) and len({_type(value) for value in values}) > 1:
-        return choose_among([partial(read, value, rest) for value in values], place)
-    found: list[Any] = []
+        return choose_among([partial(read, value, rest) for value in values], position)
+    results: list[Any] = []
     first: Exception | None = None
     for number, value in enumerate(values):
-        is_this = partial(ops.eq, place, number_of(number))
+        is_this = partial(ops.eq, position, number_of(number))
         try:
             with only_where(is_this):
-                found.append(read(value, rest))
+                results.append(read(value, rest))
         except _FAILURES as error:
             first = first or error
-            found.append(_FAILED)
+            results.append(_FAILED)
             _require_not(is_this(), error)
-    known = [value for value in found if value is not _FAILED]
+    known = [value for value in results if value is not _FAILED]
     if not known:
         assert first is not None
         raise first
-    return pick([known[0] if value is _FAILED else value for value in found], place)
+    return pick([known[0] if value is _FAILED else value for value in results], position)
 
 
 _FAILED: Final = object()
@@ -130,10 +130,10 @@ def _type(tensor: Tensor) -> tuple[Any, ...]:
 def _values_and_place(container: Any, key: StagedNumber) -> tuple[list[Any], Any]:
     """The elements of a builtin container, and the place among them (int64) that an index means."""
     if isinstance(container, dict):
-        place = dict_entry(container, key)
-        return list(container.values()), place
-    place = sequence_entry(container, key)
-    return list(container), place
+        position = dict_entry(container, key)
+        return list(container.values()), position
+    position = sequence_entry(container, key)
+    return list(container), position
 
 
 def _require_not(condition: Any, error: Exception) -> None:
@@ -206,7 +206,7 @@ def path(owner: Any, *steps: Any) -> Path:
     for step in steps[:-1]:
         step = _step(step)
         taken.append(step)
-        candidates = [found for value, condition in candidates for found in _after(value, step, condition)]
+        candidates = [reached for value, condition in candidates for reached in _after(value, step, condition)]
     last = _step(steps[-1])
     return Path(candidates, last, owner, [*taken, last])
 
@@ -220,8 +220,8 @@ def _after(value: Any, step: Any, condition: Any) -> list[tuple[Any, Any]]:
     """The objects to which a step leads, with their conditions."""
     if type(step) is StagedNumber and is_indexable(value) and not (is_growing(value) and value.has_rows):
         with only_where(condition and partial(_itself, condition)):
-            values, place = _values_and_place(value, step)
-        return [(element, _both(condition, ops.eq(place, number_of(i)))) for i, element in enumerate(values)]
+            values, position = _values_and_place(value, step)
+        return [(element, _both(condition, ops.eq(position, number_of(i)))) for i, element in enumerate(values)]
     try:
         return [(_follow(value, step), condition)]
     except _FAILURES as error:
@@ -298,8 +298,8 @@ def _entries(owner: Any, step: Any, condition: Any, *, is_there: bool = False) -
     if type(step) is not StagedNumber or not _is_writable(owner):
         return [(owner, step, condition)]
     with only_where(condition and partial(_itself, condition)):
-        entries, place = _entries_and_place(owner, step, is_there)
-    return [(owner, entry, _both(condition, ops.eq(place, number_of(i)))) for i, entry in enumerate(entries)]
+        entries, position = _entries_and_place(owner, step, is_there)
+    return [(owner, entry, _both(condition, ops.eq(position, number_of(i)))) for i, entry in enumerate(entries)]
 
 
 def _entries_and_place(container: Any, key: StagedNumber, is_there: bool) -> tuple[list[Any], Any]:
@@ -307,10 +307,10 @@ def _entries_and_place(container: Any, key: StagedNumber, is_there: bool) -> tup
     if isinstance(container, dict):
         if not is_there and not has_every_key(container, key):
             raise _may_lack(container)
-        place = position_in(container, key)
+        position = position_in(container, key)
         entries = list(container)
     else:
-        place = sequence_entry(container, key)
+        position = sequence_entry(container, key)
         entries = list(range(len(container)))
     if len(entries) > _LARGEST_WRITTEN:
         raise ScriptError(
@@ -318,7 +318,7 @@ def _entries_and_place(container: Any, key: StagedNumber, is_there: bool) -> tup
             "the graph runs",
             hint=_WAY,
         )
-    return entries, place
+    return entries, position
 
 
 def _may_lack(container: Any) -> ScriptError:
@@ -394,8 +394,8 @@ def _operate_in_place(symbol: str, old: Any, value: Any) -> Any:
         return _operate(symbol, old, value)
     aliasing.require_single(old)
     note(old)
-    found = method(old, value)
-    return _operate(symbol, old, value) if found is NotImplemented else found
+    result = method(old, value)
+    return _operate(symbol, old, value) if result is NotImplemented else result
 
 
 def _method(symbol: str) -> str:

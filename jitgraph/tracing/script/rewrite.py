@@ -127,8 +127,8 @@ class _Rewriter(ast.NodeTransformer):
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 
-    def refuse(self, what: str, node: ast.AST, way: str) -> ScriptError:
-        return ScriptError(what, location=Location(self.file, getattr(node, "lineno", 0)), hint=way)
+    def refuse(self, what: str, node: ast.AST, hint: str) -> ScriptError:
+        return ScriptError(what, location=Location(self.file, getattr(node, "lineno", 0)), hint=hint)
 
     def call(self, name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
         return _call(name, *args, at=at)
@@ -149,9 +149,9 @@ class _Rewriter(ast.NodeTransformer):
         function = self.inner("value", [ast.copy_location(ast.Return(value=body), body)], names, (), body)
         self.pending.append(function)
         listed: Any = tuple(sorted(names - self.declared))
-        made = self.call("binding", self.name(function), ast.Constant(value=listed), at=body)
-        made.jg_bound = names  # type: ignore[attr-defined]
-        return made
+        call = self.call("binding", self.name(function), ast.Constant(value=listed), at=body)
+        call.jg_bound = names  # type: ignore[attr-defined]
+        return call
 
     def inner(self, kind: str, body: list[ast.stmt], names: set[str], args: Sequence[str], at: ast.AST) -> Any:
         """An inner function that binds ``names`` of this one."""
@@ -164,20 +164,22 @@ class _Rewriter(ast.NodeTransformer):
         parameters = ast.arguments(
             posonlyargs=[], args=[ast.arg(arg=a) for a in args], kwonlyargs=[], kw_defaults=[], defaults=[]
         )
-        made: Any = ast.FunctionDef(
+        function: Any = ast.FunctionDef(
             name=f"jg_{kind}_{self.count}_", args=parameters, body=[*head, *(body or [ast.Pass()])], decorator_list=[]
         )
-        made.type_params = []
-        return _on_first_line(made, at)
+        function.type_params = []
+        return _on_first_line(function, at)
 
-    def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
+    def site(self, at: ast.stmt, names: set[str], mutated: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
         """A constant with what ``variables.Site`` holds."""
         here = reads([at])
         start = position(at) if self.loop is None else self.loop
         live = {name for name in names if self.reads_from(name, start) > here[name]}
-        groups = (names, kept, live)
+        groups = (names, mutated, live)
         sides = [lines_of(side) for side in (at.body, at.orelse)] if isinstance(at, ast.If) else []
-        lines = tuple(tuple((name, tuple(found)) for name, found in side.items() if name in live) for side in sides)
+        lines = tuple(
+            tuple((name, tuple(line_numbers)) for name, line_numbers in side.items() if name in live) for side in sides
+        )
         targets = tuple(sorted(names & self.unsure if isinstance(at, ast.For | ast.While) else live & self.unsure))
         tested = tuple(sorted(names & bound([at.test]))) if isinstance(at, ast.While) else ()
         value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines, targets, tested)
@@ -193,9 +195,9 @@ class _Rewriter(ast.NodeTransformer):
         """The body of a loop: what it binds may be read by the next turn, before that."""
         outside = self.loop
         self.loop = position(loop) if outside is None else outside
-        made = self.block(body)
+        new_body = self.block(body)
         self.loop = outside
-        return made
+        return new_body
 
     def cells_of(self, names: Sequence[str], at: ast.AST) -> ast.expr:
         """A function, never called, that closes over variables."""
@@ -208,17 +210,17 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Name(id=function.name, ctx=ast.Load())
 
     def expression(self, node: ast.expr) -> ast.expr:
-        found: ast.expr = self.visit(node)
-        return found
+        new_node: ast.expr = self.visit(node)
+        return new_node
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        made: list[ast.stmt] = []
+        new_statements: list[ast.stmt] = []
         for statement in statements:
             outside, self.pending = self.pending, []
             new = self.visit(statement)
-            made += [*self.pending, *(new if isinstance(new, list) else [] if new is None else [new])]
+            new_statements += [*self.pending, *(new if isinstance(new, list) else [] if new is None else [new])]
             self.pending = outside
-        return made
+        return new_statements
 
     # --- statements that steer --------------------------------------------------------------------------------------
 
@@ -233,8 +235,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         names = {*permanent(bound([node.test, *node.body]))} - self.declared
-        kept = names - bound_by_assignment([node.test, *node.body])
-        site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
+        mutated = names - bound_by_assignment([node.test, *node.body])
+        site = self.site(node, names, mutated, node.jg_stop)  # type: ignore[attr-defined]
         result = ast.copy_location(ast.Return(value=self.test(node.test)), node.test)
         test = self.inner("test", [result], names, (), node)
         body = self.inner("body", self.repeated(node, node.body), names, (), node)
@@ -243,8 +245,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> Any:
         names = {*permanent(bound([node.target, *node.body]))} - self.declared
-        kept = names - bound_by_assignment([node.target, *node.body])
-        site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
+        mutated = names - bound_by_assignment([node.target, *node.body])
+        site = self.site(node, names, mutated, node.jg_stop)  # type: ignore[attr-defined]
         item = ast.Name(id=_ITEM, ctx=ast.Load())
         first = ast.copy_location(ast.Assign(targets=[node.target], value=item), node.target)
         statements: list[ast.stmt] = [ast.fix_missing_locations(first), *node.body]
@@ -273,10 +275,10 @@ class _Rewriter(ast.NodeTransformer):
     def attempt(self, node: Any) -> ast.stmt:
         """The body of a ``try``, which says which errors its handlers take."""
         kinds = [copied(h.type) if h.type else ast.Name(id="BaseException", ctx=ast.Load()) for h in node.handlers]
-        given = self.thunk(ast.copy_location(ast.Tuple(elts=kinds, ctx=ast.Load()), node))
-        call = self.call("attempt", given, ast.Constant(value=node.lineno), at=node)
-        made = ast.With(items=[ast.withitem(context_expr=call)], body=node.body)
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+        kinds_thunk = self.thunk(ast.copy_location(ast.Tuple(elts=kinds, ctx=ast.Load()), node))
+        call = self.call("attempt", kinds_thunk, ast.Constant(value=node.lineno), at=node)
+        with_node = ast.With(items=[ast.withitem(context_expr=call)], body=node.body)
+        return ast.fix_missing_locations(ast.copy_location(with_node, node))
 
     def visit_With(self, node: ast.With) -> Any:
         """``with x as y[i]`` sets what its target says at the start of its body."""
@@ -342,16 +344,16 @@ class _Rewriter(ast.NodeTransformer):
             case (ast.In() | ast.NotIn(), _) if (
                 not isinstance(node.left, ast.Constant) or node.left.value.__class__ is not str
             ):
-                found = self.call("contains", node.left, other, at=node)
-                return found if isinstance(op, ast.In) else self.call("not_", found, at=node)
+                call = self.call("contains", node.left, other, at=node)
+                return call if isinstance(op, ast.In) else self.call("not_", call, at=node)
             case (ast.Is() | ast.IsNot(), ast.Constant(value=bool())):
-                found = self.call("is_bool", node.left, other, at=node)
-                return found if isinstance(op, ast.Is) else self.call("not_", found, at=node)
+                call = self.call("is_bool", node.left, other, at=node)
+                return call if isinstance(op, ast.Is) else self.call("not_", call, at=node)
             case (ast.Is() | ast.IsNot(), _) if not isinstance(node.left, ast.Constant) and not isinstance(
                 other, ast.Constant
             ):
-                found = self.call("is_one", node.left, other, at=node)
-                return found if isinstance(op, ast.Is) else self.call("not_", found, at=node)
+                call = self.call("is_one", node.left, other, at=node)
+                return call if isinstance(op, ast.Is) else self.call("not_", call, at=node)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
@@ -376,9 +378,9 @@ class _Rewriter(ast.NodeTransformer):
         if not parts:
             return self.generic_visit(node)
         owner = self.expression(parts[0].value)
-        found = self.call("item", owner, *(self.step(part, first=part is parts[0]) for part in parts), at=node)
-        found.jg_pure = True  # type: ignore[attr-defined]
-        return found
+        call = self.call("item", owner, *(self.step(part, first=part is parts[0]) for part in parts), at=node)
+        call.jg_pure = True  # type: ignore[attr-defined]
+        return call
 
     def later(self, key: ast.expr) -> ast.expr:
         """An index, which, if it calls something, is evaluated only where Python does: after the index before it."""
@@ -435,9 +437,9 @@ class _Rewriter(ast.NodeTransformer):
         self.count += 1
         name = f"jg_list_{self.count}_"  # before what is gone along, which may hold comprehensions of its own
         iterable = self.expression(node.generators[0].iter)
-        made = _definition(_loop_of(node, name), self.file, self.unsure)
-        self.pending.append(made)
-        return self.call("listed", self.name(made), iterable, at=node)
+        function = _definition(_loop_of(node, name), self.file, self.unsure)
+        self.pending.append(function)
+        return self.call("listed", self.name(function), iterable, at=node)
 
     def visit_SetComp(self, node: Any) -> Any:
         return self.call("made", self.visit_GeneratorExp(node), at=node)
@@ -454,7 +456,10 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return [*self.changes(node.targets, node), node]
         value = self.temporary("value", self.expression(node.value), node)
-        return [value, *(made for target in node.targets for made in self.assigned(target, value.targets[0].id, node))]
+        return [
+            value,
+            *(statement for target in node.targets for statement in self.assigned(target, value.targets[0].id, node)),
+        ]
 
     def assigned(self, target: Any, value: str, at: ast.stmt) -> list[ast.stmt]:
         """The assignment of a variable's value to a target: as in Python, from left to right, and each part of a target
@@ -471,14 +476,14 @@ class _Rewriter(ast.NodeTransformer):
                 for part, star in zip(parts, stars, strict=True)
             ]
             unpacked = ast.Assign(targets=[ast.Tuple(elts=taken, ctx=ast.Store())], value=loaded)
-            made: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(unpacked, at))]
+            statements: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(unpacked, at))]
             for element, part, star in zip(target.elts, parts, stars, strict=True):
                 if star:
                     rest = self.call("made", ast.Name(id=part.id, ctx=ast.Load()), at=at)
                     new = ast.Assign(targets=[ast.Name(id=part.id, ctx=ast.Store())], value=rest)
-                    made.append(ast.fix_missing_locations(ast.copy_location(new, at)))
-                made += self.assigned(element.value if isinstance(element, ast.Starred) else element, part.id, at)
-            return made
+                    statements.append(ast.fix_missing_locations(ast.copy_location(new, at)))
+                statements += self.assigned(element.value if isinstance(element, ast.Starred) else element, part.id, at)
+            return statements
         owner, steps = self.path(target)
         if not isinstance(target, ast.Subscript) and len(steps) == 1:
             target.value = owner
@@ -551,8 +556,8 @@ class _Rewriter(ast.NodeTransformer):
         """The call of a method of what a temporary variable has."""
         owner: Any = variable.targets[0]
         function = ast.Attribute(value=ast.Name(id=owner.id, ctx=ast.Load()), attr=method, ctx=ast.Load())
-        made = ast.copy_location(ast.Call(func=function, args=list(args), keywords=[]), at)
-        return ast.fix_missing_locations(made)
+        call = ast.copy_location(ast.Call(func=function, args=list(args), keywords=[]), at)
+        return ast.fix_missing_locations(call)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
@@ -568,33 +573,33 @@ class _Rewriter(ast.NodeTransformer):
 
     def changes(self, targets: Sequence[ast.expr], node: ast.stmt) -> list[ast.stmt]:
         """Calls that announce which objects and outer variables an assignment is about to change."""
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for target in targets:
             match target:
                 case ast.Tuple() | ast.List():
-                    made += self.changes(target.elts, node)
+                    statements += self.changes(target.elts, node)
                 case ast.Starred():
-                    made += self.changes([target.value], node)
+                    statements += self.changes([target.value], node)
                 case ast.Name(id=name) if name in self.declared and not isinstance(target.ctx, ast.Del):
                     if name in self.globals:
                         call = self.call("unstaged", ast.Constant(value=f"an assignment to the global {name}"), at=node)
                     else:
                         call = self.call("rebinding", self.cells_of([name], node), ast.Constant(value=name), at=node)
-                    made.append(_statement(call, node))
+                    statements.append(_statement(call, node))
                 case ast.Attribute() | ast.Subscript():
-                    owner = self.owner(target, made)
+                    owner = self.owner(target, statements)
                     attribute = target.attr if isinstance(target, ast.Attribute) else None
                     call = self.call("changing", owner, ast.Constant(value=attribute), at=node)
-                    made.append(_statement(call, node))
-        return made
+                    statements.append(_statement(call, node))
+        return statements
 
-    def owner(self, target: ast.Attribute | ast.Subscript, made: list[ast.stmt]) -> ast.expr:
+    def owner(self, target: ast.Attribute | ast.Subscript, statements: list[ast.stmt]) -> ast.expr:
         """The object that an assignment changes, evaluated once."""
         if any(_is_active(inner) for inner in ast.walk(target.value)):
             self.count += 1
             name = f"jg_owner_{self.count}_"
             bind = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=target.value)
-            made.append(ast.fix_missing_locations(ast.copy_location(bind, target)))
+            statements.append(ast.fix_missing_locations(ast.copy_location(bind, target)))
             target.value = ast.copy_location(ast.Name(id=name, ctx=ast.Load()), target)
         return copied(target.value)
 
@@ -628,23 +633,25 @@ def _needs_its_scope(node: ast.ListComp) -> bool:
 
 def _loop_of(node: ast.ListComp, name: str) -> ast.FunctionDef:
     """A comprehension as the loops that it stands for, in a function of what its first ``for`` goes along."""
-    found, given = "jg_found_", "jg_given_"
-    append = ast.Attribute(value=ast.Name(id=found, ctx=ast.Load()), attr="append", ctx=ast.Load())
+    result_name, iterable_name = "jg_found_", "jg_given_"
+    append = ast.Attribute(value=ast.Name(id=result_name, ctx=ast.Load()), attr="append", ctx=ast.Load())
     body: list[ast.stmt] = [ast.Expr(value=ast.Call(func=append, args=[node.elt], keywords=[]))]
     for generator in reversed(node.generators):
         for test in reversed(generator.ifs):
             body = [ast.If(test=test, body=body, orelse=[])]
-        iterable = ast.Name(id=given, ctx=ast.Load()) if generator is node.generators[0] else generator.iter
+        iterable = ast.Name(id=iterable_name, ctx=ast.Load()) if generator is node.generators[0] else generator.iter
         body = [ast.For(target=generator.target, iter=iterable, body=body, orelse=[])]
-    start = ast.Assign(targets=[ast.Name(id=found, ctx=ast.Store())], value=ast.List(elts=[], ctx=ast.Load()))
-    end = ast.Return(value=ast.Name(id=found, ctx=ast.Load()))
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=given)], kwonlyargs=[], kw_defaults=[], defaults=[])
-    made: Any = ast.FunctionDef(name=name, args=arguments, body=[start, *body, end], decorator_list=[])
-    made.type_params = []
-    for part in ast.walk(made):
+    start = ast.Assign(targets=[ast.Name(id=result_name, ctx=ast.Store())], value=ast.List(elts=[], ctx=ast.Load()))
+    end = ast.Return(value=ast.Name(id=result_name, ctx=ast.Load()))
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=iterable_name)], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    function: Any = ast.FunctionDef(name=name, args=arguments, body=[start, *body, end], decorator_list=[])
+    function.type_params = []
+    for part in ast.walk(function):
         if not hasattr(part, "lineno"):
             ast.copy_location(part, node)
-    loop: ast.FunctionDef = ast.fix_missing_locations(made)
+    loop: ast.FunctionDef = ast.fix_missing_locations(function)
     return loop
 
 
@@ -697,15 +704,15 @@ def _may_be_staged(part: ast.expr) -> bool:
 def _call(name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
     """The call of a staging function."""
     function = ast.Attribute(value=ast.Name(id=STAGING, ctx=ast.Load()), attr=name, ctx=ast.Load())
-    made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
-    return made
+    call: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
+    return call
 
 
-def _on_first_line(made: Any, at: Any) -> Any:
+def _on_first_line(node: Any, at: Any) -> Any:
     """Place a node on the first line of another, where an error in it is to be reported."""
-    made.lineno = made.end_lineno = at.lineno
-    made.col_offset = made.end_col_offset = at.col_offset
-    return made
+    node.lineno = node.end_lineno = at.lineno
+    node.col_offset = node.end_col_offset = at.col_offset
+    return node
 
 
 def _statement(call: ast.expr, at: ast.AST) -> ast.stmt:

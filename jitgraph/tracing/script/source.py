@@ -44,10 +44,12 @@ def find(function: FunctionType) -> Found:
             location=location,
             hint="define it in a file or notebook, or use @jg.trace with jg.cond, jg.while_loop and jg.scan",
         )
-    candidates = [found for found in _functions(_parsed(code.co_filename, lines), None) if _fits(found.node, code)]
+    candidates = [
+        candidate for candidate in _functions(_parsed(code.co_filename, lines), None) if _fits(candidate.node, code)
+    ]
     if len(candidates) > 1:
         first = _first_position(code)
-        candidates = [found for found in candidates if _position(found.node) == first] or candidates
+        candidates = [candidate for candidate in candidates if _position(candidate.node) == first] or candidates
     if len(candidates) != 1 or not isinstance(candidates[0].node, ast.FunctionDef | ast.Lambda):
         raise ScriptError(
             f"the source of {function.__name__} does not stand at its line any more, or stands there more than once",
@@ -66,12 +68,12 @@ def _parsed(file: str, lines: list[str]) -> ast.Module:
 
 
 def _functions(node: ast.AST, owner: str | None) -> list[Found]:
-    found: list[Found] = []
+    functions: list[Found] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, _DEFINITIONS):
-            found.append(Found(child, owner))  # type: ignore[arg-type]
-        found += _functions(child, child.name if isinstance(child, ast.ClassDef) else owner)
-    return found
+            functions.append(Found(child, owner))  # type: ignore[arg-type]
+        functions += _functions(child, child.name if isinstance(child, ast.ClassDef) else owner)
+    return functions
 
 
 def _fits(node: ast.AST, code: CodeType) -> bool:
@@ -84,8 +86,8 @@ def _fits(node: ast.AST, code: CodeType) -> bool:
     return same and _parameters(node.args) == code.co_varnames[: _count(node.args)]
 
 
-def _unmangled(given: str, written: str) -> bool:
-    return given == written or (written.startswith("__") and given.endswith(written))
+def _unmangled(name: str, written: str) -> bool:
+    return name == written or (written.startswith("__") and name.endswith(written))
 
 
 def _parameters(args: ast.arguments) -> tuple[str, ...]:
@@ -100,9 +102,9 @@ def _count(args: ast.arguments) -> int:
 
 def _first_position(code: CodeType) -> tuple[int, int] | None:
     """Line and column of the leftmost expression of a lambda's body."""
-    found = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != 0]
-    places = [(line, column) for line, column in found if column > 0]
-    return min(places) if places else None
+    starts = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != 0]
+    usable = [(line, column) for line, column in starts if column > 0]
+    return min(usable) if usable else None
 
 
 def _position(node: ast.AST) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from jitgraph.errors import ScriptError, TraceError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
-from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
+from jitgraph.tracing.control.write_log import CONTAINERS, UNBOUND
 from jitgraph.tracing.record.aliases import sameness
 from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.aliasing import require_single
@@ -32,8 +32,8 @@ from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
 from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
 from jitgraph.tracing.script.matching import Match, matched
+from jitgraph.tracing.script.maybe_unbound import sure
 from jitgraph.tracing.script.paths import AttributeStep, Later, note, path, read, store
-from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
 from jitgraph.tracing.staged.checks import Attempt, require
 from jitgraph.tracing.staged.number import StagedNumber, is_number
@@ -91,12 +91,12 @@ def _staged(test: Any) -> bool:
 # --- statements -----------------------------------------------------------------------------------------------------
 
 
-def if_(test: Any, then: FunctionType, orelse: FunctionType, place: tuple[Any, ...]) -> None:
+def if_(test: Any, then: FunctionType, orelse: FunctionType, site_fields: tuple[Any, ...]) -> None:
     """``if test: then() else: orelse()``."""
     if not _staged(test):
         then() if test else orelse()
         return
-    site = Site(*place)
+    site = Site(*site_fields)
     site.require_stageable("an if")
     _branch(test, then, orelse, site, Cells.of(then, site.names))
 
@@ -121,9 +121,9 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
     cells.write(results)
 
 
-def while_(test: FunctionType, body: FunctionType, place: tuple[Any, ...]) -> None:
+def while_(test: FunctionType, body: FunctionType, site_fields: tuple[Any, ...]) -> None:
     """``while test() and no stop flag: body()``; from the first test that gives a tensor on, as one op."""
-    site = Site(*place)
+    site = Site(*site_fields)
     cells = Cells.of(body, site.names)
     operand = binding(test, site.tested)
 
@@ -141,13 +141,13 @@ def while_(test: FunctionType, body: FunctionType, place: tuple[Any, ...]) -> No
     record_while(site, cells, going, body, again)
 
 
-def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
+def for_(iterable: Any, body: FunctionType, site_fields: tuple[Any, ...]) -> None:
     """``for`` each item, until a stop flag is set: ``body(item)``.
 
     Ranges of more than 8 steps, ranges with a tensor or a symbolic bound and rows of tensors are staged. Where that
     fails, as because the body needs Python ints, and the length is known and at most 1024, the steps run in Python.
     """
-    site = Site(*place)
+    site = Site(*site_fields)
     cells = Cells.of(body, site.names)
     steps = steps_of(iterable, UNROLLED) if context.current().trace is not None else None
     if steps is None:
@@ -235,11 +235,11 @@ def _unrolled(iterable: Any, body: FunctionType, site: Site, cells: Cells) -> No
 def _stopped(cells: Cells, site: Site) -> Any:
     """Whether a flag that ends the loop is set."""
     flags = [flag for flag in map(cells.get, site.stop) if flag is not UNBOUND]
-    found = False
+    is_set = False
     for flag in flags:
         if not _staged(flag):
-            found = found or bool(flag)
-    return any_(found, *(partial(_itself, flag) for flag in flags if _staged(flag))) if flags else False
+            is_set = is_set or bool(flag)
+    return any_(is_set, *(partial(_itself, flag) for flag in flags if _staged(flag))) if flags else False
 
 
 def _itself(value: Any) -> Any:
@@ -355,11 +355,11 @@ def not_(value: Any) -> Any:
 def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -> Any:
     """A chain such as ``a < b <= c``; each operand is evaluated once, and only where it is needed."""
     right = others[0]()
-    found = _RELATIONS[relations[0]](left, right)
+    result = _RELATIONS[relations[0]](left, right)
     if len(relations) == 1:
-        return found
+        return result
     rest = BindingOperand(lambda: compare(relations[1:], right, *others[1:]), _bound_by(others[1:]))
-    return and_(found, rest)
+    return and_(result, rest)
 
 
 def choose_(test: Any, left: Callable[[], Any], right: Callable[[], Any]) -> Any:

@@ -22,7 +22,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
-from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
+from jitgraph.tracing.control.write_log import UNBOUND, JournalEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.staged.number import StagedNumber
@@ -84,8 +84,8 @@ class Cells:
     @staticmethod
     def of(function: FunctionType, names: Sequence[str]) -> Cells:
         """The cells of variables that ``function`` shares."""
-        found = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        return Cells({name: found[name] for name in names})
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        return Cells({name: cells[name] for name in names})
 
     def __or__(self, other: Cells) -> Cells:
         return Cells({**self._cells, **other._cells})
@@ -153,8 +153,8 @@ def kind_of(leaf: Any) -> Kind | None:
     if type(leaf) is StagedNumber:
         return Kind(leaf.dtype, (), True)
     if isinstance(leaf, Tensor):
-        found = leaf._static.type
-        return Kind(found.dtype, found.shape, leaf._weak)
+        tensor_type = leaf._static.type
+        return Kind(tensor_type.dtype, tensor_type.shape, leaf._weak)
     if isinstance(leaf, np.bool_ | np.number):
         return Kind(dtypes.canonical(leaf.dtype), (), False)
     if isinstance(leaf, bool):
@@ -223,8 +223,8 @@ _UNBOUND_NAME: Final = re.compile(r"variable '(\w+)'|name '(\w+)'")
 
 def unbound_name(error: NameError) -> str:
     """The variable that has no value, or an empty text where the error does not tell."""
-    found = _UNBOUND_NAME.search(str(error))
-    return next((part for part in found.groups() if part), "") if found else ""
+    match = _UNBOUND_NAME.search(str(error))
+    return next((part for part in match.groups() if part), "") if match else ""
 
 
 def line_of(error: BaseException) -> Location | None:

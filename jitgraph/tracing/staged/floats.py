@@ -65,8 +65,8 @@ def power(x: Any, y: Any) -> Any:
     negative = ops.lt(y, zero)
     of_zero = ops.logical_and(ops.eq(x, zero), ops.logical_and(negative, ops.isfinite(y)))
     require(ops.logical_not(of_zero), "ZeroDivisionError", "0.0 cannot be raised to a negative power")
-    whole = ops.eq(ops.floor(y), y)
-    real = ops.logical_or(ops.logical_or(ops.ge(x, zero), whole), is_special(x))
+    is_integral = ops.eq(ops.floor(y), y)
+    real = ops.logical_or(ops.logical_or(ops.ge(x, zero), is_integral), is_special(x))
     real = ops.logical_or(real, ops.isnan(y))
     require(real, "TypeError", "a negative float is raised to a fractional power, which is complex in Python")
     return in_range(raised(x, y), (x, y), "Numerical result out of range")
@@ -165,7 +165,7 @@ def _to_fraction(x: Any, power: float) -> Any:
 def _to_multiple(x: Any, power: float) -> Any:
     """A positive x to a multiple of ``power``, by the exact rest."""
     by, large = constant(power), ops.ge(x, constant(power * 2.0**53))  # where doubles lie further apart than multiples
-    given, x = x, ops.select(large, constant(0.0), x)
+    original, x = x, ops.select(large, constant(0.0), x)
     nearest = ops.rint(ops.div(x, by))
     high, low = product_of(nearest, by)
     rest = ops.sub(ops.sub(x, high), low)
@@ -175,4 +175,4 @@ def _to_multiple(x: Any, power: float) -> Any:
     down = ops.logical_or(ops.lt(rest, ops.neg(half)), ops.logical_and(ops.eq(rest, ops.neg(half)), odd))
     one = constant(1.0)
     nearest = ops.select(up, ops.add(nearest, one), ops.select(down, ops.sub(nearest, one), nearest))
-    return ops.select(large, given, ops.mul(nearest, by))
+    return ops.select(large, original, ops.mul(nearest, by))

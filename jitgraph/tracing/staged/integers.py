@@ -177,23 +177,23 @@ def power(a: Int, b: Int) -> Int:
 
 def _power_of_constant(a: Int, exponent: int) -> Int:
     """The power by squaring: no factor is greater than the result."""
-    found, square = of_constant(1), a
+    power, square = of_constant(1), a
     while exponent:
         if exponent & 1:
-            found = square if found.known == 1 else mul(found, square)
+            power = square if power.known == 1 else mul(power, square)
         exponent >>= 1
         square = mul(square, square) if exponent else square
-    return found
+    return power
 
 
 def _wrapped_power(value: Any, exponent: Any, bits: int) -> Any:
     """The power modulo 2**64 for an exponent of so many bits."""
-    found = _constant(1)
-    for place in range(bits):
-        odd = ops.ne(ops.bitwise_and(exponent, _constant(1 << place)), _constant(0))
-        found = ops.select(odd, ops.mul(found, value), found)
+    power = _constant(1)
+    for bit in range(bits):
+        odd = ops.ne(ops.bitwise_and(exponent, _constant(1 << bit)), _constant(0))
+        power = ops.select(odd, ops.mul(power, value), power)
         value = ops.mul(value, value)
-    return found
+    return power
 
 
 def shift_left(a: Int, b: Int) -> Int:
@@ -271,8 +271,8 @@ def bit_count(a: Int) -> Int:
     """How many bits of ``abs(a)`` are set."""
     rest = ops.abs(a.value)  # of the least int that is itself, of one bit
     total = _constant(0)
-    for place in range(0, _BITS, 16):
-        part = ops.bitwise_and(ops.shift_right(rest, _constant(place)), _constant(0xFFFF))
+    for shift in range(0, _BITS, 16):
+        part = ops.bitwise_and(ops.shift_right(rest, _constant(shift)), _constant(0xFFFF))
         for step, mask in ((1, 0x5555), (2, 0x3333), (4, 0x0F0F), (8, 0x00FF)):
             high = ops.bitwise_and(ops.shift_right(part, _constant(step)), _constant(mask))
             part = ops.add(ops.bitwise_and(part, _constant(mask)), high)

@@ -107,8 +107,8 @@ def _pow(x: Any, y: Any) -> StagedNumber:
     base, exponent = float_of(x), float_of(y)
     zero = constant(0.0)
     pole = ops.logical_and(ops.eq(base, zero), ops.logical_and(ops.lt(exponent, zero), ops.isfinite(exponent)))
-    whole = ops.logical_or(ops.eq(ops.floor(exponent), exponent), is_special(exponent))
-    real = ops.logical_or(ops.logical_or(ops.ge(base, zero), whole), is_special(base))
+    is_integral = ops.logical_or(ops.eq(ops.floor(exponent), exponent), is_special(exponent))
+    real = ops.logical_or(ops.logical_or(ops.ge(base, zero), is_integral), is_special(base))
     require(ops.logical_and(ops.logical_not(pole), real), "ValueError", _DOMAIN)
     return of_float(in_range(floats.raised(base, exponent), (base, exponent)))
 
@@ -129,19 +129,19 @@ def _copysign(x: Any, y: Any) -> StagedNumber:
 
 def _modf(x: Any) -> tuple[StagedNumber, StagedNumber]:
     value = float_of(x)
-    whole = ops.trunc(value)
-    fraction = ops.select(ops.isinf(value), constant(0.0), ops.sub(value, whole))
-    return of_float(floats.with_sign_of(fraction, value)), of_float(floats.with_sign_of(whole, value))
+    integral = ops.trunc(value)
+    fraction = ops.select(ops.isinf(value), constant(0.0), ops.sub(value, integral))
+    return of_float(floats.with_sign_of(fraction, value)), of_float(floats.with_sign_of(integral, value))
 
 
 def _hypot(*coordinates: Any) -> StagedNumber:
     values = [float_of(x) for x in coordinates]
     if len(values) == 1:
         return of_float(ops.abs(values[0]))
-    found = values[0]
+    total = values[0]
     for value in values[1:]:
-        found = ops.hypot(found, value)
-    return of_float(found)
+        total = ops.hypot(total, value)
+    return of_float(total)
 
 
 def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> StagedNumber:
@@ -166,13 +166,13 @@ def _ldexp(x: Any, power: Any) -> StagedNumber:
     value, exponent = float_of(x), int_of(power).value
     limit = 2200
     exponent = ops.maximum(ops.minimum(exponent, _int(limit)), _int(-limit))
-    found = value
+    scaled = value
     for _ in range(3):
         step = ops.maximum(ops.minimum(exponent, _int(1000)), _int(-1000))
         bits = ops.shift_left(ops.add(step, _int(1023)), _int(52))
-        found = ops.mul(found, ops.bitcast(bits, dtype=dtypes.float64))
+        scaled = ops.mul(scaled, ops.bitcast(bits, dtype=dtypes.float64))
         exponent = ops.sub(exponent, step)
-    return of_float(in_range(found, (value,)))
+    return of_float(in_range(scaled, (value,)))
 
 
 def _int(number: int) -> Any:
@@ -201,10 +201,10 @@ def _perm(n: Any, k: Any = None) -> StagedNumber:
 
 
 def _prod(iterable: Any, *, start: Any = 1) -> Any:
-    found = start
+    product = start
     for x in iterable:
-        found = found * x
-    return found
+        product = product * x
+    return product
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {

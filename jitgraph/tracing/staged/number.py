@@ -328,9 +328,9 @@ for _name, _function in _OPERATORS.items():
 # --- numbers of values ----------------------------------------------------------------------------------------------
 
 
-def of_int(found: Int) -> StagedNumber:
+def of_int(integer: Int) -> StagedNumber:
     """The number of an int."""
-    return StagedNumber(found.value)
+    return StagedNumber(integer.value)
 
 
 def of_float(value: Any) -> StagedNumber:

@@ -58,8 +58,8 @@ def power_modulo(base: Int, exponent: Int, modulus: Int) -> Int:
         return [ops.select(odd, product, result), square, ops.floor_divide(rest, two), size]
 
     start = [ops.remainder(one, size), ops.remainder(base.value, size), ops.maximum(exponent.value, _int(0)), size]
-    found = _repeat(lambda state: ops.gt(state[2], _int(0)), turn, start)[0]
-    return of_value(ops.remainder(found, modulus.value))
+    power = _repeat(lambda state: ops.gt(state[2], _int(0)), turn, start)[0]
+    return of_value(ops.remainder(power, modulus.value))
 
 
 def require_nonzero(a: Int, kind: str, message: str) -> None:
@@ -70,29 +70,29 @@ def require_nonzero(a: Int, kind: str, message: str) -> None:
 
 def gcd(*numbers: Int) -> Int:
     """The greatest common divisor; 0 of none."""
-    found = integers.of_constant(0)
+    divisor = integers.of_constant(0)
     for number in numbers:
-        found = _common(found, number)
-    return integers.absolute(found)
+        divisor = _common(divisor, number)
+    return integers.absolute(divisor)
 
 
 def _common(a: Int, b: Int) -> Int:
     """A common divisor of the greatest size, by Euclid's algorithm."""
     if a.known == 0:
         return b
-    found = _repeat(
+    final = _repeat(
         lambda state: ops.ne(state[1], _int(0)), lambda state: [state[1], ops.remainder(*state)], [a.value, b.value]
     )
-    return of_value(found[0])
+    return of_value(final[0])
 
 
 def lcm(*numbers: Int) -> Int:
     """The least common multiple, which is 0 where one is 0; 1 of none."""
-    found = integers.of_constant(1)
+    multiple = integers.of_constant(1)
     for number in numbers:
-        divisor = integers.made(ops.maximum(gcd(found, number).value, _int(1)), 1, GREATEST)
-        found = integers.absolute(integers.mul(integers.floordiv(found, divisor), number))
-    return found
+        divisor = integers.made(ops.maximum(gcd(multiple, number).value, _int(1)), 1, GREATEST)
+        multiple = integers.absolute(integers.mul(integers.floordiv(multiple, divisor), number))
+    return multiple
 
 
 def isqrt(a: Int) -> Int:

@@ -50,8 +50,8 @@ def form_of(text: str, names: Sequence[str]) -> str:
 
     The kind of its result is that of the first: formulas of the package give ints alone or floats alone.
     """
-    places = {name: f"{{{place}}}" for place, name in enumerate(names)}
-    return _WORD.sub(lambda found: places.get(found[0], found[0]), text)
+    fields = {name: f"{{{index}}}" for index, name in enumerate(names)}
+    return _WORD.sub(lambda found: fields.get(found[0], found[0]), text)
 
 
 _WORD: Final = re.compile(r"\b[a-z]\w*")

@@ -65,14 +65,14 @@ class SymbolicNumber:
         plain: int | float | None,
         text: str = "",
         dim: Dim | None = None,
-        made: tuple[Callable[..., Any], Sequence[Any]] | None = None,
+        expression: tuple[Callable[..., Any], Sequence[Any]] | None = None,
     ) -> None:
         self.numbers = numbers
         self.kind = kind
         self.plain = plain
         self.dim = dim
         self._text = text
-        self._made = made  # the function and the operands, where it is an expression
+        self._made = expression  # the function and the operands, where it is an expression
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -127,20 +127,20 @@ class SymbolicNumber:
             if not known.at_least(greatest, dim) or not known.at_least(dim, least):
                 hint = "cast the tensor to a wider dtype with .astype(...)"
                 raise NumberError(f"the size {dim} does not fit {dtype.name}", hint=hint)
-        made = dtypes.float64 if dtypes.is_bool(dtype) else dtype
-        return lifting.cast(context.current().trace.size_value(dim, made), dtype)
+        size_dtype = dtypes.float64 if dtypes.is_bool(dtype) else dtype
+        return lifting.cast(context.current().trace.size_value(dim, size_dtype), dtype)
 
     def _handle(self) -> Tensor:
         """A weak float64 tensor that the graph itself computes."""
         if self.dim is not None:
-            made = wrap(self._size_in(self.dim, dtypes.float64))
-            made._weak = True
+            tensor = wrap(self._size_in(self.dim, dtypes.float64))
+            tensor._weak = True
         elif self._made is None:
-            made = self.numbers.trace.argument_float(self.numbers.origins[int(self._text[1:])])
+            tensor = self.numbers.trace.argument_float(self.numbers.origins[int(self._text[1:])])
         else:
             function, operands = self._made
-            made = function(*[x._handle() if type(x) is SymbolicNumber else x for x in operands])
-        return made
+            tensor = function(*[x._handle() if type(x) is SymbolicNumber else x for x in operands])
+        return tensor
 
     # --- what Python needs to know now ------------------------------------------------------------------------------
 
@@ -294,7 +294,7 @@ class SymbolicNumber:
         if kind is None or len(text) > _LONGEST or (self.numbers.portable and function not in OF_GRAPHS):
             return function(*_held(operands))
         if None in plain:
-            return SymbolicNumber(self.numbers, kind, None, f"({text})", made=(function, operands))
+            return SymbolicNumber(self.numbers, kind, None, f"({text})", expression=(function, operands))
         try:
             result = function(*plain)
         except (ArithmeticError, ValueError, MemoryError):  # what it is about the numbers that raises is not known
@@ -304,10 +304,10 @@ class SymbolicNumber:
             raise
         if type(result) not in (int, float):
             return function(*_held(operands))
-        made = SymbolicNumber(self.numbers, type(result), result, f"({text})", made=(function, operands))
+        number = SymbolicNumber(self.numbers, type(result), result, f"({text})", expression=(function, operands))
         if asks and (not self.numbers.portable or kind is int):
-            made._ask_whether_there_is_one(function, operands, text)
-        return made
+            number._ask_whether_there_is_one(function, operands, text)
+        return number
 
     def _ask_whether_there_is_one(self, function: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
         """Record that the expression raises no error, and what its type is: ``2 ** -1`` is a float."""
@@ -338,8 +338,8 @@ class SymbolicNumber:
             function, terms = dims.product, [[terms[0]] * power]  # type: ignore[list-item]
         if function in (operator.floordiv, operator.mod):
             divisor, decide = terms[1], self.numbers.trace.constraints.decide
-            asked = isinstance(divisor, Dim) and not self.numbers.portable
-            if divisor == 0 or (asked and not decide(divisor, "!=", 0, f"a division by {divisor}")):
+            needs_check = isinstance(divisor, Dim) and not self.numbers.portable
+            if divisor == 0 or (needs_check and not decide(divisor, "!=", 0, f"a division by {divisor}")):
                 return None
         try:
             dim = function(*terms)

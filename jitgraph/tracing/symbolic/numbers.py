@@ -46,9 +46,9 @@ class Numbers:
         self.are_there = False  # whether the function can meet a number that varies
         self._sizes: dict[str, Origin] = {}
 
-    def at_place(self, place: Place, value: int | float) -> SymbolicNumber:
-        """The number that stands at ``place``."""
-        return self._new(place, -1, place.text, value)
+    def at_place(self, slot: Place, value: int | float) -> SymbolicNumber:
+        """The number that stands at ``slot``."""
+        return self._new(slot, -1, slot.text, value)
 
     def at_leaf(self, leaf: int, text: str, value: int | float) -> SymbolicNumber:
         """The number that is a leaf of the arguments."""
@@ -64,9 +64,9 @@ class Numbers:
         sizes = self.trace.constraints.sizes or {}
         return dims.evaluate(dim, sizes) if dims.names(dim) <= sizes.keys() else None
 
-    def _new(self, place: Place | None, leaf: int, text: str, value: int | float) -> SymbolicNumber:
+    def _new(self, slot: Place | None, leaf: int, text: str, value: int | float) -> SymbolicNumber:
         self.are_there = True
-        origin = Origin(len(self.origins), place, leaf, text, type(value))
+        origin = Origin(len(self.origins), slot, leaf, text, type(value))
         self.origins.append(origin)
         return SymbolicNumber(self, type(value), value, f"n{origin.number}")
 
@@ -83,13 +83,15 @@ class Numbers:
         return text[1:-1] if dim.as_name is not None else text
 
     def _size(self, name: str) -> Origin:
-        found = self._sizes.get(name)
-        if found is None:
-            place = self.sizes.get(name)
-            text, leaf, axis = (name, -1, -1) if place is None else (place.text, place.leaf, place.axis)
-            found = self._sizes[name] = Origin(len(self.origins), None, leaf, text, int, axis)
-            self.origins.append(found)
-        return found
+        origin = self._sizes.get(name)
+        if origin is None:
+            size_origin = self.sizes.get(name)
+            text, leaf, axis = (
+                (name, -1, -1) if size_origin is None else (size_origin.text, size_origin.leaf, size_origin.axis)
+            )
+            origin = self._sizes[name] = Origin(len(self.origins), None, leaf, text, int, axis)
+            self.origins.append(origin)
+        return origin
 
     # --- what Python asks -------------------------------------------------------------------------------------------
 
@@ -157,9 +159,9 @@ class Numbers:
 
         They stay open where it is known to do with them what their own methods do.
         """
-        found = numbers_in(arguments) if self.are_there else []
-        if found and not takes_numbers(function, found):
-            for number in found:
+        numbers = numbers_in(arguments) if self.are_there else []
+        if numbers and not takes_numbers(function, numbers):
+            for number in numbers:
                 number.refuse(f"{title(function)}({{}})")
 
     def compared(self, left: Any, right: Any) -> None:

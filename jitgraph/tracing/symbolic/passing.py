@@ -57,8 +57,8 @@ def refuse_staged(function: Any, arguments: Any) -> None:
     more of it than its methods."""
     if function is type or getattr(function, "__self__", None) is math:  # a script has its own
         return
-    found = _instances_in(arguments, StagedNumber, _DEPTH)
-    if found and not takes_numbers(function, found):
+    staged = _instances_in(arguments, StagedNumber, _DEPTH)
+    if staged and not takes_numbers(function, staged):
         refuse(f"{title(function)}()")
 
 

@@ -59,27 +59,27 @@ class TraceConstraints(Constraints):
         return self._answered(SizeConstraint(left, ">=", bound), operator.ge, super().at_least, what)
 
     def _answered(
-        self, asked: SizeConstraint, relation: Any, assume: Callable[[DimLike, DimLike], bool], what: str
+        self, constraint: SizeConstraint, relation: Any, assume: Callable[[DimLike, DimLike], bool], what: str
     ) -> bool:
         before = len(self._list)
-        conflict = self._conflicts(asked.left, asked.right, relation)
-        if conflict and self._is_open(asked):
-            raise SizeConflictError(asked, Location.of_user())
-        found = not conflict and assume(asked.left, asked.right)
+        conflict = self._conflicts(constraint.left, constraint.right, relation)
+        if conflict and self._is_open(constraint):
+            raise SizeConflictError(constraint, Location.of_user())
+        holds = not conflict and assume(constraint.left, constraint.right)
         self._note_new(before, what)
-        if not found and (isinstance(asked.left, Dim) or isinstance(asked.right, Dim)):
+        if not holds and (isinstance(constraint.left, Dim) or isinstance(constraint.right, Dim)):
             self.denied = True
-        return found
+        return holds
 
     def ratio(self, left: DimLike, right: DimLike) -> int | None:
         """As the base class; where it is open, the ratio of this call's sizes is assumed and recorded."""
-        found = super().ratio(left, right)
-        if found is not None or self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
-            return found
-        whole, part = dims.evaluate(left, self.sizes), dims.evaluate(right, self.sizes)
-        if part == 0 or whole % part:
+        ratio = super().ratio(left, right)
+        if ratio is not None or self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
+            return ratio
+        numerator, part = dims.evaluate(left, self.sizes), dims.evaluate(right, self.sizes)
+        if part == 0 or numerator % part:
             return None
-        return whole // part if self.same(left, whole // part * right) else None
+        return numerator // part if self.same(left, numerator // part * right) else None
 
     def _conflicts(self, left: DimLike, right: DimLike, relation: Any) -> bool:
         if self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
@@ -139,9 +139,9 @@ class TraceConstraints(Constraints):
                 f"{what} needs the value of the size {reduced}, which is not known while types alone are traced",
                 hint="lower with concrete arrays, or keep the size symbolic (x.shape, jg.arange(n), jg.scan)",
             )
-        if held := names & self.declared:
+        if declared := names & self.declared:
             raise TraceError(
-                f"{what} needs the value of the size {reduced}, but {', '.join(sorted(held))} is declared dynamic",
+                f"{what} needs the value of the size {reduced}, but {', '.join(sorted(declared))} is declared dynamic",
                 hint="keep the size symbolic (jg.arange(n), jg.scan), or leave it out of dynamic_shapes",
             )
         value = dims.evaluate(reduced, self.sizes)

@@ -12,7 +12,7 @@ from jitgraph.tracing.plan import CallPlan, Held
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.assumptions import HeldNumber, source_of
-from jitgraph.tracing.symbolic.places import is_numeric, varies
+from jitgraph.tracing.symbolic.substitution import is_numeric, varies
 
 
 class Varying:
@@ -40,30 +40,30 @@ class Varying:
         known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], sources: Sequence[Source]
     ) -> Varying:
         """The numbers that differ now from what the specialisations ``known`` assume, or that vary there already."""
-        found = Varying(arguments, sources)
+        varying = Varying(arguments, sources)
         for specialisation in known:
             plan, world = specialisation.plan, specialisation.world(values)
-            for held in plan.held:
-                found.held.setdefault(_identity(held.source, plan, world), held)
+            for pinned in plan.held:
+                varying.held.setdefault(_identity(pinned.source, plan, world), pinned)
             for guard in plan.guards:
                 if guard.source is None or _is_argument(guard.source, plan):
                     continue
                 if isinstance(guard.predicate, Varies) or is_numeric(guard):
-                    place = world.place(guard.source)
-                    if place is not None and (
-                        isinstance(guard.predicate, Varies) or (varies(guard, place) and place.setter is not None)
+                    slot = world.place(guard.source)
+                    if slot is not None and (
+                        isinstance(guard.predicate, Varies) or (varies(guard, slot) and slot.setter is not None)
                     ):
-                        found._add(place, guard.source)
+                        varying._add(slot, guard.source)
             if specialisation.structure == arguments.structure:
-                found._compare(specialisation, arguments)
-        for identity in found.held:
-            found.places.pop(identity, None)
-        found.floats = {number: source for number, source in found.floats.items() if source not in found.held}
-        return found
+                varying._compare(specialisation, arguments)
+        for identity in varying.held:
+            varying.places.pop(identity, None)
+        varying.floats = {number: source for number, source in varying.floats.items() if source not in varying.held}
+        return varying
 
-    def _add(self, place: Place, source: Source) -> None:
-        self.places[place.identity] = place
-        self._sources[place.identity] = source
+    def _add(self, slot: Place, source: Source) -> None:
+        self.places[slot.identity] = slot
+        self._sources[slot.identity] = source
 
     def _compare(self, known: Specialisation, arguments: Arguments) -> None:
         for number, (expected, key, leaf) in enumerate(zip(known.keys, arguments.keys, arguments.leaves, strict=True)):
@@ -88,16 +88,16 @@ class Varying:
 
         A plan that serves this call alone need not know what varies: its function has been run, and is not run again.
         """
-        for held in plan.held:
-            self._hold(held, _identity(held.source, plan, world))
+        for pinned in plan.held:
+            self._hold(pinned, _identity(pinned.source, plan, world))
         numbers = [] if plan.held or plan.unguarded else self._counted_leaves(plan, arguments)
         for number in numbers:
             self.leaves[number] = plan.arguments[number]
         look = not (plan.held or plan.unguarded or self._has_counted)  # once: places may be others in each recording
         self._has_counted |= look
         counted = [] if not look else [(p, s) for p, s in _counted(plan, world) if self._is_open(p)]
-        for place, source in counted:
-            self._add(place, source)
+        for slot, source in counted:
+            self._add(slot, source)
         return bool(plan.held or counted or numbers)
 
     def _counted_leaves(self, plan: CallPlan, arguments: Arguments) -> list[int]:
@@ -113,9 +113,9 @@ class Varying:
     def hold(self, numbers: Sequence[HeldNumber]) -> None:
         """Record these numbers, which a recording had to hold, with their values from now on."""
         for origin, what, location in numbers:
-            place = origin.place
-            source = source_of(origin, self._arguments) if place is None else self._sources[place.identity]
-            self._hold(Held(source, what, location), source if place is None else place.identity)
+            slot = origin.place
+            source = source_of(origin, self._arguments) if slot is None else self._sources[slot.identity]
+            self._hold(Held(source, what, location), source if slot is None else slot.identity)
 
     def hold_all(self, error: BaseException) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""
@@ -125,14 +125,14 @@ class Varying:
         for source in [*self.leaves.values(), *self.floats.values()]:
             self._hold(Held(source, what, Location.of_user()), source)
 
-    def _hold(self, held: Held, identity: Any) -> None:
-        self.held[identity] = held
+    def _hold(self, pinned: Held, identity: Any) -> None:
+        self.held[identity] = pinned
         self.places.pop(identity, None)
         self.leaves = {number: source for number, source in self.leaves.items() if source != identity}
         self.floats = {number: source for number, source in self.floats.items() if source != identity}
 
-    def _is_open(self, place: Place) -> bool:
-        return place.identity not in self.held and place.identity not in self.places and place.setter is not None
+    def _is_open(self, slot: Place) -> bool:
+        return slot.identity not in self.held and slot.identity not in self.places and slot.setter is not None
 
 
 def _is_argument(source: Source, plan: CallPlan) -> bool:
@@ -142,13 +142,13 @@ def _is_argument(source: Source, plan: CallPlan) -> bool:
 
 def _identity(source: Source, plan: CallPlan, world: World) -> Any:
     """What a number is known by from one recording to the next: its place, or its source among the arguments."""
-    place = None if _is_argument(source, plan) else world.place(source)
-    return source if place is None else place.identity
+    slot = None if _is_argument(source, plan) else world.place(source)
+    return source if slot is None else slot.identity
 
 
 def _counted(plan: CallPlan, world: World) -> list[tuple[Place, Source]]:
     """Numbers by whose values the plan is guarded and that it itself sets to something else."""
     set_to = {effect.source.stored for effect in plan.effects if effect.operation == "set"}
-    found = [g.source for g in plan.guards if g.source is not None and g.source.stored in set_to and is_numeric(g)]
-    places = [(world.place(source), source) for source in found if not _is_argument(source, plan)]
-    return [(place, source) for place, source in places if place is not None]
+    sources = [g.source for g in plan.guards if g.source is not None and g.source.stored in set_to and is_numeric(g)]
+    slots = [(world.place(source), source) for source in sources if not _is_argument(source, plan)]
+    return [(slot, source) for slot, source in slots if slot is not None]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.codegen.cuda.nests import Nest, is_pure, nests_of
+from jitgraph.codegen.cuda.launch_nests import Nest, is_pure, nests_of
 from jitgraph.codegen.cuda.team import is_shared
 from jitgraph.codegen.kernels.kernel import Body, Contract, Loop
 from jitgraph.codegen.kernels.schedule import Launch

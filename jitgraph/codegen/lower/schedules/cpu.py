@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.schedules.decisions import (
+from jitgraph.codegen.lower.schedules.anchors import ROOTS, ROWS, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
     Decisions,
     ImagesTogether,
@@ -18,8 +19,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     SortSizes,
     TransposedTiles,
 )
-from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.schedules.roots import ROOTS, ROWS, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.strategies import Nests
 
 CPU: Final = Nests(
     roots=ROOTS,

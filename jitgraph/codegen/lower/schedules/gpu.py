@@ -11,7 +11,8 @@ from typing import Final
 from jitgraph.codegen.kernels.library_sizes import LARGE
 from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
 from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.schedules.decisions import (
+from jitgraph.codegen.lower.schedules.anchors import ROOTS, ROWS, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.heuristics import (
     Decisions,
     Keeping,
     PartSizes,
@@ -20,8 +21,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     SharedTiles,
     SortTiles,
 )
-from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.schedules.roots import ROOTS, ROWS, innermost_in_lanes
+from jitgraph.codegen.lower.schedules.strategies import Nests
 
 _SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
 

@@ -12,7 +12,7 @@ from jitgraph.tracing.options import Options
 from jitgraph.tracing.specialisation import Specialisation
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.kept.traces import TraceEntry
+    from jitgraph.tracing.cache.traces import TraceEntry
 
 
 def entry_of(
@@ -28,12 +28,12 @@ def entry_of(
     if cache is None:
         return None
     with imports.importing():
-        from jitgraph.tracing.kept import traces  # here: without a cache nothing is looked up
+        from jitgraph.tracing.cache import traces  # here: without a cache nothing is looked up
     return traces.place_of(cache, traces.NewCall(function, name, options, arguments, values, ambient))
 
 
-def keep(entry: TraceEntry, made: Specialisation) -> None:
+def keep(entry: TraceEntry, specialisation: Specialisation) -> None:
     """Keep a trace that was recorded for the call for later processes, if they may take it."""
     with imports.importing():
-        from jitgraph.tracing.kept import keeping  # here: a process that finds all traces keeps none
-    keeping.keep(entry, made)
+        from jitgraph.tracing.cache import storing  # here: a process that finds all traces keeps none
+    storing.keep(entry, specialisation)

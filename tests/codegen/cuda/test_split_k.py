@@ -15,10 +15,10 @@ from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
-from jitgraph.codegen.lower.product_parts import span_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select
+from jitgraph.codegen.lower.split_k import span_of
 from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
 from tests.codegen.cuda.assembled import assemble, needs_ptxas

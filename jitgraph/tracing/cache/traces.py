@@ -24,13 +24,13 @@ from jitgraph.runtime.loader import LoadError
 from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
-from jitgraph.tracing.kept.code_digest import digest_of
-from jitgraph.tracing.kept.description import Describing, by_name
-from jitgraph.tracing.kept.graphs import KeptGraph, folder_here
-from jitgraph.tracing.kept.plain_text import NotStorableError, write_dtype, write_plain
-from jitgraph.tracing.kept.plan import KeptPlan, KeptVjp
-from jitgraph.tracing.kept.reading import PlanReader, one_of, read_int
-from jitgraph.tracing.kept.ways import Finding
+from jitgraph.tracing.cache.cached_graph import KeptGraph, folder_here
+from jitgraph.tracing.cache.cached_plan import KeptPlan, KeptVjp
+from jitgraph.tracing.cache.code_digest import digest_of
+from jitgraph.tracing.cache.fingerprint import Describing, by_name
+from jitgraph.tracing.cache.lookup_paths import Finding
+from jitgraph.tracing.cache.plain_text import NotStorableError, write_dtype, write_plain
+from jitgraph.tracing.cache.plan_reader import PlanReader, one_of, read_int
 from jitgraph.tracing.options import Options
 from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.specialisation import Specialisation
@@ -80,14 +80,14 @@ class TraceEntry:
                 return None
             try:
                 data = parse_json(content, "a trace")
-                found = self._taken(data)
+                specialisation = self._taken(data)
             except LoadError as error:
                 self.cache.remove(key, str(error))
                 self.free = number if self.free is None else self.free
             except _NOT_THERE as error:
                 config.log("cache", f"trace {number + 1} of {self.call.name}: not taken, {error}")
             else:
-                return found
+                return specialisation
         return None
 
     def _taken(self, data: Any) -> Specialisation:
@@ -106,18 +106,18 @@ class TraceEntry:
         graph = KeptGraph(data["graph"])
         plan = KeptPlan(graph, objects=tuple(objects), **parts)
         keys = _keys(call.arguments, data["keys"])
-        made = Specialisation(
+        specialisation = Specialisation(
             call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options)
         )
-        if made.match(tuple(call.values)) is None:
+        if specialisation.match(tuple(call.values)) is None:
             raise LookupError("a guard does not hold")
         if data["vjp"] is not None:
-            made.__dict__["vjp"] = _vjp(data["vjp"])
-        elif made.taped:
+            specialisation.__dict__["vjp"] = _vjp(data["vjp"])
+        elif specialisation.taped:
             raise LoadError("a trace has no halves for gradients")
-        elif (code := made.compile.find(graph, _pairs(data["donate"]))) is not None:  # type: ignore[attr-defined]
-            made.adopt(code)
-        return made
+        elif (code := specialisation.compile.find(graph, _pairs(data["donate"]))) is not None:  # type: ignore[attr-defined]
+            specialisation.adopt(code)
+        return specialisation
 
 
 class Compiling:
@@ -129,9 +129,9 @@ class Compiling:
     def __call__(self, graph: Any, donate: Sequence[tuple[int, int]] = (), device: str = CPU) -> backend.Runnable:
         assert device == CPU, "traces that run on a GPU are not kept"
         if isinstance(graph, KeptGraph):
-            found = self.find(graph, donate)
-            if found is not None:
-                return found
+            runnable = self.find(graph, donate)
+            if runnable is not None:
+                return runnable
             graph = graph.graph
         options = self._options
         return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
@@ -217,16 +217,16 @@ def description(
     """What the function, the table of objects, the classes of results and the functions entered are; and those of
     which each process has its own."""
     describing = Describing()
-    told = [describing.of(function)]
-    told += [None if type(value).__name__ == "Copied" else describing.of(value) for value in objects]
-    told += [describing.of(value) for value in (*kinds, *owners)]
-    return json.loads(json.dumps(told)), describing.met
+    described = [describing.of(function)]
+    described += [None if type(value).__name__ == "Copied" else describing.of(value) for value in objects]
+    described += [describing.of(value) for value in (*kinds, *owners)]
+    return json.loads(json.dumps(described)), describing.met
 
 
 def owners_of_code(guards: Sequence[Guard], find: Callable[[Any], Any]) -> list[Any]:
     """The functions whose code guards hold: their variables and globals are part of what they do."""
-    held = [guard.source for guard in guards if guard.source is not None and guard.source.steps]
-    return [find(source.owner) for source in dict.fromkeys(held) if source.steps[-1].kind == "code"]
+    step_sources = [guard.source for guard in guards if guard.source is not None and guard.source.steps]
+    return [find(source.owner) for source in dict.fromkeys(step_sources) if source.steps[-1].kind == "code"]
 
 
 def keys_written(arguments: Arguments, keys: Sequence[LeafKey]) -> list[Any]:
@@ -240,30 +240,30 @@ def keys_written(arguments: Arguments, keys: Sequence[LeafKey]) -> list[Any]:
     ]
 
 
-def _keys(arguments: Arguments, given: Any) -> tuple[LeafKey, ...]:
-    found = []
+def _keys(arguments: Arguments, data: Any) -> tuple[LeafKey, ...]:
+    keys = []
     try:
-        for own, leaf, (kind, shape) in zip(arguments.keys, arguments.leaves, given, strict=True):
+        for own, leaf, (kind, shape) in zip(arguments.keys, arguments.leaves, data, strict=True):
             if kind == "number":
-                found.append(LeafKey("number"))
+                keys.append(LeafKey("number"))
             elif kind == "static float":
-                found.append(LeafKey("static float", value=leaf.value if isinstance(leaf, Static) else leaf))
+                keys.append(LeafKey("static float", value=leaf.value if isinstance(leaf, Static) else leaf))
             else:
                 one_of("" if kind is None else kind, ("",))
-                found.append(own if list(own.shape) == shape else own._replace(shape=_shape(shape)))
+                keys.append(own if list(own.shape) == shape else own._replace(shape=_shape(shape)))
     except (TypeError, ValueError):
         raise LoadError("the keys of a trace are malformed") from None
-    return tuple(found)
+    return tuple(keys)
 
 
-def _shape(given: Any) -> tuple[Any, ...]:
+def _shape(data: Any) -> tuple[Any, ...]:
     from jitgraph.ir.literals import parse_size  # here: few arguments have sizes with names
 
-    return tuple([read_int(size) if type(size) is int else parse_size(str(size)) for size in given])
+    return tuple([read_int(size) if type(size) is int else parse_size(str(size)) for size in data])
 
 
-def _pairs(given: Any) -> tuple[tuple[int, int], ...]:
-    return tuple([(read_int(output), read_int(input)) for output, input in given])
+def _pairs(data: Any) -> tuple[tuple[int, int], ...]:
+    return tuple([(read_int(output), read_int(input)) for output, input in data])
 
 
 def _vjp(data: Any) -> KeptVjp:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Decisions
 from jitgraph.ir.graph import Node
 from jitgraph.ir.op import Nest
 from jitgraph.records import dataclass

@@ -22,25 +22,27 @@ def place_of(value: Any) -> str:
     return value.device if isinstance(value, DeviceValue) else CPU
 
 
-def require_one_place(place: str, graph: Graph, inputs: Sequence[Input], handles: Sequence[Handle]) -> None:
-    """DeviceError, which names both, where a graph that runs on the GPU ``place`` reads a tensor that lies elsewhere.
+def require_one_place(device: str, graph: Graph, inputs: Sequence[Input], handles: Sequence[Handle]) -> None:
+    """DeviceError, which names both, where a graph that runs on the GPU ``device`` reads a tensor that lies elsewhere.
 
     Numbers (0-d tensors and arrays) and the state of generators may lie on the CPU.
     """
-    if place == CPU:
+    if device == CPU:
         return
-    there = next((handle for handle in handles if handle.device == place), None)
-    first = f"{there.text} ({there.type}) on {place}" if there is not None else f"what is made on {place}"
-    for given, value in zip(inputs, graph.inputs, strict=True):
-        handle = handles[given.at] if given.kind == "handle" else None
-        found = CPU if handle is None else handle.device
+    there = next((handle for handle in handles if handle.device == device), None)
+    first = f"{there.text} ({there.type}) on {device}" if there is not None else f"what is made on {device}"
+    for plan_input, value in zip(inputs, graph.inputs, strict=True):
+        handle = handles[plan_input.at] if plan_input.kind == "handle" else None
+        actual = CPU if handle is None else handle.device
         is_number = isinstance(value.type, TensorType) and not value.type.shape
         is_state = handle is not None and value.type == GENERATOR
-        if found == place or (found == CPU and (is_number or is_state)):
+        if actual == device or (actual == CPU and (is_number or is_state)):
             continue
         text = handle.text if handle is not None else value.hint or "an array"
-        way = f'x.to("{place}") brings x' if handle is not None else f'jg.asarray(x, device="{place}") brings an array'
+        fix = (
+            f'x.to("{device}") brings x' if handle is not None else f'jg.asarray(x, device="{device}") brings an array'
+        )
         raise DeviceError(
-            f"{graph.name} of tensors on different devices: {first} and {text} ({value.type}) on {found}",
-            hint=f"{way} to the other",
+            f"{graph.name} of tensors on different devices: {first} and {text} ({value.type}) on {actual}",
+            hint=f"{fix} to the other",
         )

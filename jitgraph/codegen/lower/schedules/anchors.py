@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jitgraph.codegen.kernels.kernel import LoopKind
-from jitgraph.codegen.lower.schedules.nests import LowerGroup, LowerRoot
+from jitgraph.codegen.lower.schedules.strategies import LowerGroup, LowerRoot
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Nest
 from jitgraph.runtime import imports

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.once import cached_property
-from jitgraph.tracing.kept.code_digest import digest_of
-from jitgraph.tracing.kept.plain_text import NotStorableError, write_dtype, write_plain
+from jitgraph.tracing.cache.code_digest import digest_of
+from jitgraph.tracing.cache.plain_text import NotStorableError, write_dtype, write_plain
 from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.storage import attributes_of, entries_of
 
@@ -69,9 +69,9 @@ class Describing:
         plain = None if type(value) in _CHANGEABLE else plain_of(value)
         if plain is not None:
             return write_plain(plain)
-        found = self._numbers.get(id(value))
-        if found is not None:
-            return ["again", found]
+        number = self._numbers.get(id(value))
+        if number is not None:
+            return ["again", number]
         if depth < 0:
             raise NotStorableError("objects in objects, too deep to be told")
         self._number(value)
@@ -79,10 +79,10 @@ class Describing:
 
     def _number(self, value: Any) -> int:
         """The number of an object of which nothing is described but where it occurs again."""
-        found = self._numbers.setdefault(id(value), len(self._kept))
-        if found == len(self._kept):
+        number = self._numbers.setdefault(id(value), len(self._kept))
+        if number == len(self._kept):
             self._kept.append(value)
-        return found
+        return number
 
     def _new(self, value: Any, depth: int) -> Any:
         kind: Any = type(value)
@@ -135,15 +135,15 @@ class Describing:
     def _of_function(self, function: types.FunctionType, depth: int) -> Any:
         module = sys.modules.get(function.__module__ or "")
         names = function.__globals__
-        place: Any = self._number(names) if module is None or vars(module) is not names else module.__name__
-        named = function.__kwdefaults__
+        namespace: Any = self._number(names) if module is None or vars(module) is not names else module.__name__
+        kwdefaults = function.__kwdefaults__
         return [
             "function",
             function.__qualname__,
             digest_of(function.__code__),
-            place,
+            namespace,
             len(function.__defaults__ or ()),
-            sorted(named) if named else [],
+            sorted(kwdefaults) if kwdefaults else [],
             [self._number(cell) for cell in function.__closure__ or ()],
             self._inside(function, depth) if is_fixed(function) else None,
         ]
@@ -151,8 +151,8 @@ class Describing:
     def _inside(self, function: types.FunctionType, depth: int) -> list[Any]:
         """What a function of a library holds: no guard sees what it reads there."""
         cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
-        held = (*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-        return [self.of(value, depth) for value in held]
+        captured = (*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        return [self.of(value, depth) for value in captured]
 
     def _of_instance(self, value: Any, kind: Any, depth: int) -> Any:
         self.met.append(value)
@@ -170,9 +170,9 @@ class Describing:
 
 
 def _plain(value: Any) -> Any:
-    found = plain_of(value)
-    assert found is not None
-    return found
+    plain = plain_of(value)
+    assert plain is not None
+    return plain
 
 
 def is_fixed(function: types.FunctionType) -> bool:
@@ -205,14 +205,14 @@ def name_of(value: Any) -> tuple[str, str] | None:
 
 def by_name(module: str, name: str) -> Any:
     """What a module that is imported has under a dotted name, found without code of the user's; None for nothing."""
-    found: Any = sys.modules.get(module)
+    obj: Any = sys.modules.get(module)
     for part in name.split("."):
-        if issubclass(type(found), types.ModuleType):
-            found = vars(found).get(part)
-        elif issubclass(type(found), enum.EnumMeta) and part in found.__members__:
-            found = found.__members__[part]
-        elif issubclass(type(found), type):
-            found = entries_of(found).get(part)
+        if issubclass(type(obj), types.ModuleType):
+            obj = vars(obj).get(part)
+        elif issubclass(type(obj), enum.EnumMeta) and part in obj.__members__:
+            obj = obj.__members__[part]
+        elif issubclass(type(obj), type):
+            obj = entries_of(obj).get(part)
         else:
-            found = (attributes_of(found) or {}).get(part)
-    return found
+            obj = (attributes_of(obj) or {}).get(part)
+    return obj

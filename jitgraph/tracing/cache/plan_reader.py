@@ -13,9 +13,9 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.loader import LoadError
+from jitgraph.tracing.cache.expressions import checked
+from jitgraph.tracing.cache.plain_text import read_bytes, read_dtype, read_plain
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
-from jitgraph.tracing.kept.expressions import checked
-from jitgraph.tracing.kept.plain_text import read_bytes, read_dtype, read_plain
 from jitgraph.tracing.plan import Computed, Effect, Fresh, Handle, Held, Input, Leaf, Operation, Template
 from jitgraph.tracing.predicate import Absent, Elements, Equals, Exactly, Extent, HasContents, Is, IsOrStandIn, IsTensor
 from jitgraph.tracing.source import STEPS, Ref, RootKind, Source
@@ -26,32 +26,32 @@ _OPERATIONS: Final = frozenset(get_args(Operation))
 _NAMED: Final = frozenset({"attribute", "class", "own"})
 
 
-def read_int(given: Any, limit: int = 1 << 62) -> int:
+def read_int(value: Any, limit: int = 1 << 62) -> int:
     """An int from 0 to below ``limit``; LoadError for anything else."""
-    if type(given) is not int or not 0 <= given < limit:
-        raise LoadError(f"{given!r:.40} is no number of this plan")
-    return given
+    if type(value) is not int or not 0 <= value < limit:
+        raise LoadError(f"{value!r:.40} is no number of this plan")
+    return value
 
 
-def read_text(given: Any) -> str:
+def read_text(value: Any) -> str:
     """A text; LoadError for anything else."""
-    if type(given) is not str:
-        raise LoadError(f"{given!r:.40} is no text")
-    return given
+    if type(value) is not str:
+        raise LoadError(f"{value!r:.40} is no text")
+    return value
 
 
-def read_flag(given: Any) -> bool:
+def read_flag(value: Any) -> bool:
     """A bool; LoadError for anything else."""
-    if type(given) is not bool:
-        raise LoadError(f"{given!r:.40} is neither true nor false")
-    return given
+    if type(value) is not bool:
+        raise LoadError(f"{value!r:.40} is neither true nor false")
+    return value
 
 
-def one_of(given: Any, known: Any) -> Any:
-    """``given`` where it is one of ``known``; LoadError otherwise."""
-    if type(given) is not str or given not in known:
-        raise LoadError(f"{given!r:.40} is not known")
-    return given
+def one_of(value: Any, known: Any) -> Any:
+    """``value`` where it is one of ``known``; LoadError otherwise."""
+    if type(value) is not str or value not in known:
+        raise LoadError(f"{value!r:.40} is not known")
+    return value
 
 
 class PlanReader:
@@ -116,12 +116,12 @@ class PlanReader:
             self._object(key)
         return Source(kind, key, read_text(third))
 
-    def _key(self, given: Any) -> Any:
-        if given is None or type(given) in (int, str):
-            return given
-        if given[0] == "ref":
-            return Ref(self._object(given[1]))
-        return read_plain(given).value
+    def _key(self, data: Any) -> Any:
+        if data is None or type(data) in (int, str):
+            return data
+        if data[0] == "ref":
+            return Ref(self._object(data[1]))
+        return read_plain(data).value
 
     def _source(self, number: Any) -> Source:
         return self.sources[read_int(number)]
@@ -129,23 +129,23 @@ class PlanReader:
     def _object(self, number: Any) -> int:
         return read_int(number, len(self.ways))
 
-    def _location(self, given: Any) -> Location | None:
-        return None if given is None else Location(self.files[read_int(given[0])], read_int(given[1]))
+    def _location(self, data: Any) -> Location | None:
+        return None if data is None else Location(self.files[read_int(data[0])], read_int(data[1]))
 
-    def _shape(self, given: Any) -> tuple[DimLike, ...]:
-        return tuple([read_int(size) if type(size) is int else _size(read_text(size)) for size in given])
+    def _shape(self, data: Any) -> tuple[DimLike, ...]:
+        return tuple([read_int(size) if type(size) is int else _size(read_text(size)) for size in data])
 
     # --- guards -----------------------------------------------------------------------------------------------------
 
     def _guard(self, source: Any, location: Any, kind: Any, *rest: Any) -> Guard:
         read: Callable[..., Any] = _PREDICATES[one_of(kind, _PREDICATES)]
-        found = None if source is None else self._source(source)
-        if (found is None) != (kind in _OF_SEVERAL):
+        guarded_source = None if source is None else self._source(source)
+        if (guarded_source is None) != (kind in _OF_SEVERAL):
             raise LoadError("a guard is about nothing")
-        return Guard(found, read(self, *rest), self._location(location))
+        return Guard(guarded_source, read(self, *rest), self._location(location))
 
-    def _mark(self, given: Any) -> Any:
-        return Ref(self._object(given[1])) if given[0] == "ref" else read_plain(given)
+    def _mark(self, data: Any) -> Any:
+        return Ref(self._object(data[1])) if data[0] == "ref" else read_plain(data)
 
     def _extent(self, kind: Any, count: Any, elements: Any, by_base: Any) -> Extent:
         known = one_of(kind, ("length", "keys", "members"))
@@ -167,8 +167,8 @@ class PlanReader:
     # --- what comes of it -------------------------------------------------------------------------------------------
 
     def _handle(self, source: Any, text: Any, type: Any, flag: Any) -> Handle:
-        found = None if type is None else TensorType(read_dtype(type[0]), self._shape(type[1]))
-        return Handle(self._source(source), read_text(text), found, read_flag(flag))
+        tensor_type = None if type is None else TensorType(read_dtype(type[0]), self._shape(type[1]))
+        return Handle(self._source(source), read_text(text), tensor_type, read_flag(flag))
 
     def _input(self, kind: Any, at: Any, dtype: Any = None) -> Input:
         match one_of(kind, ("handle", "array", "float", "number")):
@@ -178,24 +178,24 @@ class PlanReader:
                 return Input("number", (checked(at), read_dtype(dtype)))
         return Input(kind, self._source(at))
 
-    def _computed(self, given: Any) -> Computed:
-        kind, number, flag = given
+    def _computed(self, data: Any) -> Computed:
+        kind, number, flag = data
         limit = self._counts["inputs"] if one_of(kind, ("output", "input")) == "input" else 1 << 20
         return Computed(kind, read_int(number, limit), read_flag(flag))
 
-    def _template(self, given: Any) -> Template:
-        structure, leaves = given
-        found = Template(self._structure(structure, _DEEPEST), tuple([self._leaf(*leaf) for leaf in leaves]))
-        if found.structure.leaves != len(found.leaves):
+    def _template(self, data: Any) -> Template:
+        structure, leaves = data
+        template = Template(self._structure(structure, _DEEPEST), tuple([self._leaf(*leaf) for leaf in leaves]))
+        if template.structure.leaves != len(template.leaves):
             raise LoadError("a template has another number of leaves than its structure")
-        return found
+        return template
 
-    def _structure(self, given: Any, depth: int) -> tree.TreeDef:
-        if given is None:
+    def _structure(self, data: Any, depth: int) -> tree.TreeDef:
+        if data is None:
             return tree.LEAF
         if depth < 0:
             raise LoadError("containers are nested too deeply")
-        kind, steps, children = given
+        kind, steps, children = data
         path = [
             tree.Item(self._key(key))
             if one_of(which, ("item", "attribute")) == "item"
@@ -221,16 +221,16 @@ class PlanReader:
                 return Leaf(kind, read_int(at))
         return Leaf(kind, read_int(at, self._counts[{"handle": "handles"}.get(kind, kind)]))
 
-    def _effect(self, source: Any, operation: Any, given: Any, location: Any) -> Effect:
-        kind, value = given
+    def _effect(self, source: Any, operation: Any, data: Any, location: Any) -> Effect:
+        kind, value = data
         match one_of(kind, ("computed", "template", "count")):
             case "computed":
-                found: Any = self._computed(value)
+                effect_value: Any = self._computed(value)
             case "template":
-                found = self._template(value)
+                effect_value = self._template(value)
             case _:
-                found = None if value is None else read_int(value)
-        return Effect(self._source(source), one_of(operation, _OPERATIONS), found, self._location(location))
+                effect_value = None if value is None else read_int(value)
+        return Effect(self._source(source), one_of(operation, _OPERATIONS), effect_value, self._location(location))
 
 
 def _size(text: str) -> DimLike:

@@ -9,9 +9,9 @@ from jitgraph import tree
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.buffer import CPU
+from jitgraph.tracing.cache.lookup_paths import ways_of
+from jitgraph.tracing.cache.plain_text import NotStorableError, write_bytes, write_dtype, write_plain
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
-from jitgraph.tracing.kept.plain_text import NotStorableError, write_bytes, write_dtype, write_plain
-from jitgraph.tracing.kept.ways import ways_of
 from jitgraph.tracing.plain import Plain, plain_of
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Leaf, Template
 from jitgraph.tracing.predicate import (
@@ -48,7 +48,7 @@ class PlanWriter:
     def written(self) -> dict[str, Any]:
         """All of the plan but its graph."""
         plan = self.plan
-        found = {
+        fields = {
             "objects": ways_of(plan, self.function, self.source),
             "arguments": [self.source(source) for source in plan.arguments],
             "guards": [self._guard(guard) for guard in plan.guards],
@@ -60,26 +60,28 @@ class PlanWriter:
             "fresh": [[self._computed(fresh.value), fresh.requires_grad, fresh.weak] for fresh in plan.fresh],
             "result": self._template(plan.result),
             "effects": [self._effect(effect) for effect in plan.effects],
-            "held": [[self.source(held.source), held.what, self._location(held.location)] for held in plan.held],
+            "held": [
+                [self.source(pinned.source), pinned.what, self._location(pinned.location)] for pinned in plan.held
+            ],
             "copied": plan.copied,
             "made": [self._template(template) for template in plan.made],
             "sizes": plan.sizes,
         }
         names = [(kind.__module__, kind.__qualname__) for kind in self.kinds]
-        return {**found, "kinds": names, "sources": self._sources, "files": list(self._files)}
+        return {**fields, "kinds": names, "sources": self._sources, "files": list(self._files)}
 
     def source(self, source: Source) -> int:
         """The number of a source in the table; that of its owner is smaller."""
-        found = self._source_numbers.get(source)
-        if found is None:
+        number = self._source_numbers.get(source)
+        if number is None:
             if source.steps:
                 step = source.steps[-1]
                 entry = [self.source(source.owner), step.kind, self._key(step.key)]
             else:
                 entry = [source.kind, source.key, source.name]
-            found = self._source_numbers[source] = len(self._sources)
+            number = self._source_numbers[source] = len(self._sources)
             self._sources.append(entry)
-        return found
+        return number
 
     def _key(self, key: Any) -> Any:
         if key is None or type(key) in (int, str):
@@ -183,9 +185,9 @@ class PlanWriter:
     def _effect(self, effect: Effect) -> list[Any]:
         value = effect.value
         if isinstance(value, Computed):
-            given: Any = ["computed", self._computed(value)]
+            encoded: Any = ["computed", self._computed(value)]
         elif isinstance(value, Template):
-            given = ["template", self._template(value)]
+            encoded = ["template", self._template(value)]
         else:
-            given = ["count", value]
-        return [self.source(effect.source), effect.operation, given, self._location(effect.location)]
+            encoded = ["count", value]
+        return [self.source(effect.source), effect.operation, encoded, self._location(effect.location)]

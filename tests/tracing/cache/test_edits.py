@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import jitgraph as jg
-from tests.tracing.kept.worlds import outcome, require_fresh
+from tests.tracing.cache.worlds import outcome, require_fresh
 
 MAIN = """\
 import enum, functools

@@ -11,7 +11,7 @@ import pytest
 
 from jitgraph import compiler
 from jitgraph.codegen.lower.schedules.cpu import CPU
-from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Decisions
 from jitgraph.dtypes import DType, float32, int64
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.builder import build

@@ -12,7 +12,7 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime.loader import LoadError
-from jitgraph.tracing.kept.reading import read_int, read_text
+from jitgraph.tracing.cache.plan_reader import read_int, read_text
 
 if TYPE_CHECKING:
     from jitgraph.code_cache import CodeEntry
@@ -79,15 +79,15 @@ class KeptGraph:
         from jitgraph.ir.parser import parse
         from jitgraph.ir.verifier import verify
 
-        found = parse(self._text)
-        nodes, values = list(found.walk()), list(_values(found))
-        if len(nodes) != len(self._lines) or len(values) != len(self._hints) or len(found.outputs) != self.outputs:
+        parsed = parse(self._text)
+        nodes, values = list(parsed.walk()), list(_values(parsed))
+        if len(nodes) != len(self._lines) or len(values) != len(self._hints) or len(parsed.outputs) != self.outputs:
             raise GraphError("a kept graph has another number of nodes than of lines")
         locations = [None if at is None else Location(*at) for at in self._lines]
         hints = dict(zip(values, self._hints, strict=True))
-        made = _with(found, dict(zip(map(id, nodes), locations, strict=True)), hints)
-        verify(made)
-        return replace(made, name=self.name)
+        annotated = _with(parsed, dict(zip(map(id, nodes), locations, strict=True)), hints)
+        verify(annotated)
+        return replace(annotated, name=self.name)
 
 
 def _values(graph: Graph) -> Iterator[Value]:
@@ -101,10 +101,10 @@ def _values(graph: Graph) -> Iterator[Value]:
 
 def _with(graph: Graph, locations: dict[int, Any], hints: dict[Value, str | None]) -> Graph:
     """The graph with these lines and names."""
-    made: dict[Value, Value] = {}
+    new_value_of: dict[Value, Value] = {}
 
-    def values(given: Sequence[Value]) -> tuple[Value, ...]:
-        return tuple([made.setdefault(value, Value(value.type, hints[value])) for value in given])
+    def values(old_values: Sequence[Value]) -> tuple[Value, ...]:
+        return tuple([new_value_of.setdefault(value, Value(value.type, hints[value])) for value in old_values])
 
     inputs = values(graph.inputs)
     nodes = []

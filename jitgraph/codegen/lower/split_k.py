@@ -16,7 +16,7 @@ from jitgraph.codegen.kernels.library_sizes import is_large
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import ProductParts
+from jitgraph.codegen.lower.schedules.heuristics import ProductParts
 from jitgraph.dtypes import DType, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

@@ -36,7 +36,7 @@ f(x).backward()
 """
 SAID = """
 heavy = ("llvmlite", "networkx", "jitgraph.passes", "jitgraph.codegen", "jitgraph.tracing.record",
-         "jitgraph.tracing.capture", "jitgraph.ir.parser", "jitgraph.tracing.kept.keeping")
+         "jitgraph.tracing.capture", "jitgraph.ir.parser", "jitgraph.tracing.cache.storing")
 print(*[name for name in heavy if name in sys.modules])
 """
 

@@ -83,8 +83,8 @@ def _applied(operation: ContainerOperation) -> Callable[[Any, Any], None]:
     names: dict[str, Any] = dict(OPERATION_NAMES)
     body = OPERATIONS[operation].format(owner="owner", value="value")
     exec(compile(f"def apply(owner, value): {body}", "<jitgraph operations>", "exec"), names)
-    made: Callable[[Any, Any], None] = names["apply"]
-    return made
+    function: Callable[[Any, Any], None] = names["apply"]
+    return function
 
 
 class LogEntry(NamedTuple):
@@ -124,11 +124,11 @@ class Log:
     def keep(self, target: Any, text: str, location: Location | None = None, before: Any = _NOW) -> LogEntry:
         """``target``, which people call ``text``, may be changed from now on; ``before`` is what it holds."""
         key = target.identity if isinstance(target, Place) else id(target)
-        found = self._entries.get(key)
-        if found is None:
+        entry = self._entries.get(key)
+        if entry is None:
             before = _state_of(target) if before is _NOW else before
-            found = self._entries[key] = LogEntry(target, text, before, location)
-        return found
+            entry = self._entries[key] = LogEntry(target, text, before, location)
+        return entry
 
     def entry(self, target: Any) -> LogEntry | None:
         """What is kept of ``target``."""
@@ -155,12 +155,12 @@ def _operations(target: Any, before: Any) -> list[Change] | None:
     if _identical(now, before):
         return []
     if isinstance(target, list):
-        kept = min(len(now), len(before))
+        common = min(len(now), len(before))
         kind = item_step(target)
-        found = [Change("set", Step(kind, i), now[i]) for i in range(kept) if now[i] is not before[i]]
-        if len(before) > kept:
-            found.append(Change("truncate", None, kept))
-        return found + [Change("append", None, element) for element in now[kept:]]
+        changes = [Change("set", Step(kind, i), now[i]) for i in range(common) if now[i] is not before[i]]
+        if len(before) > common:
+            changes.append(Change("truncate", None, common))
+        return changes + [Change("append", None, element) for element in now[common:]]
     if isinstance(target, deque):
         grown = _identical(now[: len(before)], before)
         if not grown:
@@ -177,8 +177,8 @@ def _operations(target: Any, before: Any) -> list[Change] | None:
 def _of_mapping(kind: Any, now: dict[Any, Any], before: dict[Any, Any]) -> list[Change]:
     later = later_keys(now, before)
     gone = [key for key in before if key not in now or key in later]
-    found: list[Change] = [Change("delete", Step(kind, key)) for key in gone]
-    return found + [
+    deletions: list[Change] = [Change("delete", Step(kind, key)) for key in gone]
+    return deletions + [
         Change("set", Step(kind, key), value)
         for key, value in now.items()
         if key in later or before.get(key, MISSING) is not value

@@ -18,13 +18,13 @@ from jitgraph.runtime import sources
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
+from jitgraph.tracing.cache.cached_graph import KeptGraph, folder_here, write_graph
+from jitgraph.tracing.cache.plain_text import NotStorableError
+from jitgraph.tracing.cache.plan_reader import PlanReader
+from jitgraph.tracing.cache.plan_writer import PlanWriter
+from jitgraph.tracing.cache.traces import MOST, TraceEntry, description, keys_written, owners_of_code
 from jitgraph.tracing.capture.followed import is_users_class
 from jitgraph.tracing.capture.kinds import may_change
-from jitgraph.tracing.kept.graphs import KeptGraph, folder_here, write_graph
-from jitgraph.tracing.kept.plain_text import NotStorableError
-from jitgraph.tracing.kept.reading import PlanReader
-from jitgraph.tracing.kept.traces import MOST, TraceEntry, description, keys_written, owners_of_code
-from jitgraph.tracing.kept.writing import PlanWriter
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.specialisation import Specialisation
 
@@ -36,50 +36,50 @@ _BASES: Final = frozenset({"abc", "typing", "collections", "enum", "types", "dat
 _BUILTIN_BASES: Final = (*_SEEN, int, float, str, bytes, tuple, types.ModuleType)  # not those with an inside in C
 
 
-def keep(place: TraceEntry, made: Specialisation) -> None:
+def keep(entry: TraceEntry, specialisation: Specialisation) -> None:
     """Write a trace that was just recorded for the call at a place, if other processes may take it; the log says why
     not."""
-    name = place.call.name
+    name = entry.call.name
     try:
-        content = _written(place, made)
+        content = _written(entry, specialisation)
     except NotStorableError as error:
         config.log("cache", f"trace of {name}: not kept, {error}")
         return
-    number = int(time.time()) % MOST if place.free is None else place.free
+    number = int(time.time()) % MOST if entry.free is None else entry.free
     if sources.OWN.unchanged():
-        place.cache.keep(place.entry(number), content)
+        entry.cache.keep(entry.entry(number), content)
         config.log("cache", f"trace {number + 1} of {name}: kept")
 
 
-def _written(place: TraceEntry, made: Specialisation) -> bytes:
-    plan, call = made.plan, place.call
+def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
+    plan, call = specialisation.plan, entry.call
     if reasons := (*plan.unguarded, *plan.bound):
         raise NotStorableError(f"it rests on {reasons[0]}")
     writer = PlanWriter(plan, call.function)
     data = writer.written()
-    owners = owners_of_code(plan.guards, made.world(call.values).find)
-    told, met = description(call.function, plan.objects, writer.kinds, owners)
+    owners = owners_of_code(plan.guards, specialisation.world(call.values).find)
+    described, met = description(call.function, plan.objects, writer.kinds, owners)
     for value in met:
         _require_seen(value)
     _require_same(plan, data, writer.kinds)
-    donate = () if made.taped else donation.candidates(plan)
+    donate = () if specialisation.taped else donation.candidates(plan)
     fastmath = call.options.fastmath
-    whole = {
+    record = {
         "plan": data,
-        "description": told,
-        "keys": keys_written(call.arguments, made.keys),
-        "graph": _graph(plan.graph, donate, fastmath, compiled=not made.taped),
+        "description": described,
+        "keys": keys_written(call.arguments, specialisation.keys),
+        "graph": _graph(plan.graph, donate, fastmath, compiled=not specialisation.taped),
         "donate": donate,
         "vjp": None,
     }
-    if made.taped:
-        vjp = made.vjp
-        whole["vjp"] = {
+    if specialisation.taped:
+        vjp = specialisation.vjp
+        record["vjp"] = {
             "forward": _graph(vjp.forward, (), fastmath),
             "backward": _graph(vjp.backward, (), fastmath),
             **{name: list(getattr(vjp, name)) for name in ("kept_inputs", "kept_outputs", "seeds", "wrt")},
         }
-    return json.dumps(whole, separators=(",", ":")).encode()
+    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def _graph(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool, *, compiled: bool = True) -> dict[str, Any]:

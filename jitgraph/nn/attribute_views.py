@@ -21,10 +21,10 @@ class HeldByName(MutableMapping[str, T]):
         return [name for name, value in vars(self._module).items() if self._pick(name, value)]
 
     def __getitem__(self, name: str) -> T:
-        held = vars(self._module)
-        if name not in held or not (held[name] is None or self._pick(name, held[name])):
+        attributes = vars(self._module)
+        if name not in attributes or not (attributes[name] is None or self._pick(name, attributes[name])):
             raise KeyError(name)
-        return held[name]  # type: ignore[no-any-return]
+        return attributes[name]  # type: ignore[no-any-return]
 
     def __setitem__(self, name: str, value: T) -> None:
         if value is None or self._pick(name, value):

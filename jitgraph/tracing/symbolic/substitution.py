@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.log import Log
 from jitgraph.tracing.predicate import Equals
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.symbolic.numbers import Numbers
+from jitgraph.tracing.undo_log import Log
 
 
 def is_numeric(guard: Guard) -> bool:
@@ -16,16 +16,16 @@ def is_numeric(guard: Guard) -> bool:
     return isinstance(guard.predicate, Equals) and guard.predicate.plain.kind in ("int", "float")
 
 
-def varies(guard: Guard, place: Place) -> bool:
+def varies(guard: Guard, slot: Place) -> bool:
     """Whether a number of the same kind and another value stands at the place of the guard now."""
-    predicate, now = guard.predicate, place.get_or(None)
+    predicate, now = guard.predicate, slot.get_or(None)
     return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
 
 
-def stand_in(places: Sequence[Place], numbers: Numbers, log: Log) -> None:
-    """Put numbers that vary at ``places``, where that can be without running code of the user's."""
-    for place in places:
-        plain, put = place.get_or(None), place.setter
+def stand_in(slots: Sequence[Place], numbers: Numbers, log: Log) -> None:
+    """Put numbers that vary at ``slots``, where that can be without running code of the user's."""
+    for slot in slots:
+        plain, put = slot.get_or(None), slot.setter
         if put is not None and type(plain) in (int, float):
-            log.keep(place, place.text)
-            put(numbers.at_place(place, plain))
+            log.keep(slot, slot.text)
+            put(numbers.at_place(slot, plain))

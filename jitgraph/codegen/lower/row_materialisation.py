@@ -14,7 +14,7 @@ from jitgraph.codegen.kernels.kernel import Let, Var
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import apply_scalar
-from jitgraph.codegen.lower.schedules.decisions import Keeping
+from jitgraph.codegen.lower.schedules.heuristics import Keeping
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 

@@ -12,8 +12,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import cache_entry, disk_cache, loader
-from jitgraph.tracing.kept.expressions import checked
-from tests.tracing.kept.worlds import outcome, require_fresh
+from jitgraph.tracing.cache.expressions import checked
+from tests.tracing.cache.worlds import outcome, require_fresh
 
 HEAD = "class K: pass\nimport socket, sys, threading\nimport numpy as np\nimport jitgraph as jg\n"
 

@@ -15,8 +15,8 @@ from typing import Final
 from jitgraph.codegen.kernels.index import Ranges, coefficient
 from jitgraph.codegen.kernels.kernel import Body, IndexValue, Let, Local, Loop, Statement
 from jitgraph.codegen.kernels.traversal import dims_of, statements_of
-from jitgraph.codegen.lower.schedules.decisions import LaneCuts
-from jitgraph.codegen.lower.specialising import NewVar, specialised
+from jitgraph.codegen.lower.predicate_folding import NewVar, specialised
+from jitgraph.codegen.lower.schedules.heuristics import LaneCuts
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv
 

@@ -8,7 +8,7 @@ from typing import Any
 from jitgraph.ir.graph import Graph
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tracing.kept.graphs import KeptGraph
+from jitgraph.tracing.cache.cached_graph import KeptGraph
 from jitgraph.tracing.plan import CallPlan
 
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.storage import MISSING, held
+from jitgraph.tracing.undo_log import Log, LogEntry
 
 UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
@@ -167,14 +167,14 @@ class Journal:
 
     def change(self, target: Any, attribute: str | None) -> None:
         """``target`` is about to be changed: its attribute of that name, or its contents."""
-        found = target if attribute is None else Place("attribute", target, attribute, attribute)
-        if id(target) not in self._made and self._log.entry(found) is None:
-            self._log.keep(found, f"a {type(target).__name__}", Location.of_user())
+        touched = target if attribute is None else Place("attribute", target, attribute, attribute)
+        if id(target) not in self._made and self._log.entry(touched) is None:
+            self._log.keep(touched, f"a {type(target).__name__}", Location.of_user())
 
     def rebind(self, cell: CellType, name: str) -> None:
         """A variable of an enclosing function is about to be rebound."""
-        if id(cell) not in self._made and self._log.entry(found := Place("cell", cell, None, name)) is None:
-            self._log.keep(found, f"the variable {name!r}", Location.of_user())
+        if id(cell) not in self._made and self._log.entry(slot := Place("cell", cell, None, name)) is None:
+            self._log.keep(slot, f"the variable {name!r}", Location.of_user())
 
     def set(self, entry: JournalEntry, value: Any) -> None:
         """Set an entry as the body does."""
@@ -207,8 +207,8 @@ class Journal:
         """The entries that hold something else now; ScriptError where a container has another extent."""
         return {
             entry: changed
-            for found in self._log
-            for entry, changed in _differences(found, self.windows.get(id(found.target), 0))
+            for undo_entry in self._log
+            for entry, changed in _differences(undo_entry, self.windows.get(id(undo_entry.target), 0))
             if changed.after is not changed.before
         }
 
@@ -217,9 +217,9 @@ class Journal:
         self._log.undo()
 
 
-def _differences(found: LogEntry, window: int) -> Iterator[tuple[JournalEntry, Changed]]:
+def _differences(undo_entry: LogEntry, window: int) -> Iterator[tuple[JournalEntry, Changed]]:
     """``window`` elements at the end of what a list held are carried, and no changes."""
-    target, before, location = found.target, found.before, found.location
+    target, before, location = undo_entry.target, undo_entry.before, undo_entry.location
     if isinstance(target, Place) and target.kind == "cell":
         variable = CellVariable(target.owner, target.text, location=location)
         yield variable, Changed(UNBOUND if before is MISSING else before, variable.get())
@@ -243,7 +243,7 @@ def _differences(found: LogEntry, window: int) -> Iterator[tuple[JournalEntry, C
             raise other_extent(target, location)
         for key, value in enumerate(held(target)):
             yield JournalEntry(target, key, attribute=False, location=location), Changed(before[key], value)
-    elif found.is_changed:
+    elif undo_entry.is_changed:
         raise other_extent(target, location)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from jitgraph.codegen.cpu import crossed, merging, panels, parallel, serial, vectors
+from jitgraph.codegen.cpu import merging, panels, parallel, serial, transposed_kernel, vectors
 from jitgraph.codegen.cpu.work import work
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Contract, Load
@@ -55,14 +55,14 @@ def suits(contract: Contract, env: Environment) -> bool:
 def crosses(contract: Contract, env: Environment) -> bool:
     """Whether the right factor is a plain matrix along k, and rows are few enough for its squares."""
     m = constant_of(index_value(env, contract.extents[0]))
-    few = m is not None and 0 < m <= crossed.MOST_ROWS
+    few = m is not None and 0 < m <= transposed_kernel.MOST_ROWS
     return few and env.lanes is None and _crossed_source(contract, env) is not None
 
 
 def _crossed_source(contract: Contract, env: Environment) -> tuple[Load, DimLike] | None:
     """The load of a plain right factor along k, and the elements between its columns."""
     dtype = contract.acc.dtype
-    source = panels.plain_load(contract.right, contract.n, env, dtype) if dtype in crossed.DTYPES else None
+    source = panels.plain_load(contract.right, contract.n, env, dtype) if dtype in transposed_kernel.DTYPES else None
     return source if source is not None and coefficient(source[0].index, contract.k) == 1 else None
 
 
@@ -197,7 +197,7 @@ class _Crossed(NamedTuple):
             *(self.left, integer(self.length), f"ptr {right}", index_value(env, between), sums, integer(width)),
             *(subtract(env, columns[1], columns[0]), subtract(env, depths[1], depths[0])),
         )
-        env.function.do(env.function.call_of("void", crossed.function_for(env, dtype, self.rows), *arguments))
+        env.function.do(env.function.call_of("void", transposed_kernel.function_for(env, dtype, self.rows), *arguments))
 
 
 def _emit_steps(

@@ -13,8 +13,8 @@ import numpy as np
 
 from jitgraph.runtime import imports
 from jitgraph.runtime.loader import LoadError
-from jitgraph.tracing.kept.description import PARTS, by_name, is_fixed, name_of
-from jitgraph.tracing.kept.plain_text import (
+from jitgraph.tracing.cache.fingerprint import PARTS, by_name, is_fixed, name_of
+from jitgraph.tracing.cache.plain_text import (
     NotStorableError,
     read_bytes,
     read_dtype,
@@ -46,49 +46,49 @@ def ways_of(plan: CallPlan, function: Any, sources: Any) -> list[Any]:
         elif isinstance(predicate, Elements) and source is not None:
             elements.setdefault(predicate.number, (source, predicate.is_mapping))
     parts = _parts(plan, function)
-    found: list[Any] = []
+    paths: list[Any] = []
     for number, value in enumerate(plan.objects):
         if isinstance(value, Copied):
-            found.append(["copied", [_written(each) for each in value.values]])
+            paths.append(["copied", [_written(each) for each in value.values]])
         elif type(value) is types.ModuleType:
-            found.append(["module", value.__name__])
+            paths.append(["module", value.__name__])
         elif (name := name_of(value)) is not None:
-            found.append(["name", *name])
+            paths.append(["name", *name])
         elif number in at:
-            found.append(["at", sources(at[number])])
+            paths.append(["at", sources(at[number])])
         elif number in elements:
-            found.append(["elements", sources(elements[number][0]), elements[number][1]])
+            paths.append(["elements", sources(elements[number][0]), elements[number][1]])
         elif (part := parts.get(id(value))) is not None and part[0] != number:
-            found.append(["part", *part])
+            paths.append(["part", *part])
         elif (known := next((n for n, each in enumerate(_KNOWN) if by_name(*each) is value), None)) is not None:
-            found.append(["known", known])
+            paths.append(["known", known])
         elif (plain := plain_of(value)) is not None and type(value) not in (bytearray, array):
-            found.append(["plain", write_plain(plain)])
+            paths.append(["plain", write_plain(plain)])
         else:
             raise NotStorableError(f"a {type(value).__qualname__} to which no name and no guard leads")
-    return found
+    return paths
 
 
 def _parts(plan: CallPlan, function: Any) -> dict[int, tuple[Any, ...]]:
     """What objects of the table hold for as long as they live, and the traced function does: by id, where it is."""
-    found: dict[int, tuple[Any, ...]] = {}
+    component_paths: dict[int, tuple[Any, ...]] = {}
     for number, owner in enumerate((function, *plan.objects), -1):
         for name in PARTS.get(type(owner), ()):
-            found.setdefault(id(getattr(owner, name)), (number, "part", name))
+            component_paths.setdefault(id(getattr(owner, name)), (number, "part", name))
         if issubclass(type(owner), tuple):
             for index, element in enumerate(owner):
-                found.setdefault(id(element), (number, "element", index))
+                component_paths.setdefault(id(element), (number, "element", index))
         if type(owner) is types.FunctionType:
             for index, cell in enumerate(owner.__closure__ or ()):
-                found.setdefault(id(cell), (number, "closure", index))
+                component_paths.setdefault(id(cell), (number, "closure", index))
                 if is_fixed(owner) and cell != types.CellType():
-                    found.setdefault(id(cell.cell_contents), (number, "held", index))
+                    component_paths.setdefault(id(cell.cell_contents), (number, "held", index))
         elif type(owner) is np.ufunc and (storage := attributes_of(owner)) is not None:  # asking others may make one
-            found.setdefault(id(storage), (number, "storage", 0))
+            component_paths.setdefault(id(storage), (number, "storage", 0))
         for name, method in _own_methods(type(owner)):
             for index, cell in enumerate(method.__closure__ or ()):
-                found.setdefault(id(cell), (number, "method", [name, index]))
-    return found
+                component_paths.setdefault(id(cell), (number, "method", [name, index]))
+    return component_paths
 
 
 def _own_methods(kind: type) -> list[tuple[str, types.FunctionType]]:
@@ -112,8 +112,8 @@ def _held(owner: Any, kind: str, key: Any) -> Any:
             return (owner.__closure__ or ())[key].cell_contents
         case "method":
             return (dict(_own_methods(type(owner)))[key[0]].__closure__ or ())[key[1]]
-        case "storage" if type(owner) is np.ufunc and (found := attributes_of(owner)) is not None:
-            return found
+        case "storage" if type(owner) is np.ufunc and (storage := attributes_of(owner)) is not None:
+            return storage
     raise LookupError(f"a {type(owner).__qualname__} holds no {kind}")
 
 
@@ -143,10 +143,10 @@ def _written(value: Any) -> list[Any]:
     raise NotStorableError(f"a {kind.__qualname__} that the function made")
 
 
-def _made(given: Any) -> Any:
+def _made(encoded: Any) -> Any:
     """What ``_written`` wrote; LoadError where it is malformed."""
     try:
-        kind, *data = given
+        kind, *data = encoded
         match kind:
             case "array":
                 dtype, shape, order, content = data
@@ -167,11 +167,13 @@ def _made(given: Any) -> Any:
 class Finding:
     """Finds the objects of a table in this process; LookupError and the like where one is not there."""
 
-    def __init__(self, ways: Sequence[Any], sources: Sequence[Source], function: Any, arguments: Sequence[Any]) -> None:
-        self._ways = ways
+    def __init__(
+        self, paths: Sequence[Any], sources: Sequence[Source], function: Any, arguments: Sequence[Any]
+    ) -> None:
+        self._ways = paths
         self._sources = sources
         self._pending: set[int] = set()
-        self.objects: list[Any] = [_YET] * len(ways)
+        self.objects: list[Any] = [_YET] * len(paths)
         self._function = function
         self._world = World(function, arguments, self.objects)
 
@@ -191,21 +193,21 @@ class Finding:
             self.objects[number] = self._by(self._ways[number])
         return self.objects[number]
 
-    def _by(self, way: Any) -> Any:
-        kind, *data = way
+    def _by(self, path: Any) -> Any:
+        kind, *data = path
         match kind:
             case "module":
                 return sys.modules[data[0]]
             case "name":
-                found = by_name(data[0], data[1])
-                if found is None:
+                value = by_name(data[0], data[1])
+                if value is None:
                     raise LookupError(f"{data[0]}.{data[1]}")
-                return found
+                return value
             case "at":
                 return self._at(data[0])
             case "elements":
-                found = held(self._at(data[0]))
-                return tuple(found.values() if data[1] else found)
+                value = held(self._at(data[0]))
+                return tuple(value.values() if data[1] else value)
             case "part":
                 owner = self._function if data[0] == -1 else self._find(data[0])
                 return _held(owner, data[1], data[2])

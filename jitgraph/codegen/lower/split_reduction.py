@@ -21,7 +21,7 @@ from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import PartSizes
+from jitgraph.codegen.lower.schedules.heuristics import PartSizes
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.dtypes import int64

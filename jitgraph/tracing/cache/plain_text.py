@@ -49,12 +49,12 @@ def read_dtype(text: Any) -> np.dtype[Any]:
     if not isinstance(text, str) or len(text) > 40 or "," in text:
         raise LoadError("a dtype is malformed")
     try:
-        found = dtypes.BY_SHORT_NAME[text[3:]] if text.startswith("jg:") else np.dtype(text)
+        dtype = dtypes.BY_SHORT_NAME[text[3:]] if text.startswith("jg:") else np.dtype(text)
     except (KeyError, TypeError, ValueError):
         raise LoadError(f"{text!r} is no dtype") from None
-    if found.hasobject or found.fields:
+    if dtype.hasobject or dtype.fields:
         raise LoadError(f"{text!r} is no dtype of plain values")
-    return found
+    return dtype
 
 
 def write_plain(plain: Plain) -> list[Any]:
@@ -91,16 +91,16 @@ def write_plain(plain: Plain) -> list[Any]:
     raise NotStorableError(f"a value of the kind {kind}")
 
 
-def read_plain(given: Any, depth: int = 16) -> Plain:
+def read_plain(encoded: Any, depth: int = 16) -> Plain:
     """The plain value; LoadError where the list is malformed."""
     try:
-        return _read(given, depth)
+        return _read(encoded, depth)
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):
         raise LoadError("a plain value is malformed") from None
 
 
-def _read(given: Any, depth: int) -> Plain:
-    kind, *data = given
+def _read(encoded: Any, depth: int) -> Plain:
+    kind, *data = encoded
     if depth < 0:
         raise LoadError("plain values are nested too deeply")
     match kind:
@@ -127,13 +127,13 @@ def _read(given: Any, depth: int) -> Plain:
             return Plain("scalar", (dtype, content))
         case "range" | "slice" | "tuple" | "frozenset":
             parts = tuple([_read(part, depth - 1) for part in data[0]])
-            found = Plain(kind, frozenset(parts) if kind == "frozenset" else parts)
-            found.value  # noqa: B018 - a range of a step 0 is none
-            return found
+            plain = Plain(kind, frozenset(parts) if kind == "frozenset" else parts)
+            plain.value  # noqa: B018 - a range of a step 0 is none
+            return plain
     raise LoadError(f"{kind!r} is no kind of plain values")
 
 
-def _text(given: Any) -> str:
-    if not isinstance(given, str):
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
         raise LoadError("a text is malformed")
-    return given
+    return data

@@ -23,7 +23,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
-from jitgraph.runtime.device_payload import DeviceParts, LibraryProduct
+from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 
@@ -37,7 +37,7 @@ class Cached(NamedTuple):
 
     image: bytes
     signature: loader.Signature
-    parts: DeviceParts | None = None
+    parts: DevicePayload | None = None
 
 
 class CodeEntry:
@@ -60,7 +60,7 @@ class CodeEntry:
                     self._cache.remove(key, str(error))
         return None
 
-    def keep(self, compiled: Cached) -> None:
+    def store(self, compiled: Cached) -> None:
         """Remember code that was just made, unless the sources changed meanwhile."""
         if not sources.OWN.unchanged():
             return
@@ -75,7 +75,7 @@ class CodeEntry:
         except loader.LoadError:  # a signature that JSON cannot hold
             return
         tells_lines = bool(signature.checks or signature.prints)
-        self._cache.keep(self.key_with_lines if tells_lines else self.key, content)
+        self._cache.store(self.key_with_lines if tells_lines else self.key, content)
 
 
 def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEntry | None:
@@ -161,7 +161,7 @@ def _decoded(content: bytes) -> Cached:
     return Cached(image, signature, parts)
 
 
-def _packed(image: bytes, parts: DeviceParts) -> bytes:
+def _packed(image: bytes, parts: DevicePayload) -> bytes:
     """The image of the host with what goes with it, behind a header in JSON that tells their lengths."""
     arrays = [np.ascontiguousarray(array) for array in parts.constants]
     pieces = [image, parts.ptx, zlib.compress(parts.llvm_ir.encode(), 1), *(array.tobytes() for array in arrays)]
@@ -179,7 +179,7 @@ def _packed(image: bytes, parts: DeviceParts) -> bytes:
     return _DEVICE + _LENGTH.pack(len(text)) + text + b"".join(pieces)
 
 
-def _unpacked(content: bytes) -> tuple[bytes, DeviceParts]:
+def _unpacked(content: bytes) -> tuple[bytes, DevicePayload]:
     """What ``_packed`` took; any error of Python's where it is malformed."""
     start = len(_DEVICE) + _LENGTH.size
     (length,) = _LENGTH.unpack_from(content, len(_DEVICE))
@@ -195,7 +195,7 @@ def _unpacked(content: bytes) -> tuple[bytes, DeviceParts]:
         np.frombuffer(each, dtypes.canonical(name)).reshape(shape)
         for (name, shape), each in zip(header["constants"], data, strict=True)
     )
-    parts = DeviceParts(
+    parts = DevicePayload(
         ptx=ptx,
         llvm_ir=zlib.decompress(llvm_ir).decode(),
         functions=tuple(header["functions"]),
@@ -214,7 +214,7 @@ def _product(dtype: str, result_dtype: str, tf32: bool, batch: int, *matrices: S
     return LibraryProduct(str(dtype), str(result_dtype), bool(tf32), int(batch), left, right, result)
 
 
-def _same(a: DeviceParts | None, b: DeviceParts | None) -> bool:
+def _same(a: DevicePayload | None, b: DevicePayload | None) -> bool:
     """Whether an entry holds what it was made of, constants by their bits."""
     if a is None or b is None:
         return a is b

@@ -42,7 +42,7 @@ class Stages:
     graph: Graph
     optimized: Graph
     fused: Graph
-    apart: tuple[MissedFusion, ...]  # neighbours that fusion kept apart, and why
+    unfused: tuple[MissedFusion, ...]  # neighbours that fusion kept apart, and why
     schedule: Schedule
     milliseconds: dict[str, float] = field(default_factory=dict)
 

@@ -74,7 +74,7 @@ class Cache:
             self._made.move_to_end(key)
             return cached[0]
 
-    def keep(self, key: tuple[Any, ...], compiled: Executable, node_count: int) -> Executable:
+    def store(self, key: tuple[Any, ...], compiled: Executable, node_count: int) -> Executable:
         """Remember the code of a graph of ``node_count`` nodes; where another thread was faster, what it made."""
         size = compiled.code_bytes + _ENTRY_BYTES + _NODE_BYTES * node_count
         with self._lock:
@@ -123,7 +123,7 @@ def compile(
     cached = cache.find(key)
     if cached is not None:
         return cached
-    return cache.keep(key, _compiled(graph, target, donate, backend), sum(1 for _ in graph.walk()))
+    return cache.store(key, _compiled(graph, target, donate, backend), sum(1 for _ in graph.walk()))
 
 
 def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend | None) -> Executable:
@@ -136,7 +136,7 @@ def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend:
         imports.module("jitgraph.codegen.llvm.machine").start(target.name)  # while the pipeline is imported
     executable: Executable = _pipeline().compiled(graph, target, donate, backend)
     if entry is not None:
-        entry.keep(code_cache.Cached(executable.image, executable.signature, getattr(executable, "parts", None)))
+        entry.store(code_cache.Cached(executable.image, executable.signature, getattr(executable, "parts", None)))
     return executable
 
 

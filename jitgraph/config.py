@@ -23,13 +23,13 @@ class Flag:
     name: str
     meaning: str
 
-    def given(self) -> str | None:
+    def raw(self) -> str | None:
         """The variable's value, which may be empty; None where it is not set."""
         return os.environ.get(self.name)
 
     def text(self) -> str:
         """The variable's value, or the empty string where it is not set."""
-        return self.given() or ""
+        return self.raw() or ""
 
     def is_on(self) -> bool:
         """True for 1, true, yes and on; JitgraphError for anything else that is not off."""
@@ -74,7 +74,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
 
 def cache_folder() -> str | None:
     """The folder of the compile cache, as an absolute path; None where it is turned off or there is no home folder."""
-    setting = CACHE_DIR.given()
+    setting = CACHE_DIR.raw()
     if setting is None:
         caches = os.environ.get("XDG_CACHE_HOME", "")
         folder = os.path.join(caches if os.path.isabs(caches) else os.path.join("~", ".cache"), "jitgraph")

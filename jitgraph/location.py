@@ -39,14 +39,14 @@ class Location:
     @staticmethod
     def of_user() -> Location | None:
         """The innermost frame on the stack that is the user's, or None where there is none."""
-        return located(place_of_user())
+        return located(user_location())
 
 
 Place: TypeAlias = "tuple[CodeType, int] | None"
 """A piece of code and an instruction in it: a location that costs next to nothing where nobody asks for the line."""
 
 
-def place_of_user() -> Place:
+def user_location() -> Place:
     """Where the innermost frame on the stack that is the user's stands, or None where there is none."""
     return place_of_frame(sys._getframe(1))
 

@@ -39,7 +39,7 @@ Step: TypeAlias = "Item | Attribute"
 Path: TypeAlias = tuple[Step, ...]
 
 
-class Parts(NamedTuple):
+class Flattened(NamedTuple):
     """A container taken apart: the step to each child, the children, and hashable data that rebuilding needs."""
 
     steps: tuple[Step, ...]
@@ -51,30 +51,30 @@ class Parts(NamedTuple):
 class Container:
     """How one type is taken apart and rebuilt: ``build(type, steps, children, data)``."""
 
-    take_apart: Callable[[Any], Parts]
+    take_apart: Callable[[Any], Flattened]
     build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any]
     kind: type | None = None  # the type whose structure it has, where that is another one
 
 
-def _sequence(value: Any) -> Parts:
-    return Parts(tuple(Item(i) for i in range(len(value))), tuple(value))
+def _sequence(value: Any) -> Flattened:
+    return Flattened(tuple(Item(i) for i in range(len(value))), tuple(value))
 
 
-def _mapping(value: Any) -> Parts:
-    return Parts(tuple(Item(key) for key in value), tuple(value.values()))
+def _mapping(value: Any) -> Flattened:
+    return Flattened(tuple(Item(key) for key in value), tuple(value.values()))
 
 
 def _build_mapping(kind: type, steps: tuple[Step, ...], children: Sequence[Any], data: Any) -> Any:
     return kind((step[0], child) for step, child in zip(steps, children, strict=True))
 
 
-def _named_tuple(value: Any) -> Parts:
-    return Parts(tuple(Attribute(name) for name in value._fields), tuple(value))
+def _named_tuple(value: Any) -> Flattened:
+    return Flattened(tuple(Attribute(name) for name in value._fields), tuple(value))
 
 
-def _dataclass(value: Any) -> Parts:
+def _dataclass(value: Any) -> Flattened:
     names = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
-    return Parts(tuple(map(Attribute, names)), tuple(getattr(value, name) for name in names))
+    return Flattened(tuple(map(Attribute, names)), tuple(getattr(value, name) for name in names))
 
 
 def _build_dataclass(kind: type, steps: tuple[Step, ...], children: Sequence[Any], data: Any) -> Any:
@@ -85,7 +85,7 @@ def _build_dataclass(kind: type, steps: tuple[Step, ...], children: Sequence[Any
 
 
 _REGISTERED: Final[dict[type, Container]] = {
-    type(None): Container(lambda value: Parts((), ()), lambda kind, steps, children, data: None),
+    type(None): Container(lambda value: Flattened((), ()), lambda kind, steps, children, data: None),
     tuple: Container(_sequence, lambda kind, steps, children, data: tuple(children)),
     list: Container(_sequence, lambda kind, steps, children, data: list(children) if data is None else data(children)),
     dict: Container(_mapping, _build_mapping),
@@ -99,7 +99,7 @@ _DATACLASS: Final = Container(_dataclass, _build_dataclass)
 
 def register(
     kind: type,
-    take_apart: Callable[[Any], Parts | tuple[Sequence[Any], Sequence[Any], Hashable]],
+    take_apart: Callable[[Any], Flattened | tuple[Sequence[Any], Sequence[Any], Hashable]],
     build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any],
 ) -> None:
     """Make instances of exactly ``kind`` containers; JitgraphError where the type is one already.
@@ -114,14 +114,14 @@ def register(
     _REGISTERED[kind] = Container(lambda value: _parts(take_apart(value), kind), build)
 
 
-def register_list(kind: type, take_apart: Callable[[Any], Parts]) -> None:
+def register_list(kind: type, take_apart: Callable[[Any], Flattened]) -> None:
     """Give instances of exactly ``kind`` the structure of lists; data, if any, is called with the children to build."""
     _REGISTERED[kind] = Container(take_apart, _REGISTERED[list].build, list)
 
 
-def _parts(raw: Any, kind: type) -> Parts:
+def _parts(raw: Any, kind: type) -> Flattened:
     """What a user's function gave, its names as steps; JitgraphError where it is not as ``register`` says."""
-    if isinstance(raw, Parts):
+    if isinstance(raw, Flattened):
         return raw
     what = (
         f"take_apart of {kind.__name__} gave {raw!r:.80}\n"
@@ -130,7 +130,7 @@ def _parts(raw: Any, kind: type) -> Parts:
     try:
         names, children, data = raw
         steps = tuple([name if isinstance(name, Item | Attribute) else Attribute(str(name)) for name in names])
-        parts = Parts(steps, tuple(children), data)
+        parts = Flattened(steps, tuple(children), data)
     except (TypeError, ValueError) as error:
         raise JitgraphError(what) from error
     if len(parts.steps) != len(parts.children):

@@ -27,14 +27,14 @@ def _vjp(graph: Graph, target: Target, options: Options) -> Result:
 
     def pull(arguments: list[Any], cotangents: list[Any]) -> Sequence[Any]:
         forward = interpret(both.forward, arguments)
-        kept = [*(arguments[i] for i in both.kept_inputs), *(forward[i] for i in both.kept_outputs)]
+        kept = [*(arguments[i] for i in both.saved_inputs), *(forward[i] for i in both.saved_outputs)]
         return interpret(both.backward, [*kept, *forward[count:], *cotangents])
 
     def check() -> None:
         require_same_values(graph, replace(both.forward, outputs=both.forward.outputs[:count]))
         require_gradients(graph, both.seeds, both.wrt, pull)
 
-    read = f"# backward reads inputs {list(both.kept_inputs)}, outputs {list(both.kept_outputs)} and residuals"
+    read = f"# backward reads inputs {list(both.saved_inputs)}, outputs {list(both.saved_outputs)} and residuals"
     return Result((both.forward, both.backward), check, (read,))
 
 
@@ -127,7 +127,7 @@ def _split(graph: Graph, target: Target, options: Options) -> Result:
         arguments = samples(graph)
         held = dict(zip(graph.inputs, arguments, strict=True))
         forward = interpret(both.forward, [held[value] for value in joint.inputs])
-        kept = [held[joint.inputs[i]] for i in both.kept_inputs] + [forward[i] for i in both.kept_outputs]
+        kept = [held[joint.inputs[i]] for i in both.saved_inputs] + [forward[i] for i in both.saved_outputs]
         backward = interpret(both.backward, [*kept, *forward[count:], *(held[value] for value in joint.cotangents)])
         wanted = interpret(replace(graph, outputs=(*joint.outputs, *joint.gradients)), arguments)
         for have, want in zip((*forward[:count], *backward), wanted, strict=True):

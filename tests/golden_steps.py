@@ -32,7 +32,7 @@ from jitgraph.passes.autodiff import has_gradients
 from jitgraph.passes.batched import Lane
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
-from jitgraph.passes.strip_prints import silence
+from jitgraph.passes.strip_prints import strip_prints
 from jitgraph.passes.vmap import Batcher
 from tests.golden_files import Case, Options, Result, numbers_in
 from tests.golden_gradients import GRADIENT_STEPS
@@ -73,7 +73,7 @@ def _pass(name: str, graph: Graph, target: Target) -> Result:
 
 
 def _silence(graph: Graph, target: Target, options: Options) -> Result:
-    after = silence(graph)
+    after = strip_prints(graph)
     return Result((after,), lambda: require_same_values(graph, after))
 
 
@@ -136,7 +136,7 @@ def _vmap(graph: Graph, target: Target, options: Options) -> Result:
 
 _STEPS: Final[dict[str, Callable[[Graph, Target, Options], Result]]] = {
     **GRADIENT_STEPS,
-    "silence": _silence,
+    "strip_prints": _silence,
     "rematerialise": _rematerialise,
     "apart": _apart,
     "schedule": _schedule,

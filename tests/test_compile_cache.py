@@ -177,7 +177,7 @@ OTHERS: dict[str, Callable[[], Executable]] = {
     "no donation": lambda: donating(TEXT, donate=()),
     "another donation": lambda: donating(TEXT, donate=(0,)),
     "target": lambda: donating(TEXT, target=Target.named(_other_level())),
-    "kept composites": lambda: donating(TEXT, target=Target.host().keep("softmax")),
+    "kept composites": lambda: donating(TEXT, target=Target.host().with_opaque_composites("softmax")),
     "size of a cache": lambda: donating(TEXT, target=replace(Target.host(), l2_bytes=1 << 17)),
     "fastmath": lambda: donating(TEXT, fastmath=True),
     "backend": lambda: donating(TEXT, backend=CpuBackend()),
@@ -285,14 +285,14 @@ def planted(how: str, folder: Path) -> None:
         case "swapped":
             shutil.copy(folder / other, path)
         case "junk":
-            cache.keep(key, b"junk")
+            cache.store(key, b"junk")
         case "no image":
-            cache.keep(key, sound[: sound.index(b"JGIMAGE1")])
+            cache.store(key, sound[: sound.index(b"JGIMAGE1")])
         case "image of another machine":
             begin = sound.index(b"JGIMAGE1")
-            cache.keep(key, sound[: begin + 12] + b"\xb7" + sound[begin + 13 :])
+            cache.store(key, sound[: begin + 12] + b"\xb7" + sound[begin + 13 :])
         case "signature":
-            cache.keep(key, sound.replace(b'"dims"', b'"dims_"'))
+            cache.store(key, sound.replace(b'"dims"', b'"dims_"'))
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def without_own(aux: Any, variables: list[Tensor]) -> Any:
     return tree.map_leaves(lambda leaf: own_part(leaf, leaf, variables) if isinstance(leaf, Tensor) else leaf, aux)
 
 
-class PlaceOfCall:
+class CallSite:
     """Where a function was called whose derivative is asked for later: outside of traces, or in which trace or region.
 
     A loop, a branch, ``jg.vmap`` and ``jg.checkpoint`` record their bodies on their own, so gradients computed in a
@@ -156,13 +156,13 @@ def _swept(
 
 
 def pullback(
-    outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor], site: PlaceOfCall | None = None
+    outputs: list[Tensor], cotangents: list[Any], variables: list[Tensor], site: CallSite | None = None
 ) -> list[Tensor]:
     """The gradients of the variables, zeros where none flows; ``site`` is where outputs were computed, if not here."""
     live = [(y, ct) for y, ct in zip(outputs, cotangents, strict=True) if y.requires_grad]
     if not live:
         return [own_part(None, v, variables) for v in variables]
-    site = site or PlaceOfCall("vjp", "pullback")
+    site = site or CallSite("vjp", "pullback")
     gradients = site.gradients([y for y, _ in live], [ct for _, ct in live], variables)
     return [own_part(g, v, variables) for g, v in zip(gradients, variables, strict=True)]
 
@@ -213,7 +213,7 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     ``jg.vmap(pull)`` pulls many cotangents back at once; in a body of a trace that called jg.vjp, what the function
     computed is computed there again where the gradient needs it.
     """
-    site = PlaceOfCall("vjp", "pullback")
+    site = CallSite("vjp", "pullback")
     with enable_grad():
         chosen = every(function, args)
         result, aux = with_aux(chosen.call(), has_aux)
@@ -257,7 +257,7 @@ class Linearised:
 
     def __init__(self, name: str, chosen: DifferentiableCall, has_aux: bool = False) -> None:
         self._name, self._variables = name, chosen.variables
-        self._place = PlaceOfCall(name, "push")
+        self._place = CallSite(name, "push")
         variables = chosen.variables
         result, self._aux = with_aux(chosen.call(), has_aux)
         self.outputs, self.shape = outputs_of(result, name)

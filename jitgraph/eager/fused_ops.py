@@ -18,7 +18,7 @@ from jitgraph.ir.types import Type
 _BASES: Final[dict[Op, Op]] = {}
 
 
-def compound(
+def fused_op(
     base: Op,
     what: str,
     body: Callable[..., Any],
@@ -38,7 +38,7 @@ def compound(
         kind="composite",
         infer=infer,
         decompose=body,
-        traits=frozenset({"compound", *traits}),
+        traits=frozenset({"fused_op", *traits}),
         open_shapes=open_shapes,
     )
     _BASES[composite] = base
@@ -46,13 +46,13 @@ def compound(
 
 
 def base_of(op: Op) -> Op:
-    """The op of the table that an op is, or is a compound of."""
+    """The op of the table that an op is, or is a fused op of."""
     return _BASES.get(op, op)
 
 
 def applied(builder: GraphBuilder, op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
-    """The outputs of an op in a graph; of a compound, of the ops that define it."""
-    if "compound" not in op.traits:
+    """The outputs of an op in a graph; of a fused op, of the ops that define it."""
+    if "fused_op" not in op.traits:
         return builder.emit(op, inputs, attrs, ())
     assert op.decompose is not None
     with context.using(emitter=builder, constraints=builder.constraints):

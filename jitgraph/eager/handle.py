@@ -16,7 +16,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.runtime.native_fields import attributes_of, class_with_words, keep_attributes_in
+from jitgraph.runtime.native_fields import attributes_of, class_with_native_fields, keep_attributes_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,7 +111,7 @@ class HandleStore(Protocol):
     def require_recording(self, why: str, location: Any) -> None:
         """Let other processes record the function themselves, in place of taking this recording from the disk."""
 
-    def require_place(self, device: str) -> None:
+    def require_device(self, device: str) -> None:
         """Let the graph of the trace run on a device; DeviceError where it is to run on another one."""
 
     def text_of(self, handle: ValueHandle, conversion: str, form: str = "") -> str:
@@ -123,13 +123,13 @@ class HandleStore(Protocol):
 
 if TYPE_CHECKING:
 
-    class _HandleWords:
+    class _HandleFields:
         pass
 else:
-    _HandleWords = class_with_words("HandleWords", "")
+    _HandleFields = class_with_native_fields("HandleWords", "")
 
 
-class ValueHandle(_HandleWords):
+class ValueHandle(_HandleFields):
     """A place for a value that can be given another: inside a trace the trace keeps both apart."""
 
     __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")

@@ -52,7 +52,7 @@ class Half(NamedTuple):
 
 
 class OpKernel(NamedTuple):
-    """Compiled code. Of a gradient, ``given`` numbers the operands for which it gives one."""
+    """Compiled code. Of a gradient, ``raw`` numbers the operands for which it gives one."""
 
     entry: loader.Entry
     given: tuple[int, ...]
@@ -135,7 +135,7 @@ class EagerKernels:
     ) -> Prepared:
         key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))
         kernel = self._made.get(key)
-        if kernel is None and can_wait and not config.DISPATCH.given():
+        if kernel is None and can_wait and not config.DISPATCH.raw():
             kernel = self._late(key, op, dtypes, pattern, half, target)
         if kernel is None:
             begin, profile = time.perf_counter_ns(), context.current().profile
@@ -240,7 +240,7 @@ def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, tar
         graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
     compiled = compilation.compiled(graph, target, (), None)
     if entry is not None:
-        entry.keep(Cached(compiled.image, compiled.signature))
+        entry.store(Cached(compiled.image, compiled.signature))
     return _loaded(compiled.image, compiled.signature)
 
 

@@ -29,7 +29,7 @@ def readable(value: EagerValue) -> EagerValue:
 def readable_as(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
     """The same for a value with this array, which is of ``type``."""
     dense = loader.is_dense(array)
-    if not dense or value.array is not array or not value.is_steady():
+    if not dense or value.array is not array or not value.is_private():
         value = EagerValue(array if dense else np.array(array, order="C", subok=False), access="borrowed")
         array = value.array
     value.address = loader.address_of(array)
@@ -37,7 +37,7 @@ def readable_as(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
     return value
 
 
-def placed(array: Any, type: TensorType, address: int) -> EagerValue:
+def owned_value(array: Any, type: TensorType, address: int) -> EagerValue:
     """The value of an array that native code has written or will write, and to which nothing else refers."""
     value = EagerValue(array)
     value.address = address
@@ -48,14 +48,14 @@ def placed(array: Any, type: TensorType, address: int) -> EagerValue:
 def fresh(type: TensorType, size: int) -> EagerValue:
     """A value of ``size`` bytes, yet to be written to."""
     array = loader.allocator.empty(type.shape, type.dtype, size)  # type: ignore[arg-type]
-    return placed(array, type, loader.address_of(array))
+    return owned_value(array, type, loader.address_of(array))
 
 
 def output_value(number: int, plan: loader.ShapePlan) -> EagerValue:
     """A value for the output of this number, yet to be written to."""
     shape, dtype, _ = plan.outputs[number]
     array = plan.empty(number)
-    return placed(array, native_type(dtype, shape), loader.address_of(array))
+    return owned_value(array, native_type(dtype, shape), loader.address_of(array))
 
 
 class Recycled:

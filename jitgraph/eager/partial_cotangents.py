@@ -14,7 +14,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops.rules import HALF
 
 
-class PlacedCotangent(Unfinished):
+class PartialCotangent(Unfinished):
     """The cotangent of ``x[items]`` as one of ``x``: zeros elsewhere."""
 
     __slots__ = ("_items", "_part", "_type")
@@ -31,17 +31,17 @@ class PlacedCotangent(Unfinished):
         return EagerValue(buffer)
 
     def added_to(self, known: Any) -> Any:
-        """The sum of what came before, which may be a ``SumOfParts`` that grows, and this."""
-        if known.__class__ is not SumOfParts:
+        """The sum of what came before, which may be a ``CotangentSum`` that grows, and this."""
+        if known.__class__ is not CotangentSum:
             first = finished(known)
             if first.dtype in HALF:
                 return ops.add(first, self.value())
-            known = SumOfParts(first)
+            known = CotangentSum(first)
         known.add(self._items, self._part.array)
         return known
 
 
-class SumOfParts(Unfinished):
+class CotangentSum(Unfinished):
     """A sum of cotangents of which all but the first are parts, with the bits of the sum of the wholes."""
 
     __slots__ = ("_buffer",)

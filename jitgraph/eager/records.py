@@ -16,7 +16,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.location import place_of_user
+from jitgraph.location import user_location
 
 
 class OpRecord(Record):
@@ -28,7 +28,7 @@ class OpRecord(Record):
         self.order = next(tape.ORDER)  # as in Record.__init__, without a call
         self.inputs = inputs
         self.outputs = outputs
-        self._place = place_of_user()
+        self._place = user_location()
         self.op = op
         self.attrs = attrs
 

@@ -61,14 +61,14 @@ class Recomputed(Record):
         self._run = run
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
-        from jitgraph.passes.strip_prints import silence  # here: it loads passes
+        from jitgraph.passes.strip_prints import strip_prints  # here: it loads passes
 
         again = context.current().grad_enabled
         inputs = self.live_inputs()
         region = self._node.regions[0]
         with context.outside(grad_enabled=True):
             operands = [ops.reshape(x, shape=x.shape) if x.record is not None else x for x in inputs]
-            outputs = self._run(silence(region), operands)
+            outputs = self._run(strip_prints(region), operands)
         return tape.gradients(outputs, cotangents, operands, create_graph=again)
 
 
@@ -84,7 +84,7 @@ class Ruled(Record):
         self._run = run
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
-        from jitgraph.passes.strip_prints import silence  # here: it loads passes
+        from jitgraph.passes.strip_prints import strip_prints  # here: it loads passes
 
         inputs, outputs = self.live_inputs(), self.outputs
         forward, rule = self._node.regions
@@ -95,7 +95,9 @@ class Ruled(Record):
         first = len(outputs) - saved
         if context.current().grad_enabled:
             with context.outside():
-                outputs = tuple(self._run(silence(forward), inputs))  # residuals that can be differentiated in turn
+                outputs = tuple(
+                    self._run(strip_prints(forward), inputs)
+                )  # residuals that can be differentiated in turn
         seeds = [
             ops.full(shape=out.shape, value=0.0, dtype=out.dtype) if ct is None else ct
             for out, ct in zip(self.outputs[:first], cotangents, strict=False)

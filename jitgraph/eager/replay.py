@@ -79,8 +79,8 @@ def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
     with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: a call seldom has its gradient replayed
-        from jitgraph.passes.strip_prints import silence
-    expanded = silence(expand_grads(graph))
+        from jitgraph.passes.strip_prints import strip_prints
+    expanded = strip_prints(expand_grads(graph))
     sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
     return _Replay(sizes).run(expanded, operands)
 

@@ -85,7 +85,7 @@ class ByNumpy(EagerRule):
         if self._ufunc is None:
             arrays = [value.array for value in inputs]
             results = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
-            return results if not self._is_view or not inputs[0].is_steady() else tuple(map(dense, results))
+            return results if not self._is_view or not inputs[0].is_private() else tuple(map(dense, results))
         self._served += 1
         if self._served >= _OFTEN:
             self.look_for_kernel(inputs)
@@ -294,7 +294,7 @@ class Rules:
             outputs = [type.shape for type in types]
         elif is_pointwise(op) and (common := common_shape(shapes)) is not None:
             outputs = [common]
-        is_wanted = "compound" in op.traits or is_long_sort(op, shapes)
+        is_wanted = "fused_op" in op.traits or is_long_sort(op, shapes)
         prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted=is_wanted)
         prepared = prepare(can_wait=can_wait)
         rule: EagerRule | None = None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jitgraph import ops
 from jitgraph.errors import AnomalyError, JitgraphError
 from jitgraph.ir import context
-from jitgraph.location import Location, Place, located, place_of_user
+from jitgraph.location import Location, Place, located, user_location
 
 if TYPE_CHECKING:
     from jitgraph.eager.value import EagerValue
@@ -42,7 +42,7 @@ class Record:
         self.order = next(ORDER)
         self.inputs = inputs
         self.outputs = outputs
-        self._place = place_of_user()
+        self._place = user_location()
 
     @property
     def location(self) -> Location | None:

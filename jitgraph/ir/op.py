@@ -41,7 +41,7 @@ Trait: TypeAlias = Literal[
     "no_arithmetic",  # an elementwise op that counts as no work
     "cheap",  # computing it again costs no more than reading its result, which its kind does not say
     "approximated",  # an elementwise op whose bits are those of our own math functions; NumPy's are others
-    "compound",  # of no graph: what eager calls do by several ops (``eager/fused_ops.py``)
+    "fused_op",  # of no graph: what eager calls do by several ops (``eager/fused_ops.py``)
     "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
     "gradient_by_python",  # a composite whose gradient has ops that Python evaluates, which no eager kernel can

@@ -58,7 +58,7 @@ def parse(
     by default all that ``jitgraph.ops`` defines. ``file``: nodes without a source line of their own get the line of
     this file. ``elided``: composites may stand without their region and get the op's own decomposition.
     """
-    reader = _Reader(text, table.whole() if ops is None else ops, constants or {}, file, elided)
+    reader = _Reader(text, table.all_ops() if ops is None else ops, constants or {}, file, elided)
     graph = reader.graph(0, None)
     reader.skip()
     if reader.position != len(text):

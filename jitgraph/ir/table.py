@@ -33,7 +33,7 @@ def has(op: Op) -> bool:
 
 
 @cache
-def whole() -> Mapping[str, Op]:
+def all_ops() -> Mapping[str, Op]:
     """Every op by its name and by those that it has in older files; GraphError for a name that two ops share."""
     table: dict[str, Op] = {}
     for _, every in _registered:

@@ -25,7 +25,7 @@ class Target:
     fma: bool  # has a fused multiply-add instruction
     l1_bytes: int  # of a GPU the shared memory that a kernel has without asking for more
     l2_bytes: int
-    kept_composites: frozenset[str] = frozenset()  # ops that codegen takes whole
+    opaque_composites: frozenset[str] = frozenset()  # ops that codegen takes whole
     fastmath: bool = False  # may reassociate, contract and assume that there is no NaN, infinity or -0.0
     sm: int | None = None  # a GPU's compute capability, ten times its number: 90 is 9.0; None: no GPU
     free_order: bool = False  # sums may go in any order: the bits are then those of this target alone
@@ -54,7 +54,7 @@ class Target:
         A GPU then takes attention whole, whose sums are rescaled as they go on.
         """
         composites = _WHOLE_IN_ANY_ORDER if self.sm is not None else frozenset[str]()
-        return replace(self, free_order=True, kept_composites=self.kept_composites | composites)
+        return replace(self, free_order=True, opaque_composites=self.opaque_composites | composites)
 
     def in_tf32(self) -> Target:
         """This target, whose products of float32 round operands to tf32 and sum in any order."""
@@ -68,9 +68,9 @@ class Target:
         """This target, for code that runs where there is no Python to call."""
         return replace(self, alone=True)
 
-    def keep(self, *ops: str) -> Target:
+    def with_opaque_composites(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""
-        return replace(self, kept_composites=self.kept_composites | frozenset(ops))
+        return replace(self, opaque_composites=self.opaque_composites | frozenset(ops))
 
     @staticmethod
     def named(name: str) -> Target:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class HeldByName(MutableMapping[str, T]):
+class AttributeView(MutableMapping[str, T]):
     """The attributes of a module of which ``pick(name, value)`` is true; what is set or deleted is set there.
 
     A name that holds None there, as a bias that was left out, gives None without being listed.

@@ -11,10 +11,10 @@ from jitgraph.eager import placement
 from jitgraph.errors import DTypeError
 from jitgraph.tensor import Tensor, lifting
 
-P = TypeVar("P", bound="Placed")
+P = TypeVar("P", bound="Conversion")
 
 
-class Placed:
+class Conversion:
     """What a module is, as far as its dtype and device go."""
 
     _deferred: list[Any] | None = None

@@ -14,8 +14,8 @@ from jitgraph.errors import JitgraphError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
 from jitgraph.nn import state as state_transfer
-from jitgraph.nn.attribute_views import HeldByName
-from jitgraph.nn.casting import Placed
+from jitgraph.nn.attribute_views import AttributeView
+from jitgraph.nn.casting import Conversion
 from jitgraph.nn.state import Keys
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.creation import zeros_like
@@ -49,7 +49,7 @@ class ModuleBuffer(Tensor):
         self.persistent = persistent
 
 
-class Module(hooks.Hooked, Placed):
+class Module(hooks.Hooked, Conversion):
     """A part of a model: state as attributes, and ``forward``.
 
     Subclasses call ``super().__init__()`` first, set parameters and submodules as attributes and define ``forward``.
@@ -93,19 +93,19 @@ class Module(hooks.Hooked, Placed):
     # --- what a module holds -----------------------------------------------------------------------------------
 
     @property
-    def _modules(self) -> HeldByName[Module]:
+    def _modules(self) -> AttributeView[Module]:
         """Submodules by name, in PyTorch's name; setting or deleting one there is as in the module."""
-        return HeldByName(self, lambda _, value: isinstance(value, Module))
+        return AttributeView(self, lambda _, value: isinstance(value, Module))
 
     @property
-    def _parameters(self) -> HeldByName[Parameter]:
+    def _parameters(self) -> AttributeView[Parameter]:
         """Parameters of this module alone by name, as ``_modules``."""
-        return HeldByName(self, lambda _, value: isinstance(value, Parameter))
+        return AttributeView(self, lambda _, value: isinstance(value, Parameter))
 
     @property
-    def _buffers(self) -> HeldByName[Tensor]:
+    def _buffers(self) -> AttributeView[Tensor]:
         """Buffers of this module alone by name, as ``_modules``."""
-        return HeldByName(self, lambda name, _: name in self._persistence)
+        return AttributeView(self, lambda name, _: name in self._persistence)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Direct submodules with their attribute names."""

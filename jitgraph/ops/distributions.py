@@ -49,7 +49,7 @@ def words_used(shape: Shape, dtype: DType, *, normal: bool = False) -> DimLike:
     return dims.product(shape) * (2 if dtype == dtypes.float64 else 1) * (2 if normal else 1)
 
 
-def planes(key: Any, count: int, shape: Shape) -> list[Any]:
+def word_tensors(key: Any, count: int, shape: Shape) -> list[Any]:
     """``count`` tensors of random words, one part of the stream after the other."""
     if count == 1:
         return [random_bits(key, shape=shape)]
@@ -78,14 +78,14 @@ def require_float(name: str, shape: Shape, dtype: DType) -> None:
 
 def _uniform(key: Any, *, shape: Shape, dtype: DType) -> Any:
     require_float("uniform", shape, dtype)
-    return from_words(planes(key, 2 if dtype == dtypes.float64 else 1, shape), dtype)
+    return from_words(word_tensors(key, 2 if dtype == dtypes.float64 else 1, shape), dtype)
 
 
 def _normal(key: Any, *, shape: Shape, dtype: DType) -> Any:
     require_float("normal", shape, dtype)
     wide = dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
     each = 2 if wide == dtypes.float64 else 1
-    words = planes(key, 2 * each, shape)
+    words = word_tensors(key, 2 * each, shape)
     u, v = from_words(words[:each], wide), from_words(words[each:], wide)
     rest = sub(full_like(1.0, u), u)  # in (0, 1]
     radius = sqrt(mul(minus_log(rest), full_like(2.0, rest)))

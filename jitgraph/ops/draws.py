@@ -22,7 +22,7 @@ from jitgraph.ops.comparison import eq, ge, gt, le, lt, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.distributions import drawn_samples, from_words, key_of, planes, require_float
+from jitgraph.ops.distributions import drawn_samples, from_words, key_of, require_float, word_tensors
 from jitgraph.ops.exact_math import cos_turns, log1p_less, minus_log
 from jitgraph.ops.predicates import logical_and, logical_not, logical_or
 from jitgraph.ops.transcendental import floor, sqrt
@@ -34,7 +34,7 @@ _SMALL: Final = {dtypes.float32: 2.0**-25, dtypes.float64: 2.0**-54}  # half of 
 def _uniforms(key: Any, count: int, shape: Shape, dtype: DType) -> list[Any]:
     """``count`` tensors of numbers in [0, 1), from one part of the stream after the other."""
     each = 2 if dtype == dtypes.float64 else 1
-    words = planes(key, count * each, shape)
+    words = word_tensors(key, count * each, shape)
     return [from_words(words[i : i + each], dtype) for i in range(0, count * each, each)]
 
 

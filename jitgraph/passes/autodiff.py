@@ -91,14 +91,14 @@ class Vjp:
     """A graph and its reverse derivative, as two graphs that may run apart.
 
     forward: inputs -> outputs + residuals.
-    backward: inputs at ``kept_inputs`` + outputs at ``kept_outputs`` + residuals + cotangents -> input cotangents.
+    backward: inputs at ``saved_inputs`` + outputs at ``saved_outputs`` + residuals + cotangents -> input cotangents.
     The cotangents are those of the outputs at ``seeds`` (its float outputs), the results those of the inputs ``wrt``.
     """
 
     forward: Graph
     backward: Graph
-    kept_inputs: tuple[int, ...]
-    kept_outputs: tuple[int, ...]
+    saved_inputs: tuple[int, ...]
+    saved_outputs: tuple[int, ...]
     seeds: tuple[int, ...]
     wrt: tuple[int, ...]
 
@@ -114,8 +114,8 @@ def vjp_graph(graph: Graph, wrt: Sequence[int] | None = None) -> tuple[Graph, Gr
     forward = both.forward
     count = len(graph.outputs)
     again = (
-        *(forward.inputs[i] for i in both.kept_inputs),
-        *(forward.outputs[i] for i in both.kept_outputs),
+        *(forward.inputs[i] for i in both.saved_inputs),
+        *(forward.outputs[i] for i in both.saved_outputs),
     )
     outputs = (*forward.outputs[:count], *again, *forward.outputs[count:])
     return replace(forward, outputs=outputs), both.backward
@@ -144,8 +144,8 @@ def vjp_halves(graph: Graph, wrt: Sequence[int] | None = None) -> Vjp:
     return Vjp(
         forward=replace(both.forward, constraints=constraints, name=f"{graph.name}_forward"),
         backward=replace(both.backward, constraints=constraints),
-        kept_inputs=both.kept_inputs,
-        kept_outputs=both.kept_outputs,
+        saved_inputs=both.saved_inputs,
+        saved_outputs=both.saved_outputs,
         seeds=seeds,
         wrt=numbers,
     )

@@ -52,7 +52,7 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     reach = [reaching(region, tuple(ct is not None for ct in cotangents)) for region in node.regions]
     wrt = [i for i, v in enumerate(operands) if v in reverse.active and any(flags[i] for flags in reach)]
     if not wrt:
-        return reverse.keep(node)
+        return reverse.emit_unchanged(node)
     onto = _summed_by_branches(reverse, operands, wrt)
     sides = [
         reverse.halves(
@@ -91,8 +91,8 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
 
     recorded = _Arguments(reverse.replace(node, record, range(len(node.outputs))))
     outputs, ends, filled = recorded.take(len(node.outputs)), recorded.take(len(stacks)), recorded.rest()
-    kept_inputs = sorted({i for side in sides for i in side.kept_inputs})
-    kept_outputs = sorted({i for side in sides for i in side.kept_outputs})
+    kept_inputs = sorted({i for side in sides for i in side.saved_inputs})
+    kept_outputs = sorted({i for side in sides for i in side.saved_outputs})
     entering = [
         *(operands[i] for i in kept_inputs),
         *(outputs[i] for i in kept_outputs),
@@ -111,8 +111,8 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
             results = dict(zip(kept_outputs, args.take(len(kept_outputs)), strict=True))
             passing, residuals = list(args.take(len(ends))), args.take(len(filled))
             arguments = [
-                *(at_hand[i] for i in side.kept_inputs),
-                *(results[i] for i in side.kept_outputs),
+                *(at_hand[i] for i in side.saved_inputs),
+                *(results[i] for i in side.saved_outputs),
                 *passing[own],
                 *(residuals[i] for i in slot_indices[number]),
                 *args.rest(),
@@ -176,7 +176,7 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     constraints = reverse.builder.constraints
     looped, wrt = _active_inputs(reverse, node, loop, cotangents)
     if not wrt:
-        return reverse.keep(node)
+        return reverse.emit_unchanged(node)
     seeds = [*looped, *(i for i in range(num_carries, len(node.outputs)) if cotangents[i] is not None)]
     half = reverse.halves(
         region,
@@ -212,8 +212,8 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     recorded.take(num_carries)
     ends, ys, saved = recorded.take(len(half.stacks)), recorded.take(num_ys), recorded.rest()
 
-    kept_xs = [i for i in half.kept_inputs if i < first_invariant]
-    kept_invariants = [i for i in half.kept_inputs if i >= first_invariant]
+    kept_xs = [i for i in half.saved_inputs if i < first_invariant]
+    kept_invariants = [i for i in half.saved_inputs if i >= first_invariant]
     summed = [i for i in wrt if i >= first_invariant]
     num_x_gradients = len(wrt) - len(looped) - len(summed)
     back_carries = [
@@ -223,14 +223,14 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     ]
     back_xs = [
         *(node.inputs[i] for i in kept_xs),
-        *(ys[i - num_carries] for i in half.kept_outputs),
+        *(ys[i - num_carries] for i in half.saved_outputs),
         *saved,
         *(ct for ct in cotangents[num_carries:] if ct is not None),
     ]
     types = [
         *_types(back_carries),
         *(region.inputs[i].type for i in kept_xs),
-        *(region.outputs[i].type for i in half.kept_outputs),
+        *(region.outputs[i].type for i in half.saved_outputs),
         *half.saved,
         *(region.outputs[i].type for i in seeds[len(looped) :]),
         *(region.inputs[i].type for i in kept_invariants),
@@ -239,7 +239,7 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     def backward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
         args = _Arguments(inputs)
         carried, sums, stacks = args.take(len(looped)), args.take(len(summed)), args.take(len(ends))
-        slices, kept_ys = args.take(len(kept_xs)), args.take(len(half.kept_outputs))
+        slices, kept_ys = args.take(len(kept_xs)), args.take(len(half.saved_outputs))
         residuals, of_ys = args.take(len(saved)), args.take(len(seeds) - len(looped))
         arguments = (*slices, *args.rest(), *kept_ys, *stacks, *residuals, *carried, *of_ys, *sums)
         outs = _Arguments(builder.inline(half.backward, arguments))
@@ -271,7 +271,7 @@ def _while_gradient(
     constraints = reverse.builder.constraints
     looped, wrt = _active_inputs(reverse, node, loop, cotangents)
     if not wrt:
-        return reverse.keep(node)
+        return reverse.emit_unchanged(node)
     outside = range(num_carries, len(node.inputs))
     summed = [i for i in wrt if i >= num_carries]
     half = reverse.halves(
@@ -317,7 +317,7 @@ def _while_gradient(
         *(_or_zeros(reverse.taken(node.inputs[i]), node.inputs[i]) for i in summed),
         *ends,
     ]
-    saved_inputs = [node.inputs[i] for i in half.kept_inputs]
+    saved_inputs = [node.inputs[i] for i in half.saved_inputs]
 
     def unfinished(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
         return (gt(inputs[0], full(shape=(), value=0, dtype=int64)),)

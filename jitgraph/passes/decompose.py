@@ -51,7 +51,7 @@ def _generated(node: Node) -> Graph | None:
 
 def _is_inlined(node: Node, target: Target) -> bool:
     if node.op.kind == "composite":
-        if node.op.name not in target.kept_composites:
+        if node.op.name not in target.opaque_composites:
             return True
         is_whole = node.op.is_whole
         return is_whole is not None and not is_whole(*(value.type for value in node.inputs), **node.attrs)

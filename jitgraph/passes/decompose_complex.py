@@ -26,7 +26,7 @@ from jitgraph.ops import concat, reshape, slice
 Pair: TypeAlias = "tuple[Value, Value]"
 
 
-def planes(graph: Graph, target: Target) -> Graph:
+def decompose_complex(graph: Graph, target: Target) -> Graph:
     """``graph`` on the parts of its complex values; itself where it has none."""
     values = (value for node in graph.walk() for value in node.outputs)
     if not any(_is_complex(value.type) for value in (*graph.inputs, *values)):

@@ -15,7 +15,7 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
-from jitgraph.passes.decompose_complex import planes
+from jitgraph.passes.decompose_complex import decompose_complex
 from jitgraph.passes.fold import fold
 from jitgraph.passes.fuse import fuse
 from jitgraph.passes.rematerialise import rematerialise
@@ -27,7 +27,7 @@ Pass: TypeAlias = Callable[[Graph, Target], Graph]
 PIPELINE: Final[tuple[Pass, ...]] = (
     expand_grads,  # first: it uses the composites' own gradients, and stop_gradient still stands
     decompose,
-    planes,  # composites of complex numbers are written over parts by now
+    decompose_complex,  # composites of complex numbers are written over parts by now
     fold,  # before simplify, whose rules look for tensors of one number
     simplify,
     cse,

@@ -12,7 +12,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import call, optimization_barrier
 from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.strip_prints import silence
+from jitgraph.passes.strip_prints import strip_prints
 
 if TYPE_CHECKING:
     from jitgraph.passes.reverse import Reverse
@@ -25,7 +25,7 @@ def recomputed_gradient(reverse: Reverse, node: Node, cotangents: Sequence[Value
     forward computed already. Random numbers are the same, as their streams' states are operands; prints are not
     repeated.
     """
-    region = silence(node.regions[0])
+    region = strip_prints(node.regions[0])
     tensor_inputs = [i for i, value in enumerate(node.inputs) if isinstance(value.type, TensorType)]
     tensors = [i for i, value in enumerate(node.outputs) if isinstance(value.type, TensorType)]
     seeds = [(position, ct) for position, i in enumerate(tensors) if (ct := cotangents[i]) is not None]

@@ -157,7 +157,7 @@ class Reverse:
         self._forward.extend((rewritten, *reversed(scratch.nodes)))
         return rewritten.outputs
 
-    def keep(self, node: Node) -> Cotangents:
+    def emit_unchanged(self, node: Node) -> Cotangents:
         """Leave ``node`` as it is; no cotangent passes it."""
         self._forward.append(node)
         return (None,) * len(node.inputs)

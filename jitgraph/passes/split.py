@@ -26,13 +26,13 @@ class Split:
 
     forward: inputs + empty stacks -> outputs + filled stacks + saved values.
     backward: kept inputs + kept outputs + filled stacks + saved values + cotangents -> gradients + emptied stacks.
-    ``kept_inputs`` and ``kept_outputs`` number the inputs and outputs of the forward graph that backward reads.
+    ``saved_inputs`` and ``saved_outputs`` number the inputs and outputs of the forward graph that backward reads.
     """
 
     forward: Graph
     backward: Graph
-    kept_inputs: tuple[int, ...]
-    kept_outputs: tuple[int, ...]
+    saved_inputs: tuple[int, ...]
+    saved_outputs: tuple[int, ...]
     saved: tuple[Type, ...]
     stacks: tuple[Type, ...]
 
@@ -99,8 +99,8 @@ def split(
     return Split(
         forward=_forward(audible, residual_stacks, saved, late, name),
         backward=backward,
-        kept_inputs=tuple(i for (side, i), _ in pairs if side == 0),
-        kept_outputs=tuple(i for (side, i), _ in pairs if side == 1),
+        saved_inputs=tuple(i for (side, i), _ in pairs if side == 0),
+        saved_outputs=tuple(i for (side, i), _ in pairs if side == 1),
         saved=tuple(value.type for value in saved),
         stacks=tuple(value.type for value in ends),
     )

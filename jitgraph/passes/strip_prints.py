@@ -1,4 +1,4 @@
-"""silence: graphs without prints, for what is run again: each print of the program is printed once."""
+"""strip_prints: graphs without prints, for what is run again: each print of the program is printed once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.types import TokenType
 
 
-def silence(graph: Graph) -> Graph:
+def strip_prints(graph: Graph) -> Graph:
     """``graph`` without prints, in regions too, and without the tokens that order them."""
     inputs, nodes = _without_tokens(graph.inputs), silenced(graph.nodes)
     if inputs == graph.inputs and list(map(id, nodes)) == list(map(id, graph.nodes)):
@@ -32,7 +32,7 @@ def _silent(node: Node) -> Node:
     if node.op.kind == "composite" and "recomputed" not in node.op.traits:  # which says what a formula means
         return node
     inputs, outputs = _without_tokens(node.inputs), _without_tokens(node.outputs)
-    regions = tuple(silence(region) for region in node.regions)
+    regions = tuple(strip_prints(region) for region in node.regions)
     if inputs == node.inputs and all(new is old for new, old in zip(regions, node.regions, strict=True)):
         return node
     attrs: dict[str, Attr] = dict(node.attrs)

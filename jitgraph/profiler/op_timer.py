@@ -8,7 +8,7 @@ from typing import Any
 
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.ir.op import Op
-from jitgraph.location import Location, located, place_of_user
+from jitgraph.location import Location, located, user_location
 from jitgraph.runtime import imports
 
 Emit = Callable[..., tuple[Any, ...]]
@@ -46,7 +46,7 @@ class OpTimer:
                 self._inside[-1] += end - begin
                 self._parts[-1] = True
             moved = 0 if has_parts else sum(map(_bytes, (*inputs, *outputs)))
-            self._tell(op.name, located(place_of_user()), begin, end, end - begin - inside, moved)
+            self._tell(op.name, located(user_location()), begin, end, end - begin - inside, moved)
 
 
 def wait_for(values: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
 from jitgraph.random.draws import numbers, words
 from jitgraph.random.generator import Generator, current, next_key
-from jitgraph.random.parameters import at, drawn, kind_of, moved, place_of
+from jitgraph.random.parameters import at, device_of, drawn, kind_of, moved
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import where
@@ -101,7 +101,7 @@ def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None =
     if isinstance(p, int | float) and not 0.0 <= p <= 1.0:
         raise JitgraphError(f"bernoulli: p={p} is not a probability")
     sizes = shape if shape is not None else getattr(p, "shape", ())
-    return uniform(sizes, generator=generator, device=place_of(p)) < p
+    return uniform(sizes, generator=generator, device=device_of(p)) < p
 
 
 @array_function
@@ -113,6 +113,6 @@ def permutation(
     The order is that of n random words, equal ones as they come.
     """
     if isinstance(n, Tensor):
-        return take(n, permutation(n.shape[0], generator=generator, device=device or place_of(n)), axis=0)
+        return take(n, permutation(n.shape[0], generator=generator, device=device or device_of(n)), axis=0)
     key = at(device, current(generator).key(dims.product(shape_of(n))))
     return argsort(wrap(words(key, shape_of(n))))

@@ -13,7 +13,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.random.basic import permutation, randint
 from jitgraph.random.generator import Generator
-from jitgraph.random.parameters import drawn, place_of, require, tensor_of, wide_of
+from jitgraph.random.parameters import device_of, drawn, require, tensor_of, wide_of
 from jitgraph.tensor import Tensor, scalars
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.cumulative import cumsum
@@ -51,7 +51,7 @@ def categorical(logits: TensorLike, axis: int = -1, shape: Any = None, *, genera
         raise ShapeError("categorical: there is no category")
     require(greatest(scores, axis=-1) > float("-inf"), "categorical: all logits are minus infinity")
     each = (*sizes, scores.value.shape[-1])
-    return argmax(drawn(ops.gumbel, each, scores.dtype, generator, place_of(logits)) + scores, axis=-1)
+    return argmax(drawn(ops.gumbel, each, scores.dtype, generator, device_of(logits)) + scores, axis=-1)
 
 
 @array_function
@@ -75,7 +75,7 @@ def multinomial(
     require((weights >= 0) & (weights < float("inf")), "multinomial: a probability is negative, infinite or NaN")
     enough = sum_of(weights > 0, axis=-1) >= (1 if replacement else count)
     require(enough, "multinomial: too few probabilities are above 0")
-    device = place_of(p)
+    device = device_of(p)
     return (_repeated if replacement else _once)(weights, count, generator, device)
 
 
@@ -121,7 +121,7 @@ def choice(
         raise JitgraphError(f"choice: there is nothing to choose from among {n}")
     if not replace and isinstance(n, int) and isinstance(count, int) and count > n:
         raise JitgraphError(f"choice: {count} of {n} cannot be chosen without repetition\n  hint: replace=True")
-    device = place_of(table)
+    device = device_of(table)
     if p is not None:
         picked = multinomial(p, count, replace, generator=generator)
     elif replace:

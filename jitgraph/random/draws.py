@@ -1,6 +1,6 @@
 """Applying an op that draws: outside of traces by one kernel for all shapes, once draws were many.
 
-Such an op takes its shape as an attribute, where a kernel takes sizes from operands. The compound of it here draws as
+Such an op takes its shape as an attribute, where a kernel takes sizes from operands. The fused op of it here draws as
 many numbers as an operand has, which is never read. Numbers lie in the stream in row-major order, so that those of a
 shape are the same as those in a row.
 """
@@ -52,12 +52,12 @@ def _drawn(op: Op, key: Any, sizes: tuple[Any, ...], attrs: Attrs, dtype: DType)
 
 @cache
 def _in_a_row(op: Any) -> Op:
-    from jitgraph.eager.fused_ops import compound  # here, as many programs draw nothing twice
+    from jitgraph.eager.fused_ops import fused_op  # here, as many programs draw nothing twice
 
     def body(key: Any, like: Any, **attrs: Any) -> Any:
         return op(key, shape=like.type.shape, **attrs)
 
-    return compound(op, "in_a_row", body, ["nondifferentiable"], _open)
+    return fused_op(op, "in_a_row", body, ["nondifferentiable"], _open)
 
 
 def _open(key: tuple[int, ...], like: tuple[int, ...], **attrs: Any) -> tuple[OpenShape, OpenShape]:

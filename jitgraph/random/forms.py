@@ -9,7 +9,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.random import basic
 from jitgraph.random.basic import normal, permutation, uniform
 from jitgraph.random.generator import Generator
-from jitgraph.random.parameters import place_of, tensor_of
+from jitgraph.random.parameters import device_of, tensor_of
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.lifting import TensorLike
@@ -77,7 +77,7 @@ def randint(
 
 def _like(x: TensorLike, dtype: Any, device: str | None) -> tuple[tuple[Any, ...], Any, str | None]:
     tensor = tensor_of(x)
-    return tensor.value.shape, tensor.dtype if dtype is None else dtype, device or place_of(x)
+    return tensor.value.shape, tensor.dtype if dtype is None else dtype, device or device_of(x)
 
 
 @array_function

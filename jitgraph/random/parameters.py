@@ -23,7 +23,7 @@ def at(device: str | None, key: Any) -> Any:
     return key if device is None else wrap(key).to(device).value
 
 
-def place_of(x: Any) -> str | None:
+def device_of(x: Any) -> str | None:
     """Where a tensor lies, whose numbers are drawn there, too; None in a trace, which has one place."""
     return x.device if isinstance(x, Tensor) and context.current().trace is None else None
 
@@ -71,7 +71,7 @@ def parameters_of(
     tensors = [tensor_of(each) for each in parameters]
     floats = [each.dtype for each in tensors if dtypes.is_float(each.dtype) and each.ndim]
     kind = kind_of(dtype if dtype is not None or not floats else max(floats, key=lambda each: each.itemsize))
-    device = next((place_of(each) for each in parameters if isinstance(each, Tensor)), None)
+    device = next((device_of(each) for each in parameters if isinstance(each, Tensor)), None)
     values = broadcast_arrays(*(each.detach().astype(wide_of(kind)) for each in tensors))
     if shape is not None:
         values = [broadcast_to(each, shape_of(shape)) for each in values]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 import numpy as np
 
 from jitgraph.runtime import loader
-from jitgraph.runtime.native_fields import class_with_words
+from jitgraph.runtime.native_fields import class_with_native_fields
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 Access: TypeAlias = Literal["own", "borrowed", "exported"]
@@ -33,15 +33,15 @@ CPU: Final = "cpu"
 
 if TYPE_CHECKING:
 
-    class _BufferWords:
+    class _BufferFields:
         address: int
         block: int
         block_bytes: int
 else:
-    _BufferWords = class_with_words("BufferWords", "address", "block", "block_bytes")
+    _BufferFields = class_with_native_fields("BufferWords", "address", "block", "block_bytes")
 
 
-class Buffer(_BufferWords):
+class Buffer(_BufferFields):
     """Memory on a device, with the array through which it is read and which keeps it alive.
 
     ``address`` is where the memory begins, 0 where nobody noted it. What native calls return is a ``block`` of their
@@ -97,7 +97,7 @@ class Buffer(_BufferWords):
         self.export()
         return view
 
-    def is_steady(self) -> bool:
+    def is_private(self) -> bool:
         """Whether the array stays what it is (its place, its layout, who may write): no caller can reach it."""
         array = self.array
         return self.access == "own" and array.flags.writeable and not isinstance(array.base, np.ndarray)
@@ -108,7 +108,7 @@ def ownership(buffer: Buffer, holders: int) -> Ownership:
     if buffer.access != "own":
         return buffer.access
     alone = getrefcount(buffer) == _NAMED[0] + holders - 1 and getrefcount(buffer.array) == _NAMED[1]
-    return "unique" if alone and buffer.is_steady() else "shared"
+    return "unique" if alone and buffer.is_private() else "shared"
 
 
 def is_unique(buffer: Buffer) -> bool:

@@ -37,7 +37,7 @@ class LibraryProduct(NamedTuple):
     result: Matrix
 
 
-class DeviceParts(NamedTuple):
+class DevicePayload(NamedTuple):
     """What a call needs beside the host's image: the PTX, the IR that it was made of, the names of the functions whose
     handles the entry is given, those of the driver's functions that it calls, the constants, whether kernels may
     fail, the sizes of pinned memory of which the entry is given the greatest (none where it never waits), how many

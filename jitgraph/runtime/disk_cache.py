@@ -56,7 +56,7 @@ class DiskCache:
             config.log("cache", f"{what}: {'hit' if content is not None else f'miss, {reason}'} ({key[:12]})")
         return content
 
-    def keep(self, key: str, content: bytes) -> None:
+    def store(self, key: str, content: bytes) -> None:
         """Write an entry, if it can be; one that is there already is replaced."""
         if len(content) > min(cache_entry.MOST_BYTES, self.limit // 4) or not self._usable():
             return

@@ -129,7 +129,7 @@ VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "base": 64, "nati
 RUNTIME: Final = _words(
     *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "EagerValue", "ndarray", "float",
     "attributes", "clock", "handle_weak_references", "value_weak_references",
-    "dead_values", "dead_value_count", "dead_handles", "dead_handle_count", "kept_bytes",
+    "dead_values", "dead_value_count", "dead_handles", "dead_handle_count", "cached_bytes",
     "depth", "pending",
     *(f"free{size_class}" for size_class in range(SIZE_CLASSES)),
 )  # fmt: skip

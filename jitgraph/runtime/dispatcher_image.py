@@ -58,7 +58,7 @@ class DispatcherImage:
         """Write an image that was just made into the cache, unless the sources changed meanwhile."""
         cache, key = disk_cache.current(), self._cache_key
         if cache is not None and key is not None and sources.OWN.digest_of(SOURCES) == self._digest:
-            cache.keep(key, image)
+            cache.store(key, image)
 
     def write(self, image: bytes, path: str = FILE) -> None:
         """Write the file that a wheel has; ValueError where the sources are not those that this process runs."""

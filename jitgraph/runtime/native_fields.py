@@ -74,7 +74,7 @@ def offset_of(number: int) -> int:
     return _HEADER_BYTES + WORD_BYTES * number
 
 
-def class_with_words(name: str, *words: str) -> Any:
+def class_with_native_fields(name: str, *words: str) -> Any:
     """A class whose instances have these words, all 0 at first, as attributes that hold integers of 64 bits.
 
     A word without a name is no attribute.

@@ -113,7 +113,7 @@ class CompilerSources:
         if cached is not None:
             return cached.decode("ascii")
         digest = self._read(files)
-        cache.keep(key, digest.encode("ascii"))
+        cache.store(key, digest.encode("ascii"))
         return digest
 
     def _read(self, files: list[File]) -> str:

@@ -18,7 +18,7 @@ MAIN: Final = "loader.c"
 HEADER: Final = "loader.h"
 
 
-class CPart(NamedTuple):
+class CModule(NamedTuple):
     """A part, taken apart."""
 
     comment: str
@@ -53,7 +53,7 @@ def join(main: str, sources: Mapping[str, str]) -> str:
     return "\n\n".join((top.comment, head, *sections)) + "\n"
 
 
-def read_part(name: str, source: str) -> CPart:
+def read_part(name: str, source: str) -> CModule:
     """Take a part apart; ValueError where it is built in another way."""
     comment, end, rest = source.partition("*/\n")
     if not comment.startswith("/*") or not end:
@@ -70,7 +70,7 @@ def read_part(name: str, source: str) -> CPart:
             directives.append(line)
     if below := [line for line in lines if line.lstrip().startswith("#") and "include" in line and '"' in line]:
         raise ValueError(f"{name} has {below[0]!r} below code; it has to stand at the top")
-    return CPart(comment + "*/", directives, headers, parts, "\n".join(lines).strip("\n"))
+    return CModule(comment + "*/", directives, headers, parts, "\n".join(lines).strip("\n"))
 
 
 def require_one_definition(codes: Mapping[str, str]) -> None:

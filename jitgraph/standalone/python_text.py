@@ -28,7 +28,7 @@ PARTS: Final = (
 """In the order of reading; each imports from earlier ones alone."""
 
 
-class PythonPart(NamedTuple):
+class PythonModule(NamedTuple):
     """A part, taken apart."""
 
     name: str
@@ -49,7 +49,7 @@ def python_loader(folder: Path) -> str:
 
 def join(title: str, sources: Mapping[str, str]) -> str:
     """One module with the docstring ``title`` of the parts' sources in order; ValueError where they clash."""
-    parts: dict[str, PythonPart] = {}
+    parts: dict[str, PythonModule] = {}
     for name, source in sources.items():
         parts[name] = read_part(name, source, parts)
     require_one_meaning(list(parts.values()))
@@ -59,13 +59,13 @@ def join(title: str, sources: Mapping[str, str]) -> str:
     return top + "\n\n" + "\n\n\n".join(sections) + "\n"
 
 
-def section(part: PythonPart) -> str:
+def section(part: PythonModule) -> str:
     """A part under its name and its docstring, both as comments."""
     lines = [f"# {line}".rstrip() for line in part.text.splitlines()]
     return "\n".join((heading("#", f"{part.name}.py"), "#", *lines, "", "", part.code))
 
 
-def read_part(name: str, source: str, earlier: Mapping[str, PythonPart]) -> PythonPart:
+def read_part(name: str, source: str, earlier: Mapping[str, PythonModule]) -> PythonModule:
     """Take a part apart; ValueError where it is built in another way or imports what does not stand before it."""
     tree = ast.parse(source)
     text = ast.get_docstring(tree)
@@ -83,10 +83,10 @@ def read_part(name: str, source: str, earlier: Mapping[str, PythonPart]) -> Pyth
         raise ValueError(f"the part {name!r} has no code on lines of its own behind its imports")
     require_no_imports(rest, name)
     code = "\n".join(source.splitlines()[last:]).strip("\n")
-    return PythonPart(name, text, imports, defined(tree, source), code)
+    return PythonModule(name, text, imports, defined(tree, source), code)
 
 
-def imported(node: ast.stmt, name: str, earlier: Mapping[str, PythonPart]) -> dict[str, tuple[str, str]]:
+def imported(node: ast.stmt, name: str, earlier: Mapping[str, PythonModule]) -> dict[str, tuple[str, str]]:
     """What an import statement binds, but for what earlier parts define."""
     if isinstance(node, ast.Import):
         if plain := [alias.name for alias in node.names if "." in alias.name and alias.asname is None]:
@@ -124,7 +124,7 @@ def defined(tree: ast.Module, source: str) -> frozenset[str]:
     return frozenset((*(symbol.get_name() for symbol in symbols if symbol.is_assigned()), *everywhere))
 
 
-def require_one_meaning(parts: Sequence[PythonPart]) -> None:
+def require_one_meaning(parts: Sequence[PythonModule]) -> None:
     """ValueError where two parts mean different things by one name, or a part by the name of a builtin."""
     meanings: dict[str, tuple[str, tuple[str, str]]] = {}
     for part in parts:

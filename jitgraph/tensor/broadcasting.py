@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jitgraph.eager.fused_ops import compound
+from jitgraph.eager.fused_ops import fused_op
 from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting
 
@@ -18,4 +18,4 @@ def broadcasting(op: Op) -> Op:
         shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
         return op(*(lifting.broadcast_to(value, shape) for value in values), **attrs)
 
-    return compound(op, "broadcast", body, ["pointwise", *op.traits & {"nondifferentiable"}])
+    return fused_op(op, "broadcast", body, ["pointwise", *op.traits & {"nondifferentiable"}])

@@ -176,11 +176,11 @@ def is_basic(item: Any) -> bool:
 
 
 def _table_of_part(value: EagerValue, index: Any, now: Context) -> Any:
-    from jitgraph.eager.dispatch.view_tables import PartTable  # here, as many calls never come back
+    from jitgraph.eager.dispatch.view_tables import ViewTable  # here, as many calls never come back
     from jitgraph.tensor.direct_tables import recording_part
     from jitgraph.tensor.index_record import IndexRecord
 
     required, finish = value.record is not None, None
     if now.grad_enabled and required:
         finish = recording_part(lambda given, made: IndexRecord(given[0].value, made, given[1]), indexed=True)
-    return PartTable(value.array, index, now, required=required, finish=finish)
+    return ViewTable(value.array, index, now, required=required, finish=finish)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from jitgraph.dtypes import DType, is_float
-from jitgraph.eager.dispatch.launches import Argument, HeldArgument, NumberArgument
+from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
-from jitgraph.eager.dispatch.view_tables import PartTable
+from jitgraph.eager.dispatch.view_tables import ViewTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.launch import Direct, Given
 from jitgraph.eager.records import OpRecord
@@ -69,7 +69,7 @@ def _part_of(value: EagerValue, direct: Direct, now: Context) -> NativeTable:
     required = value.record is not None
     if now.grad_enabled and required:
         finish = recording_part(lambda arguments, made: OpRecord(op, (arguments[0].value,), attrs, (made,)))
-    return PartTable(value.array, partial(op.evaluate, **attrs), now, required=required, finish=finish)
+    return ViewTable(value.array, partial(op.evaluate, **attrs), now, required=required, finish=finish)
 
 
 def recording_part(
@@ -90,7 +90,7 @@ def _argument(x: Any, dtype: DType | None) -> Argument:
     """What a table asks of an argument, which is taken in ``dtype`` if it is a number, or else held."""
     if isinstance(x, EagerValue):
         return x.type
-    return HeldArgument(x) if dtype is None else NumberArgument(x.__class__, dtype)
+    return ConstantArgument(x) if dtype is None else NumberArgument(x.__class__, dtype)
 
 
 def _recording(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jitgraph import ops
-from jitgraph.eager.partial_cotangents import PlacedCotangent
+from jitgraph.eager.partial_cotangents import PartialCotangent
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
@@ -36,7 +36,7 @@ class IndexRecord(Record):
         (value,) = self.live_inputs()
         (cotangent,) = cotangents
         if not context.current().grad_enabled:
-            return [PlacedCotangent(cotangent, value.type, self._items)]
+            return [PartialCotangent(cotangent, value.type, self._items)]
         cut = cut_of(value.shape, self._items)
         assert cut is not None
         assert ops.slice.vjp is not None

@@ -86,7 +86,7 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
     if value.record is None or cut_of(value.shape, items) is None:
         return None
     output = EagerValue(value.array[items])
-    if value.is_steady():
+    if value.is_private():
         output = dense(output)
     return output.part_of(IndexRecord(value, output, items), 0)
 

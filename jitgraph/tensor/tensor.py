@@ -159,7 +159,7 @@ class Tensor(ReadableHandle):
         """This tensor on another device."""
         trace = context.current().trace
         if trace is not None:
-            trace.require_place(device)
+            trace.require_device(device)
             return self
         return wrap(placement.moved(self.value, device))
 

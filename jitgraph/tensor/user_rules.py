@@ -65,7 +65,7 @@ class _Recording:
     def to_dim(self, size: Any) -> Any:
         return size
 
-    def require_place(self, device: str) -> None:
+    def require_device(self, device: str) -> None:
         """Values of a pass have no device."""
 
     def require_recording(self, why: str, location: Any) -> None:

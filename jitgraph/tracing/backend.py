@@ -16,7 +16,7 @@ from jitgraph.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from jitgraph.code_cache import CodeEntry
-    from jitgraph.tracing.cache.cached_graph import KeptGraph
+    from jitgraph.tracing.cache.cached_graph import CachedGraph
 
 
 class Runnable(Protocol):
@@ -87,7 +87,7 @@ def device_program(
 
 def find_code(
     keys: tuple[str, str],
-    graph: KeptGraph,
+    graph: CachedGraph,
     *,
     donate: Sequence[tuple[int, int]] = (),
     fastmath: bool = False,

@@ -17,7 +17,7 @@ from jitgraph.eager.native import readable
 from jitgraph.errors import HostAccessError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
-from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Same, Varies
+from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Same, Varies
 from jitgraph.tracing.operands import argument_array, array_operand, number_operand, operand, scalar
 from jitgraph.tracing.plan import CallPlan, Input, Template
 from jitgraph.tracing.predicate import NAMES, Absent, Is
@@ -110,7 +110,7 @@ class CheckWriter:
         self._sizes.add(name)
         return not known
 
-    def found(self, source: Source) -> str:
+    def value_at(self, source: Source) -> str:
         """What stands at a source: the name of an object or a variable, or an expression that is used once."""
         known = self._found.get(source)
         if known is not None:
@@ -131,7 +131,7 @@ class CheckWriter:
         if not source.steps:
             return f"p[{source.key}]" if source.kind == "argument" else self.constant(self.world.root(source))
         step = source.steps[-1]
-        return STEPS[step.kind].expression(self.found(source.owner), self.world.key(step), self.constant)
+        return STEPS[step.kind].expression(self.value_at(source.owner), self.world.key(step), self.constant)
 
     def fixed(self, source: Source) -> Any:
         """The object that stands at a source wherever the guards hold, or UNKNOWN."""
@@ -149,7 +149,7 @@ class CheckWriter:
             if self.explains:
                 self.line(f"at = {number}")
             self._guard(guard)
-        shown = "".join(f"{self.found(handle.source)}, " for handle in plan.handles)
+        shown = "".join(f"{self.value_at(handle.source)}, " for handle in plan.handles)
         operands = [self._operand(source) for source in plan.inputs]
         extra: dict[str, str] = {}
         for guard in plan.guards:
@@ -160,7 +160,7 @@ class CheckWriter:
         for owner in dict.fromkeys(owners):
             if owner not in handles and self.fixed(owner) is UNKNOWN:
                 name = self.extra[owner] = f"b{len(self.extra)}"
-                extra[name] = self.found(owner)
+                extra[name] = self.value_at(owner)
                 self.sources_of_extra.append(owner)
         self.names_of_extra = list(extra)
         end = (
@@ -186,7 +186,7 @@ class CheckWriter:
         for guard in self.plan.guards:
             if guard.source is not None:
                 needed += [guard.source] * (2 if isinstance(guard.predicate, Layout | Varies) else 1)
-            if isinstance(guard.predicate, Distinct | Apart):
+            if isinstance(guard.predicate, Distinct | Disjoint):
                 needed += guard.predicate.sources * 2
             if isinstance(guard.predicate, Same):
                 needed.append(guard.predicate.other)
@@ -211,11 +211,11 @@ class CheckWriter:
         elif isinstance(predicate, Is):
             predicate.emit(self, self._expression(source))
         else:
-            predicate.emit(self, self.found(source))
+            predicate.emit(self, self.value_at(source))
 
     def _absence(self, source: Source) -> str:
         """The code that says whether nothing stands at a source."""
-        step, owner = source.steps[-1], self.found(source.owner)
+        step, owner = source.steps[-1], self.value_at(source.owner)
         key = self.world.key(step)
         text = STEPS[step.kind].absence(owner, self.fixed(source.owner), key, self.constant)
         return text or f"is_absent({owner}, {step.kind!r}, {self.constant(key)})"
@@ -223,12 +223,12 @@ class CheckWriter:
     def _operand(self, plan_input: Input) -> str:
         match plan_input.kind:
             case "handle":
-                return self._operands[self.found(self.plan.handles[plan_input.at].source)]
+                return self._operands[self.value_at(self.plan.handles[plan_input.at].source)]
             case "array":
-                array_name = self.found(plan_input.at)
+                array_name = self.value_at(plan_input.at)
                 return self._operands.get(array_name, f"array_operand({self._arrays.get(array_name, array_name)})")
             case "float":
-                return self._float(self.found(plan_input.at))
+                return self._float(self.value_at(plan_input.at))
         variable, (text, dtype) = self.variable(), plan_input.at
         self.line(f"{variable} = number_operand({text}, {self.constant(dtype)})")
         return variable
@@ -245,6 +245,6 @@ class CheckWriter:
 
 def _given_out(plan: CallPlan) -> list[Source]:
     """The sources of the arguments that a result or an effect has in it."""
-    values = [plan.result, *plan.made, *(effect.value for effect in plan.effects)]
+    values = [plan.result, *plan.shared_templates, *(effect.value for effect in plan.effects)]
     leaves = [leaf for value in values if isinstance(value, Template) for leaf in value.leaves]
     return [leaf.at for leaf in leaves if isinstance(leaf.at, Source)]

@@ -92,7 +92,7 @@ class Epilogue:
     def _made(self, number: int) -> str:
         """The variable with a container that stands at several places."""
         if number not in self._containers:
-            text = self._template(self.plan.made[number])
+            text = self._template(self.plan.shared_templates[number])
             self._containers[number] = f"m{number}"
             self.lines.append(f"m{number} = {text}")
         return self._containers[number]

@@ -76,7 +76,7 @@ def _numbers(plans: Sequence[CallPlan]) -> Iterator[str]:
         yield from _section("numbers read at each call", read)
         relations = [f"{number.shown} at {location}" for number, location in plan.relations("numbers")]
         yield from _section("asked about them", relations)
-    pinned = [f"{h.source.text} by {h.what} at {h.location}" for plan in plans for h in plan.held]
+    pinned = [f"{h.source.text} by {h.what} at {h.location}" for plan in plans for h in plan.pinned]
     yield from _section("numbers held", list(dict.fromkeys(pinned)))
 
 

@@ -24,7 +24,7 @@ from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, imports, recursion
 from jitgraph.runtime.buffer import CPU
-from jitgraph.runtime.native_fields import class_with_words
+from jitgraph.runtime.native_fields import class_with_native_fields
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend, native
 from jitgraph.tracing.arguments import (
@@ -37,11 +37,11 @@ from jitgraph.tracing.arguments import (
 from jitgraph.tracing.bound_function import BoundFunction
 from jitgraph.tracing.cache import trace_cache
 from jitgraph.tracing.cache_info import CacheInfo, Origins
-from jitgraph.tracing.options import AskedOptions, Options, bytes_of
+from jitgraph.tracing.options import OptionKwargs, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
-from jitgraph.tracing.undo_log import Log
+from jitgraph.tracing.undo_log import UndoLog
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.recording import Recording
@@ -53,13 +53,13 @@ LONGEST_LEDGER: Final = 1000
 
 if TYPE_CHECKING:
 
-    class _FunctionWords:
+    class _FunctionFields:
         pass
 else:
-    _FunctionWords = class_with_words("FunctionWords", *[""] * len(layout.FUNCTION_WORDS))
+    _FunctionFields = class_with_native_fields("FunctionWords", *[""] * len(layout.FUNCTION_WORDS))
 
 
-class TracedFunction(_FunctionWords):
+class TracedFunction(_FunctionFields):
     """A traced function; called like the function itself.
 
     Warm calls go by the words that it begins with, past Python (``native/``); what is declined there comes to
@@ -170,7 +170,7 @@ class TracedFunction(_FunctionWords):
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
         with imports.importing():
-            from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep  # here: seldom needed
+            from jitgraph.tracing.record.argument_mutation import changes, containers_of, watch  # here: seldom needed
             from jitgraph.tracing.record.recording import rebuilt
         arguments = self._binder.describe(values)
         leaves = [wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves]
@@ -178,8 +178,8 @@ class TracedFunction(_FunctionWords):
         containers, own_containers = (
             containers_of(arguments.structure.children, tree, self._binder.names) for tree in (wrapped_args, values)
         )
-        log = Log()
-        keep(containers, log)
+        log = UndoLog()
+        watch(containers, log)
         args, kwargs = self._binder.unbind(wrapped_args)
         with recursion.DEEPER.inside():
             result = self.__wrapped__(*args, **kwargs)
@@ -238,7 +238,7 @@ class TracedFunction(_FunctionWords):
         self._misses += 1
         self._origins.count(traced=cached is None, forward=forward)
         if entry is not None and cached is None:
-            trace_cache.keep(entry, specialisation)
+            trace_cache.store(entry, specialisation)
         if specialisation.plan.unguarded:
             self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
@@ -368,7 +368,7 @@ class TracedFunction(_FunctionWords):
         return lower(self, args, kwargs)
 
 
-native.take_words(TracedFunction)
+native.enable_vectorcall(TracedFunction)
 
 
 def _by_name(module: str, name: str) -> Any:
@@ -380,9 +380,9 @@ def _by_name(module: str, name: str) -> Any:
 
 
 @overload
-def trace(function: Callable[..., Any], **options: Unpack[AskedOptions]) -> Any: ...
+def trace(function: Callable[..., Any], **options: Unpack[OptionKwargs]) -> Any: ...
 @overload
-def trace(**options: Unpack[AskedOptions]) -> Callable[[Callable[..., Any]], Any]: ...
+def trace(**options: Unpack[OptionKwargs]) -> Callable[[Callable[..., Any]], Any]: ...
 def trace(
     function: Callable[..., Any] | None = None,
     *arguments: Any,

@@ -21,7 +21,7 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.predicate import Absent, Predicate, Writer, brief
-from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.source import Slot, Source
 from jitgraph.tracing.storage import MISSING
 
 
@@ -171,7 +171,7 @@ class Same(Predicate):
         return f"is the same object as {self.other.text}"
 
     def emit(self, writer: Writer, x: str) -> None:
-        writer.require(f"{x} is {writer.found(self.other)}")
+        writer.require(f"{x} is {writer.value_at(self.other)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +184,13 @@ class Distinct(Predicate):
         return f"{', '.join(source.text for source in self.sources)} are different objects"
 
     def emit(self, writer: Writer, x: str) -> None:
-        variables = list(dict.fromkeys(writer.found(source) for source in self.sources))
+        variables = list(dict.fromkeys(writer.value_at(source) for source in self.sources))
         if len(variables) > 1:
             writer.require(f"len({{{', '.join(f'id({variable})' for variable in variables)}}}) == {len(variables)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Apart(Predicate):
+class Disjoint(Predicate):
     """None of the first sources holds the same object as one of the others."""
 
     left: tuple[Source, ...]
@@ -207,7 +207,7 @@ class Apart(Predicate):
 
     def emit(self, writer: Writer, x: str) -> None:
         left, right = (
-            ", ".join(dict.fromkeys(f"id({writer.found(source)})" for source in side))
+            ", ".join(dict.fromkeys(f"id({writer.value_at(source)})" for source in side))
             for side in (self.left, self.right)
         )
         writer.require(f"{{{left}}}.isdisjoint({{{right}}})" if "," in left + right else f"{left} != {right}")
@@ -229,15 +229,15 @@ class Guard:
 
 
 class Assumption(NamedTuple):
-    """``predicate`` must be true of what stands at ``place``, where the function is recorded."""
+    """``predicate`` must be true of what stands at ``slot``, where the function is recorded."""
 
-    place: Place
+    slot: Slot
     predicate: Predicate
     location: Location | None
 
     def holds(self, objects: Sequence[Any]) -> bool:
         """Whether it is true now."""
-        value = self.place.get_or(MISSING)
+        value = self.slot.get_or(MISSING)
         if value is MISSING or isinstance(self.predicate, Absent):
             return value is MISSING and isinstance(self.predicate, Absent)
         return self.predicate.holds(value, objects)

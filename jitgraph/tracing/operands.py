@@ -10,7 +10,7 @@ import numpy as np
 from jitgraph import foreign
 from jitgraph.dtypes import is_float
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.native import placed, readable, readable_as
+from jitgraph.eager.native import owned_value, readable, readable_as
 from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
@@ -29,7 +29,7 @@ def operand(value: EagerValue, type: TensorType) -> EagerValue | None:
 def scalar(number: float) -> EagerValue:
     """A Python float as an operand."""
     array = np.array(number, "d")
-    return placed(array, native_type(array.dtype, ()), loader.address_of(array))
+    return owned_value(array, native_type(array.dtype, ()), loader.address_of(array))
 
 
 def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
@@ -38,7 +38,7 @@ def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
     value = float(number) if is_float(dtype) else number
     with np.errstate(over="ignore"):
         array = np.array(value, dtype) if dtype.itemsize > 2 else np.full((), value, dtype)  # which round 16 bits apart
-    return placed(array, native_type(array.dtype, ()), loader.address_of(array))
+    return owned_value(array, native_type(array.dtype, ()), loader.address_of(array))
 
 
 def argument_array(x: Any, dtype: np.dtype[Any]) -> Any:

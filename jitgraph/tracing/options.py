@@ -12,7 +12,7 @@ from jitgraph.records import dataclass
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
-class AskedOptions(TypedDict, total=False):
+class OptionKwargs(TypedDict, total=False):
     """The options as users write them, for type checkers."""
 
     dynamic_shapes: Mapping[str, Any] | None

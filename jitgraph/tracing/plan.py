@@ -63,7 +63,7 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
-    this number (``CallPlan.copied``), the container of this number (``CallPlan.made``), a container of the arguments,
+    this number (``CallPlan.copied``), the container of this number (``CallPlan.shared_templates``), a container of the arguments,
     or the value of an expression over numbers that vary."""
 
     kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "argument", "number"]
@@ -125,7 +125,7 @@ class Effect:
         return self.source.text
 
 
-class Held(NamedTuple):
+class PinnedSource(NamedTuple):
     """A number that was to vary and that Python needs itself: it is held to its value. ``source`` says which."""
 
     source: Source
@@ -141,8 +141,8 @@ class CallPlan:
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
     ``bound`` what another process may answer otherwise though all guards hold there,
     ``device`` is where the graph runs,
-    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``copied`` is the number of the
-    table's ``Copied``, where there is one. ``made`` are containers that stand at several places and are made once.
+    ``sizes`` what the names of sizes stood for, ``pinned`` which numbers could not vary. ``copied`` is the number of the
+    table's ``Copied``, where there is one. ``shared_templates`` are containers that stand at several places and are made once.
     """
 
     graph: Graph
@@ -155,9 +155,9 @@ class CallPlan:
     effects: tuple[Effect, ...]
     unguarded: tuple[str, ...] = ()
     bound: tuple[str, ...] = ()
-    held: tuple[Held, ...] = ()
+    pinned: tuple[PinnedSource, ...] = ()
     copied: int | None = None
-    made: tuple[Template, ...] = ()
+    shared_templates: tuple[Template, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
     device: str = CPU

@@ -19,11 +19,11 @@ from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
 from jitgraph.tracing.source import Ref, Source
-from jitgraph.tracing.storage import EXPECTED_ERRORS, held
+from jitgraph.tracing.storage import EXPECTED_ERRORS, contents_of
 
 NAMES: Final[dict[str, Any]] = {
     "Tensor": Tensor,
-    "held": held,
+    "held": contents_of,
     "is_": operator.is_,
     "mark": mark,
     "marks": marks,
@@ -55,7 +55,7 @@ class Writer(Protocol):
         """Write that the check fails where the condition is false."""
         ...
 
-    def found(self, source: Source) -> str:
+    def value_at(self, source: Source) -> str:
         """A variable with what stands at a source."""
         ...
 
@@ -255,7 +255,7 @@ class Extent(Predicate):
         return f"has these {self.count} elements"
 
     def mismatch(self, actual: Any) -> str:
-        return f"has {len(held(actual))}" if hasattr(type(actual), "__len__") else f"is {brief(actual)}"
+        return f"has {len(contents_of(actual))}" if hasattr(type(actual), "__len__") else f"is {brief(actual)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.source import Place, Source, StepKind, item_text
+from jitgraph.tracing.source import Slot, Source, StepKind, item_text
 from jitgraph.tracing.storage import attributes_of
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
@@ -22,7 +22,7 @@ class Provenance:
     def __init__(self, function: Any, objects: Objects) -> None:
         self.objects = objects
         self._sources: dict[int, tuple[Any, Source]] = {}
-        self._places: dict[tuple[Any, ...], tuple[Place, Source]] = {}
+        self._places: dict[tuple[Any, ...], tuple[Slot, Source]] = {}
         name = getattr(function, "__name__", "")
         self.reach(function, Source("function", None, name if isinstance(name, str) else ""))
 
@@ -73,7 +73,7 @@ class Provenance:
         self.reach(value, source)
         return source
 
-    def at(self, slot: Place) -> Source:
+    def at(self, slot: Slot) -> Source:
         """The source of a place."""
         if slot.kind == "object":
             return self.of(slot.owner, slot.text)
@@ -83,7 +83,7 @@ class Provenance:
             known = self._places[identity] = slot, self._at(slot)
         return known[1]
 
-    def _at(self, slot: Place) -> Source:
+    def _at(self, slot: Slot) -> Source:
         name = slot.text
         if isinstance(slot.key, str):
             name = name.removesuffix(f".{slot.key}")

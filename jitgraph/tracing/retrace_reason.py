@@ -44,13 +44,13 @@ def mismatch(specialisation: Specialisation, arguments: Arguments, values: Seque
         actual = specialisation.world(values).find(guard.source)
     except EXPECTED_ERRORS:
         return f"{guard}{where}, but now nothing is there"
-    differs, why = guard.predicate.mismatch(actual), _why_held(plan, guard, actual)
+    differs, why = guard.predicate.mismatch(actual), _why_pinned(plan, guard, actual)
     if guard.location is None:
         return f"{guard.source.text} {differs}{why}"
     return f"{guard} (read at {guard.location}), but now it {differs}{why}"
 
 
-def _why_held(plan: CallPlan, guard: Guard, actual: Any) -> str:
+def _why_pinned(plan: CallPlan, guard: Guard, actual: Any) -> str:
     """Why the value of a number, or of a size of a tensor, is part of the key, where that is known."""
     assert guard.source is not None
     sources, predicate = {guard.source}, guard.predicate
@@ -62,7 +62,7 @@ def _why_held(plan: CallPlan, guard: Guard, actual: Any) -> str:
         shape = guard.source.then("attribute", "shape")
         pairs = enumerate(zip(actual.shape, predicate.shape, strict=True))
         sources |= {shape.then("item", axis) for axis, (size, known) in pairs if size != known}
-    for source, what, location in plan.held:
+    for source, what, location in plan.pinned:
         if source in sources:
             return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
     return ""

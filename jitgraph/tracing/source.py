@@ -123,14 +123,14 @@ class World(NamedTuple):
             value = STEPS[step.kind].read(value, self.key(step))
         return value
 
-    def place(self, source: Source) -> Place | None:
+    def slot(self, source: Source) -> Slot | None:
         """The place where a source stands now; None where its owner is not there, or is found by other steps."""
         if not source.steps or source.steps[-1].kind not in ("attribute", "own", "item", "entry", "cell", "class"):
             return None
         step = source.steps[-1]
         kind: Any = "item" if step.kind == "entry" else step.kind
         try:
-            return Place(kind, self.find(source.owner), self.key(step), source.text)
+            return Slot(kind, self.find(source.owner), self.key(step), source.text)
         except EXPECTED_ERRORS:
             return None
 
@@ -298,7 +298,7 @@ def item_step(container: Any) -> Literal["item", "entry"]:
     return "item" if is_by_storage(container) else "entry"
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where a value stands now, while a function is recorded: a step from a live owner, or an ``object`` itself.
 
     class: what stands under ``key`` in the class ``owner`` itself. own: what stands in the instance ``owner`` itself,
@@ -312,7 +312,7 @@ class Place(NamedTuple):
     text: str
 
     @classmethod
-    def of_attribute(cls, owner: Any, name: str, text: str) -> Place:
+    def of_attribute(cls, owner: Any, name: str, text: str) -> Slot:
         """An attribute that the instance ``owner`` itself may hold, found past a ``__getattribute__`` of the user's."""
         overridden = isinstance(class_entry(type(owner), "__getattribute__"), types.FunctionType)
         slot = cls("attribute", owner, name, text)
@@ -340,7 +340,7 @@ class Place(NamedTuple):
         except EXPECTED_ERRORS:
             return default
 
-    def held(self) -> Any:
+    def own_value(self) -> Any:
         """What the owner itself holds there, so that nothing of its class does; MISSING for nothing."""
         if (own := self.storage) is not None:
             return own.get(self.key, MISSING)
@@ -354,7 +354,7 @@ class Place(NamedTuple):
         return attributes_of(self.owner)
 
     @property
-    def as_own(self) -> Place:
+    def as_own(self) -> Slot:
         """The place in what the owner itself holds, where its class has something of that name, too."""
         if (
             self.kind != "attribute"

@@ -197,7 +197,7 @@ class CallRecord(Record):
         for number in vjp.seeds:
             cotangent, like = cotangents[number], self.outputs[number]
             cotangent_args.append(self.zeros(like) if cotangent is None else self.payload(cotangent))
-        saved = [self.buffers[i] for i in vjp.kept_inputs] + [self.payload(self.outputs[i]) for i in vjp.kept_outputs]
+        saved = [self.buffers[i] for i in vjp.saved_inputs] + [self.payload(self.outputs[i]) for i in vjp.saved_outputs]
         code = self.owner.backward
         run = code.run if now.profile is None else now.profile.gradient(code)
         gradients = run([*saved, *map(self.payload, self.saved), *cotangent_args])

@@ -51,14 +51,14 @@ def is_by_base(value: Any) -> bool:
     return base is not None and any(getattr(kind, name, None) is not getattr(base, name, None) for name in _ACCESS)
 
 
-def held(value: Any) -> Any:
+def contents_of(value: Any) -> Any:
     """What a container holds, by the methods of its built-in class: itself where those are its own, else a copy."""
     return _COPIES[base_of(value)](value) if is_by_base(value) else value
 
 
 def elements_of(container: Any) -> Collection[Any]:
     """The elements that a container holds, of a mapping its values; a copy only where one is needed."""
-    contents = held(container)
+    contents = contents_of(container)
     return contents.values() if isinstance(contents, dict) else contents
 
 

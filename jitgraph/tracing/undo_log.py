@@ -21,8 +21,8 @@ from jitgraph import tree
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.plain import mark
-from jitgraph.tracing.source import STEPS, Place, Step, item_step
-from jitgraph.tracing.storage import MISSING, base_of, held
+from jitgraph.tracing.source import STEPS, Slot, Step, item_step
+from jitgraph.tracing.storage import MISSING, base_of, contents_of
 
 MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 CHANGERS: Final = frozenset(
@@ -87,7 +87,7 @@ def _applied(operation: ContainerOperation) -> Callable[[Any, Any], None]:
     return function
 
 
-class LogEntry(NamedTuple):
+class UndoEntry(NamedTuple):
     """An object, what people call it, what it held, and the line that was about to change it."""
 
     target: Any
@@ -99,7 +99,7 @@ class LogEntry(NamedTuple):
     def is_changed(self) -> bool:
         """Whether it holds something else now; equal plain values are the same."""
         now = _state_of(self.target)
-        return not (_same_value(now, self.before) if isinstance(self.target, Place) else _same(now, self.before))
+        return not (_same_value(now, self.before) if isinstance(self.target, Slot) else _same(now, self.before))
 
     def changes(self) -> list[Change] | None:
         """What was done to it, as operations; None where they cannot say it."""
@@ -108,36 +108,36 @@ class LogEntry(NamedTuple):
     def put_back(self) -> None:
         """Give back what it held."""
         now = _state_of(self.target)
-        if now is not self.before and (isinstance(self.target, Place) or not _identical(now, self.before)):
+        if now is not self.before and (isinstance(self.target, Slot) or not _identical(now, self.before)):
             _restore(self.target, self.before)
 
 
-class Log:
+class UndoLog:
     """What was changed, each thing as it was before its first change."""
 
     def __init__(self) -> None:
-        self._entries: dict[Any, LogEntry] = {}
+        self._entries: dict[Any, UndoEntry] = {}
 
-    def __iter__(self) -> Iterator[LogEntry]:
+    def __iter__(self) -> Iterator[UndoEntry]:
         return iter(self._entries.values())
 
-    def keep(self, target: Any, text: str, location: Location | None = None, before: Any = _NOW) -> LogEntry:
+    def save(self, target: Any, text: str, location: Location | None = None, before: Any = _NOW) -> UndoEntry:
         """``target``, which people call ``text``, may be changed from now on; ``before`` is what it holds."""
-        key = target.identity if isinstance(target, Place) else id(target)
+        key = target.identity if isinstance(target, Slot) else id(target)
         entry = self._entries.get(key)
         if entry is None:
             before = _state_of(target) if before is _NOW else before
-            entry = self._entries[key] = LogEntry(target, text, before, location)
+            entry = self._entries[key] = UndoEntry(target, text, before, location)
         return entry
 
-    def entry(self, target: Any) -> LogEntry | None:
+    def entry(self, target: Any) -> UndoEntry | None:
         """What is kept of ``target``."""
-        return self._entries.get(target.identity if isinstance(target, Place) else id(target))
+        return self._entries.get(target.identity if isinstance(target, Slot) else id(target))
 
     def forget(self, owners: Collection[int]) -> None:
         """Objects with these ids were made meanwhile, so changing them, or what stands in them, changes nothing."""
         for key, entry in list(self._entries.items()):
-            if id(entry.target.owner if isinstance(entry.target, Place) else entry.target) in owners:
+            if id(entry.target.owner if isinstance(entry.target, Slot) else entry.target) in owners:
                 del self._entries[key]
 
     def undo(self) -> None:
@@ -145,7 +145,7 @@ class Log:
         for entry in reversed(self._entries.values()):
             entry.put_back()
 
-    def changed(self) -> list[LogEntry]:
+    def changed(self) -> list[UndoEntry]:
         """What holds something else now."""
         return [entry for entry in self if entry.is_changed]
 
@@ -197,16 +197,16 @@ def later_keys(now: dict[Any, Any], before: dict[Any, Any]) -> dict[Any, None]:
 
 def _state_of(target: Any) -> Any:
     """What an object holds, as something that does not change with it."""
-    if isinstance(target, Place):
-        return target.held()
+    if isinstance(target, Slot):
+        return target.own_value()
     if isinstance(target, np.ndarray):
         return _fingerprint(target)
     if isinstance(target, list | deque):
-        return tuple(held(target))
+        return tuple(contents_of(target))
     if isinstance(target, bytearray | array):
         return tuple(memoryview(target) if isinstance(target, bytearray) else array.tolist(target))
     if isinstance(target, dict):
-        return dict(held(target))
+        return dict(contents_of(target))
     if isinstance(target, set):
         return frozenset(target)
     if isinstance(target, tuple):
@@ -218,7 +218,7 @@ def _state_of(target: Any) -> Any:
 
 
 def _restore(target: Any, before: Any) -> None:
-    if isinstance(target, Place):
+    if isinstance(target, Slot):
         if (own := target.storage) is None:
             if isinstance(target.owner, list | deque) and target.get_or(MISSING) is MISSING:
                 return  # the sequence is shorter now, so it is kept itself

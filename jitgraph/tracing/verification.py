@@ -27,9 +27,9 @@ from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import ArgumentContainer, keep
+from jitgraph.tracing.record.argument_mutation import ArgumentContainer, watch
 from jitgraph.tracing.record.printing import quietly
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.specialisation import Specialisation
 
 _TOLERANCE: Final = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 2e-4, dtypes.float64: 1e-9}
@@ -78,10 +78,10 @@ def run_verified(
     handles, operands, _ = match
     arrays = [np.array(operand.array) for operand in operands]
     eager, capture = _AppliedOps(), Capture([function.__wrapped__])
-    keep(containers, capture.log)
+    watch(containers, capture.log)
     for handle in handles:
         for name in ("_value", "_grad"):
-            capture.log.keep(Place("attribute", handle, name, name), name)
+            capture.log.save(Slot("attribute", handle, name, name), name)
     try:
         with quietly(), context.using(emitter=eager):  # what the compiled call prints is enough
             expected = capture.call(eagerly)
@@ -112,12 +112,12 @@ def run_verified(
 def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
     with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: most traced functions are never verified
-        from jitgraph.passes.strip_prints import silence
+        from jitgraph.passes.strip_prints import strip_prints
     graph, numbers = plan.graph, _python_numbers(plan)
     nodes = [node for node in graph.nodes if _is_applied(node) and _is_plain(node)]
     nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]
     outputs = tuple(value for node in nodes for value in node.outputs)
-    results = iter(interpret(silence(expand_grads(replace(graph, outputs=outputs))), arrays))
+    results = iter(interpret(strip_prints(expand_grads(replace(graph, outputs=outputs))), arrays))
     pending = iter(applied)
     for node in nodes:
         mine = [next(results) for _ in node.outputs]

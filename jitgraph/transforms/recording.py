@@ -90,7 +90,7 @@ def run(graph: Graph, root: AtOnce) -> list[Any]:
     operands = root.operands()
     if placement.is_on_device(operands):
         placement.common_device(root.name, [value for value in operands if value.type != GENERATOR])
-    with placement.on(root.place):
+    with placement.on(root.device):
         return replay.run(expand_grads(graph), operands)
 
 

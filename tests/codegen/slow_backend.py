@@ -14,16 +14,16 @@ from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
-    Decisions,
+    Heuristics,
     ImagesTogether,
-    LaneCuts,
-    PartSizes,
-    ProductParts,
+    IndexSetSplitting,
     Scattering,
     SortSizes,
+    SplitK,
+    SplitReductionSizes,
     TransposedTiles,
 )
-from jitgraph.codegen.lower.schedules.strategies import Nests
+from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
@@ -37,20 +37,20 @@ def outermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:
     return ["vector" if axis == 0 else "serial" for axis in range(len(extents))]
 
 
-SLOW = Nests(
-    roots=CPU.roots,
+SLOW = LoweringStrategies(
+    anchors=CPU.anchors,
     rows=CPU.rows,
     pointwise=CPU.pointwise,
-    decisions=Decisions(
+    heuristics=Heuristics(
         independent=outermost_in_lanes,
         slot_bytes=16,
-        keeping=None,
-        parts=PartSizes(
+        row_materialisation=None,
+        split_reductions=SplitReductionSizes(
             few_rows=3,
             least_run=4,
             many_runs=5,
             least_elements=64,
-            most_parts=7,
+            max_splits=7,
             named_columns=5,
             column_threads=16,
             folded=False,
@@ -63,17 +63,17 @@ SLOW = Nests(
             chunks=2,
             least_elements=32,
             most_bytes=1 << 12,
-            least_parts=2,
-            most_parts=5,
+            min_splits=2,
+            max_splits=5,
         ),
         tiles=TransposedTiles(least_extent=4, blocks=(5, 3, 2)),
         sorting=SortSizes(longest_merged=3, digit_bits=4),
         scattering=Scattering(few=2, tile=4, any_order=False),
         rows_in_chunks=7,
-        products=ProductParts(side=64, tiles=8, least_steps=800),
+        products=SplitK(side=64, tiles=8, least_steps=800),
         library=LibraryProducts(least_side=5, least_work=900),
         images=ImagesTogether(most_places=5, least_channels=2, least_steps=3, least_bytes=2),
-        lane_cuts=LaneCuts(least=2, most_statements=1000),
+        lane_cuts=IndexSetSplitting(least=2, most_statements=1000),
     ),
 )
 
@@ -102,7 +102,7 @@ class SlowBackend:
     alignment = 256
     reads_again = False
 
-    def __init__(self, nests: Nests = SLOW) -> None:
+    def __init__(self, nests: LoweringStrategies = SLOW) -> None:
         self.nests = nests
 
     def schedule(self, graph: Graph, target: Target, given_away: Collection[int] = ()) -> Schedule:

@@ -62,7 +62,7 @@ def require_report(error: jg.errors.CompileError, folder: Path, *, says: str) ->
 
 
 def test_lowering(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CPU.roots, "sort", None)  # type: ignore[arg-type,misc]
+    monkeypatch.setitem(CPU.anchors, "sort", None)  # type: ignore[arg-type,misc]
     error = failure()
     require_report(error, folder, says=r"compile sort, in the stage select: TypeError")
     assert error.location is not None and error.location.line in range(line_of("sin") - 1, line_of("sort") + 1)
@@ -145,7 +145,7 @@ def test_what_the_users_code_raises_in_between_passes(folder: Path, monkeypatch:
     def handler(*args: Any) -> Any:
         raise Stop
 
-    monkeypatch.setitem(CPU.roots, "sort", handler)  # type: ignore[misc]
+    monkeypatch.setitem(CPU.anchors, "sort", handler)  # type: ignore[misc]
     with pytest.raises(Stop):
         jg.trace(sorted_sines)(X)
     assert not list(folder.iterdir())

@@ -9,7 +9,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.errors import DeviceError
-from jitgraph.runtime.cuda.deferred_errors import Doubt, joined
+from jitgraph.runtime.cuda.deferred_errors import DeferredError, joined
 from tests.cuda.places import Machine, needs_two
 from tests.graphs import needs_native
 
@@ -85,12 +85,12 @@ def test_work_of_other_streams_is_lost_with_what_it_read(here: Machine) -> None:
 
 
 def test_doubts_end_when_all_that_they_rest_on_is_known() -> None:
-    first, second = Doubt(is_open=True), Doubt(is_open=True)
+    first, second = DeferredError(is_open=True), DeferredError(is_open=True)
     both = joined([first, second, first])
     assert both is not None
     assert joined([first, first]) is first
     assert joined([]) is None
-    third = Doubt((both,), is_open=True)
+    third = DeferredError((both,), is_open=True)
     third.close(None)
     assert not third.is_clear
     first.close(None)
@@ -99,7 +99,7 @@ def test_doubts_end_when_all_that_they_rest_on_is_known() -> None:
     error = IndexError("index 9")
     second.close(error)
     assert third.settle() is error
-    fine = Doubt((first,), is_open=True)
+    fine = DeferredError((first,), is_open=True)
     fine.close(None)
     assert fine.is_clear
 
@@ -110,6 +110,6 @@ def test_what_is_known_to_be_well_is_forgotten(here: Machine) -> None:
         x = taken(x, good)
     jg.cuda.synchronize()
     buffer = x._value.buffer
-    assert buffer.doubt is not None
+    assert buffer.deferred_error is not None
     (x + 1).cpu()
-    assert buffer.doubt is None
+    assert buffer.deferred_error is None

@@ -63,7 +63,7 @@ def test_table_is_whole():
 
 def test_every_op_is_found_by_its_name() -> None:
     """An op of the table, and none that only shares a name with one, whatever family has been loaded."""
-    assert set(OPS) <= set(table.whole())
+    assert set(OPS) <= set(table.all_ops())
     for op in OPS.values():
         assert table.has(op), op.name
         assert not table.has(replace(op)), op.name
@@ -78,14 +78,14 @@ def test_names_of_ops_are_those_for_type_checkers() -> None:
 
 
 def test_traits_and_lowerings_are_those_that_ops_have():
-    of_no_graph = {"compound"}
+    of_no_graph = {"fused_op"}
     assert {trait for op in OPS.values() for trait in op.traits} == {*get_args(Trait)} - of_no_graph
     named = {op.lowering for op in OPS.values() if op.lowering}
     of_users = {"host"}
     assert named | of_users == {*get_args(AtIndex), *get_args(Nest), *get_args(ScheduleStep)}
     of_gpus = {"attention", "attention_gradient"}
-    assert set(CPU.roots) == {*get_args(Nest)} - of_gpus
-    assert set(GPU.roots) == {*get_args(Nest)}
+    assert set(CPU.anchors) == {*get_args(Nest)} - of_gpus
+    assert set(GPU.anchors) == {*get_args(Nest)}
     assert set(families.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 

@@ -461,7 +461,7 @@ def test_cheap_values_are_computed_again() -> None:
     graph = build(lambda x, y: exp(sin(mul(x, y))), [F, F])
     both = vjp_halves(graph)
     assert both.forward.outputs == both.forward.outputs[:1]
-    assert both.kept_inputs == (0, 1)
+    assert both.saved_inputs == (0, 1)
 
 
 def test_a_backward_half_knows_its_sizes() -> None:

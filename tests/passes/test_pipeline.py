@@ -55,7 +55,7 @@ def test_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
 
 def test_target_keeps_composites() -> None:
-    kept = run(parse(TEXT), TARGET.keep("relu"), (PASSES["decompose"],))
+    kept = run(parse(TEXT), TARGET.with_opaque_composites("relu"), (PASSES["decompose"],))
     assert [node.op.name for node in kept.nodes] == ["neg", "neg", "relu"]
     inlined = run(parse(TEXT), TARGET, (PASSES["decompose"],))
     assert "relu" not in [node.op.name for node in inlined.nodes]

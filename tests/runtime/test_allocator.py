@@ -34,9 +34,9 @@ def filled(allocator: Allocator, size: int) -> Any:
 def test_large_blocks_are_kept_up_to_the_limit() -> None:
     allocator = Allocator(limit=10 * MIB)
     held = [filled(allocator, 2 * MIB) for _ in range(9)]
-    assert allocator.kept_bytes() == 0
+    assert allocator.cached_bytes() == 0
     held.clear()
-    assert allocator.kept_bytes() == 10 * MIB
+    assert allocator.cached_bytes() == 10 * MIB
 
 
 def test_what_goes_back_is_no_longer_resident() -> None:
@@ -47,7 +47,7 @@ def test_what_goes_back_is_no_longer_resident() -> None:
     held.clear()
     held.append(filled(allocator, MIB))
     del held
-    assert allocator.kept_bytes() <= 2 * MIB and resident() - before < 4 * MIB
+    assert allocator.cached_bytes() <= 2 * MIB and resident() - before < 4 * MIB
 
 
 def test_sizes_asked_for_longest_ago_go_first() -> None:
@@ -56,7 +56,7 @@ def test_sizes_asked_for_longest_ago_go_first() -> None:
     for size in (4, 8, 10, 4):
         addresses[size] = filled(allocator, size * MIB).ctypes.data
     filled(allocator, 6 * MIB)  # 28 MiB: the block of 8 goes
-    assert allocator.kept_bytes() == 20 * MIB
+    assert allocator.cached_bytes() == 20 * MIB
     assert [kind.size // MIB for kind in allocator._large if kind.free] == [4, 10, 6]
     assert filled(allocator, 4 * MIB).ctypes.data == addresses[4]
 
@@ -66,7 +66,7 @@ def test_the_last_size_keeps_two_blocks_whatever_the_limit() -> None:
     for _ in range(3):
         held = [filled(allocator, 16 * MIB) for _ in range(3)]
         held.clear()
-        assert allocator.kept_bytes() == 32 * MIB
+        assert allocator.cached_bytes() == 32 * MIB
 
 
 @pytest.mark.parametrize("size", [64, 4096, 65 * 1024, 900 * 1024])
@@ -98,7 +98,7 @@ def test_no_two_threads_get_the_same_memory() -> None:
     for thread in threads:
         thread.join()
     filled(allocator, 2 * MIB)
-    assert not wrong and allocator.kept_bytes() <= 4 * MIB
+    assert not wrong and allocator.cached_bytes() <= 4 * MIB
 
 
 @needs_native

@@ -56,8 +56,8 @@ def succeeded(child: int) -> bool:
 
 def test_what_was_kept_is_found(cache: DiskCache) -> None:
     assert cache.find(KEY, "it") is None
-    cache.keep(KEY, b"content")
-    cache.keep(OTHER, b"")
+    cache.store(KEY, b"content")
+    cache.store(OTHER, b"")
     assert (cache.find(KEY, "it"), cache.find(OTHER, "it")) == (b"content", b"")
     assert DiskCache(cache.folder).find(KEY, "it") == b"content"
     assert cache.info() == (2, 80 + 7 + 80, disk_cache.LIMIT, 2, 1, 0)
@@ -90,7 +90,7 @@ def corrupted(path: Path, how: str, cache: DiskCache) -> None:
         case "foreign":
             path.write_bytes(b"\x7fELF" + os.urandom(200))
         case "swapped":
-            cache.keep(OTHER, b"other")
+            cache.store(OTHER, b"other")
             shutil.copy(path_of(cache, OTHER), path)
         case "link":
             path.rename(path.with_suffix(".real"))
@@ -113,25 +113,25 @@ FAULTS = (
 
 @pytest.mark.parametrize("how", FAULTS)
 def test_what_is_not_sound_is_removed(how: str, cache: DiskCache) -> None:
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     corrupted(path_of(cache), how, cache)
     assert cache.find(KEY, "it") is None
     assert not os.path.lexists(path_of(cache)) and cache.info().errors == 1
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     assert cache.find(KEY, "it") == b"content"
 
 
 def test_a_folder_in_the_place_of_an_entry(cache: DiskCache) -> None:
-    cache.keep(OTHER, b"other")
+    cache.store(OTHER, b"other")
     path_of(cache).mkdir()
     assert cache.find(KEY, "it") is None
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     assert cache.find(KEY, "it") is None and cache.find(OTHER, "it") == b"other"
     assert cache.info().errors == 3
 
 
 def test_what_is_no_entry_stays(cache: DiskCache) -> None:
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     stranger = Path(cache.folder, "notes.txt")
     stranger.write_text("mine")
     cache.limit = 1
@@ -142,7 +142,7 @@ def test_what_is_no_entry_stays(cache: DiskCache) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_an_entry_of_another_user_is_not_read(cache: DiskCache) -> None:
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     os.chown(path_of(cache), NOBODY, NOBODY)
     assert cache.find(KEY, "it") is None
 
@@ -154,7 +154,7 @@ def refused(folder: Path) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
-            cache.keep(KEY, b"content")
+            cache.store(KEY, b"content")
             assert cache.find(KEY, "it") is None
     assert before == (sorted(os.listdir(folder)) if folder.is_dir() else [])
     (warning,) = caught
@@ -173,7 +173,7 @@ def test_the_warning_ends_no_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o755, 0o720, 0o701, 0o777])
 def test_a_folder_that_others_may_enter_is_refused(mode: int, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
-    DiskCache(str(folder)).keep(KEY, b"content")
+    DiskCache(str(folder)).store(KEY, b"content")
     folder.chmod(mode)
     assert f"{mode & 0o077:03o}" in refused(folder)
     folder.chmod(0o700)
@@ -183,7 +183,7 @@ def test_a_folder_that_others_may_enter_is_refused(mode: int, tmp_path: Path) ->
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     folder, link = tmp_path / "cache", tmp_path / "link"
-    DiskCache(str(folder)).keep(KEY, b"content")
+    DiskCache(str(folder)).store(KEY, b"content")
     os.chown(folder, NOBODY, NOBODY)
     link.symlink_to(folder)
     assert f"user {NOBODY}" in refused(folder)
@@ -194,7 +194,7 @@ def test_a_link_to_a_folder_of_the_users_own_is_followed(tmp_path: Path) -> None
     (tmp_path / "cache").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "cache")
     linked = DiskCache(str(tmp_path / "link"))
-    linked.keep(KEY, b"content")
+    linked.store(KEY, b"content")
     assert linked.find(KEY, "it") == b"content"
 
 
@@ -202,14 +202,14 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("mine")
     assert "no folder" in refused(tmp_path / "cache")
     below = DiskCache(str(tmp_path / "cache" / "inner"))
-    below.keep(KEY, b"content")
+    below.store(KEY, b"content")
     assert below.find(KEY, "it") is None and below.info().errors == 3  # info asks for the folder, too
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300])
 def test_a_name_that_no_folder_can_have(name: str, tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path / name))
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     assert cache.find(KEY, "it") is None and cache.info().entries == 0
     cache.clear()
 
@@ -225,7 +225,7 @@ def open_place() -> Iterator[str]:
 def test_a_folder_that_cannot_be_written(open_place: str) -> None:
     """Read all the same; as another user than root, who may write anywhere."""
     cache = DiskCache(os.path.join(open_place, "cache"))
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     if os.geteuid() == 0:
         os.chown(path_of(cache), NOBODY, NOBODY)
         os.chown(cache.folder, NOBODY, NOBODY)
@@ -234,7 +234,7 @@ def test_a_folder_that_cannot_be_written(open_place: str) -> None:
     def work() -> bool:
         if os.geteuid() == 0:
             os.setuid(NOBODY)
-        cache.keep(OTHER, b"other")
+        cache.store(OTHER, b"other")
         cache.clear()
         return (cache.find(KEY, "it"), cache.find(OTHER, "it")) == (b"content", None) and cache.info().errors == 1
 
@@ -243,16 +243,16 @@ def test_a_folder_that_cannot_be_written(open_place: str) -> None:
 
 def test_a_home_that_is_missing_or_read_alone(tmp_path: Path) -> None:
     cache = DiskCache("/proc/1/jitgraph")
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     assert cache.find(KEY, "it") is None and cache.info()[:2] == (0, 0)
 
 
 def test_a_full_disk(cache: DiskCache) -> None:
-    cache.keep(OTHER, b"other")
+    cache.store(OTHER, b"other")
 
     def work() -> bool:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        cache.keep(KEY, bytes(5000))
+        cache.store(KEY, bytes(5000))
         return cache.find(KEY, "it") is None and cache.find(OTHER, "it") == b"other" and cache.info().errors == 1
 
     assert succeeded(in_child(work))
@@ -260,11 +260,11 @@ def test_a_full_disk(cache: DiskCache) -> None:
 
 
 def test_too_many_open_files_remove_nothing(cache: DiskCache) -> None:
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
 
     def work() -> bool:
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-        cache.keep(OTHER, b"other")
+        cache.store(OTHER, b"other")
         return cache.find(KEY, "it") is None and cache.info().errors == 2
 
     assert succeeded(in_child(work))
@@ -292,11 +292,11 @@ def test_forks_in_the_middle_of_writing(cache: DiskCache) -> None:
     def write() -> None:
         while not done.is_set():
             for key, content in contents.items():
-                cache.keep(key, content)
+                cache.store(key, content)
 
     def work() -> bool:
         for key, content in contents.items():
-            cache.keep(key, content)
+            cache.store(key, content)
         return all(cache.find(key, "it") == content for key, content in contents.items())
 
     writer = threading.Thread(target=write)
@@ -314,7 +314,7 @@ def used(cache: DiskCache, key: str, ago: float) -> None:
 
 
 def test_the_time_of_use_is_noted_once_a_minute(cache: DiskCache) -> None:
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     for ago, noted in ((30, False), (3600, True)):
         used(cache, KEY, ago)
         assert cache.find(KEY, "it") == b"content"
@@ -325,11 +325,11 @@ def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path / "cache"), limit=100_000)
     keys = [key_of(str(i)) for i in range(12)]
     for age, key in enumerate(keys[:9]):
-        cache.keep(key, bytes(10_000))
+        cache.store(key, bytes(10_000))
         used(cache, key, 10_000 - 1000 * age)
     assert cache.info().entries == 9
     assert cache.find(keys[0], "it") is not None  # so keys[1] and those behind it are the oldest now
-    cache.keep(keys[9], bytes(10_000))
+    cache.store(keys[9], bytes(10_000))
     left = {key for key in keys if path_of(cache, key).exists()}
     assert left == {keys[0], *keys[4:10]}
     assert cache.info().bytes <= 0.75 * cache.limit
@@ -337,9 +337,9 @@ def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:
 
 def test_what_is_too_large_for_the_limit_is_not_kept(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path / "cache"), limit=1000)
-    cache.keep(KEY, bytes(251))
+    cache.store(KEY, bytes(251))
     assert cache.find(KEY, "it") is None
-    cache.keep(KEY, bytes(250))
+    cache.store(KEY, bytes(250))
     assert cache.find(KEY, "it") == bytes(250)
 
 
@@ -348,7 +348,7 @@ def test_small_entries_seldom_look_at_the_whole_folder(cache: DiskCache, monkeyp
     monkeypatch.setattr(DiskCache, "_sweep", lambda self: looks.append(self.folder))
     cache.limit = 1 << 20
     for i in range(1000):
-        cache.keep(key_of(str(i)), bytes(1024))
+        cache.store(key_of(str(i)), bytes(1024))
     assert 10 <= len(looks) <= 60  # 31 are expected: one for each 32 KB
 
 
@@ -363,7 +363,7 @@ def test_many_processes_at_once(tmp_path: Path) -> None:
         for key in order:
             if cache.find(key, "it") not in (None, contents[key]):
                 return False
-            cache.keep(key, contents[key])
+            cache.store(key, contents[key])
         return cache.info().errors == 0
 
     children = [in_child(partial(work, number)) for number in range(8)]
@@ -401,7 +401,7 @@ def test_hits_and_misses_are_logged(
 ) -> None:
     monkeypatch.setenv("JITGRAPH_LOG", "cache")
     cache.find(KEY, "code of f")
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     cache.find(KEY, "code of f")
     corrupted(path_of(cache), "content", cache)
     cache.find(KEY, "code of f")
@@ -412,7 +412,7 @@ def test_hits_and_misses_are_logged(
 
 
 def test_other_systems_have_no_owners(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.keep(KEY, b"content")
+    cache.store(KEY, b"content")
     monkeypatch.setattr(system.sys, "platform", "win32")
     monkeypatch.delattr(os, "geteuid")
     assert cache.find(KEY, "it") == b"content"

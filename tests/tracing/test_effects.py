@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.undo_log import CHANGERS, Log
+from jitgraph.tracing.source import Slot
+from jitgraph.tracing.undo_log import CHANGERS, UndoLog
 
 
 @pytest.fixture(autouse=True)
@@ -78,8 +78,8 @@ KINDS: list[tuple[Callable[[], Any], Any]] = [
 @given(st.sampled_from(KINDS), st.data())
 def test_a_log_undoes_and_says_what_was_done(kind: Any, data: st.DataObject) -> None:
     make, methods = kind
-    target, log = make(), Log()
-    entry = log.keep(target, "target")
+    target, log = make(), UndoLog()
+    entry = log.save(target, "target")
     before = copy.copy(target)
     for name, *given_ in data.draw(st.lists(methods, max_size=5)):
         try:
@@ -111,16 +111,16 @@ def test_a_log_undoes_places_attributes_and_arrays() -> None:
     seen: list[str] = []
     box, record, numbers, table = Watched(), Record(1), np.arange(3), {"k": (1, 2)}
     box.n = 1  # type: ignore[attr-defined]
-    log = Log()
+    log = UndoLog()
     for target in (
-        Place("attribute", box, "n", "box.n"),
-        Place("attribute", box, "rate", "box.rate"),
-        Place("item", table, "k", "table['k']"),
-        Place("item", table, "new", "table['new']"),
+        Slot("attribute", box, "n", "box.n"),
+        Slot("attribute", box, "rate", "box.rate"),
+        Slot("item", table, "k", "table['k']"),
+        Slot("item", table, "new", "table['new']"),
         record,
         numbers,
     ):
-        log.keep(target, "target")
+        log.save(target, "target")
     pair = table["k"]
     box.n, box.rate, table["k"], record.n = 2, 3, (1, 2), 5  # type: ignore[attr-defined,assignment]
     table["new"] = (3,)  # type: ignore[assignment]
@@ -134,10 +134,10 @@ def test_a_log_undoes_places_attributes_and_arrays() -> None:
 
 
 def test_only_the_first_state_counts() -> None:
-    items, log = [1], Log()
-    log.keep(items, "items")
+    items, log = [1], UndoLog()
+    log.save(items, "items")
     items.append(2)
-    assert log.keep(items, "again").before == (1,)
+    assert log.save(items, "again").before == (1,)
     log.undo()
     assert items == [1]
 

@@ -23,7 +23,7 @@ from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import same_float
 from jitgraph.tracing.predicate import Absent
-from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.source import Slot, Source
 from tests.tracing.plans import check_of
 
 
@@ -93,7 +93,7 @@ def check(function: Callable[..., Any], change: Callable[[], None], restore: Cal
 
 def swap(owner: Any, name: Any, value: Any) -> tuple[Callable[[], None], Callable[[], None]]:
     """Functions that put ``value`` at a place and put the old one back."""
-    place = Place("item" if isinstance(owner, dict | list) else "attribute", owner, name, "")
+    place = Slot("item" if isinstance(owner, dict | list) else "attribute", owner, name, "")
     old = place.get()
     return lambda: place.set(value), lambda: place.set(old)
 
@@ -460,7 +460,7 @@ def test_a_guard_puts_nothing_into_a_mapping_with_defaults() -> None:
     traced = jg.trace(lambda x: x * len(table["rows"]))
     traced(jg.ones(()))
     del table["rows"]
-    assert Place("item", table, "rows", "").get_or(None) is None
+    assert Slot("item", table, "rows", "").get_or(None) is None
     assert not table
 
 

@@ -17,7 +17,7 @@ from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.provenance import Provenance
-from jitgraph.tracing.source import STEP_NAMES, STEPS, Place, Source, Step, StepKind, World
+from jitgraph.tracing.source import STEP_NAMES, STEPS, Slot, Source, Step, StepKind, World
 from tests.tracing.plans import check_of
 
 SETTINGS = {"k": 3}
@@ -126,7 +126,7 @@ def test_places_are_written_and_taken_away(kind: Any) -> None:
 
     owner: Any = {"attribute": OBJECT, "item": {}, "entry": defaultdict(list), "cell": fresh().__closure__[0]}[kind]
     key = None if kind == "cell" else "k"
-    place = Place("item" if kind == "entry" else kind, owner, key, "o.k")
+    place = Slot("item" if kind == "entry" else kind, owner, key, "o.k")
     step = STEPS[kind]
     assert place.step == kind
     for write, remove in (
@@ -174,22 +174,22 @@ def test_each_object_has_the_source_by_which_it_was_reached_first() -> None:
     provenance = Provenance(INNER, objects)
     world = World(INNER, (), objects.values)
     cell = INNER.__closure__[0]
-    level = provenance.at(Place("cell", cell, None, "level"))
+    level = provenance.at(Slot("cell", cell, None, "level"))
     assert level.text == "level" and level.is_storable and world.find(level) == 7
-    settings = provenance.at(Place("item", globals(), "SETTINGS", "SETTINGS"))
+    settings = provenance.at(Slot("item", globals(), "SETTINGS", "SETTINGS"))
     assert settings.kind == "module" and world.find(settings) is SETTINGS
     provenance.reach(SETTINGS, settings)
-    again = provenance.at(Place("item", SETTINGS, "k", "other['k']"))
+    again = provenance.at(Slot("item", SETTINGS, "k", "other['k']"))
     assert again.text == "SETTINGS['k']" and world.find(again) == 3
-    unknown = provenance.at(Place("attribute", OBJECT, "n", "box.n"))
+    unknown = provenance.at(Slot("attribute", OBJECT, "n", "box.n"))
     assert not unknown.is_storable and unknown.text == "box.n" and world.find(unknown) == 1
     bound, made = OBJECT.method, functools.partial(OBJECT.method, 3)
     provenance.reach(made, Source("argument", 0, "f"))
     other = World(INNER, (made,), objects.values)
     assert other.find(provenance.of(made.args, "")) == (3,)
     assert other.find(provenance.of(bound.__func__, "")) is Plain.method
-    assert world.place(settings) == Place("item", globals(), "SETTINGS", "SETTINGS")
-    assert world.place(Source("function", None, "f")) is None
+    assert world.slot(settings) == Slot("item", globals(), "SETTINGS", "SETTINGS")
+    assert world.slot(Source("function", None, "f")) is None
 
 
 def test_absence_looks_into_a_mapping_where_there_is_one() -> None:

@@ -51,7 +51,7 @@ def emit_contract(contract: Contract, env: Environment) -> None:
     if n is not None and n < env.target.lanes(contract.acc.dtype.itemsize) // 2 and (m is None or m > n):
         contract = _turned(contract)
     if skinny_gemm.suits(contract, env):
-        _emit_streams(contract, env)
+        _emit_skinny_gemm(contract, env)
         return
     single = replace(contract, extents=(1, *contract.extents[1:]))
     if m is not None or not skinny_gemm.suits(single, env):
@@ -59,15 +59,15 @@ def emit_contract(contract: Contract, env: Environment) -> None:
         return
     rows = index_value(env, contract.extents[0])
     with loops.only_if(env, env.ops.cmp("eq", rows, integer(1))), env.memory.frame():
-        _emit_streams(single, env)
+        _emit_skinny_gemm(single, env)
     with loops.only_if(env, env.ops.cmp("ne", rows, integer(1))), env.memory.frame():
         _emit_packed(contract, env)
 
 
-def _emit_streams(contract: Contract, env: Environment) -> None:
+def _emit_skinny_gemm(contract: Contract, env: Environment) -> None:
     width = skinny_gemm.columns_of_unit(contract, env)
     units = parallel.ceil_div(env, index_value(env, contract.extents[1]), integer(width))
-    _share(contract, env, units, lambda c, inner, begin, end: skinny_gemm.emit_streams(c, inner, width, begin, end))
+    _share(contract, env, units, lambda c, inner, begin, end: skinny_gemm.emit_skinny_gemm(c, inner, width, begin, end))
 
 
 def _emit_packed(contract: Contract, env: Environment) -> None:

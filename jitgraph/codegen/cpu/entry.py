@@ -27,7 +27,7 @@ from jitgraph.codegen.kernels.schedule import (
 )
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule, LlvmValue
-from jitgraph.codegen.llvm.entry import EntryWriter, apart, emit_arena_bytes
+from jitgraph.codegen.llvm.entry import EntryWriter, emit_arena_bytes, without_reuse
 from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.fault import working_on
@@ -47,7 +47,7 @@ def emit_module(schedule: Schedule, target: Target, *, timed: bool = False) -> L
             hint="compile for x86-64-v3 or later, or set JITGRAPH_INTERPRET=1",
         )
     module = LlvmModule(machine.TRIPLE)
-    plan = schedule.plan or apart(schedule)
+    plan = schedule.plan or without_reuse(schedule)
     entry = _Entry(module, schedule, plan, target, timed=timed)
     entry.emit()
     emit_arena_bytes(module, schedule, plan.arena_bytes + entry.scratch_bytes)
@@ -155,8 +155,8 @@ class _Entry(EntryWriter):
 
     def _place_buffers(self) -> None:
         function, schedule = self.function, self.schedule
-        count = self.place_given()
-        self.table = self.given_address(count) if self.timed else ""
+        count = self.bind_arguments()
+        self.table = self.argument_address(count) if self.timed else ""
         self.given = dict(self.places)
         for buffer in schedule.buffers:
             if buffer.name in self.inlining.values:
@@ -168,7 +168,7 @@ class _Entry(EntryWriter):
                 assert buffer.value is not None, buffer.name
                 self.places[buffer.name] = function.named(self.module.constant(buffer.value.value.tobytes()))
             elif buffer.role == "temporary":
-                self.place_temporary(buffer, self.arena)
+                self.bind_temporary(buffer, self.arena)
         self.place_exchanged()
 
     def _bytes(self, name: str) -> DimLike:

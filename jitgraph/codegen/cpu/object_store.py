@@ -47,11 +47,11 @@ class ObjectStore:
             self._made.append((key, code))
         return code
 
-    def keep(self) -> None:
+    def store(self) -> None:
         """Write what was made into the cache, unless the code that calls LLVM changed meanwhile."""
         if self._cache is not None and self._made and sources.OWN.unchanged(_FOLDER):
             for key, code in self._made:
-                self._cache.keep(key, code)
+                self._cache.store(key, code)
 
 
 _FOLDER: Final = "codegen/llvm"

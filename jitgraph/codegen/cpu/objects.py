@@ -22,7 +22,7 @@ from jitgraph.runtime.loader.pool import can_start
 Task = Callable[[], bytes]
 
 LIBRARIES: Final = {
-    "crossed": ("jitgraph.codegen.cpu.transposed_kernel", "crossed_module"),
+    "crossed": ("jitgraph.codegen.cpu.transposed_kernel", "transposed_module"),
     "math": ("jitgraph.codegen.llvm.scalars", "math_module"),
     "memory": ("jitgraph.codegen.cpu.memory", "memory_module"),
     "pack": ("jitgraph.codegen.cpu.panel_library", "pack_module"),
@@ -64,7 +64,7 @@ def library_object(target: Target, *function: Any) -> bytes:
     """The object of one function of a library, by the library's name and parameters."""
     store = ObjectStore()
     code = library(target, *function).object(store)
-    store.keep()
+    store.store()
     return code
 
 
@@ -77,7 +77,7 @@ def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
         return [partial(library(target, *function).object, store) for function in required]
 
     objects = in_threads([partial(store.object, unit, target, "unit") for unit in units(module)], of_libraries)
-    store.keep()
+    store.store()
     return objects
 
 

@@ -43,7 +43,7 @@ _Range: TypeAlias = "tuple[LlvmScalar, LlvmScalar]"
 
 
 def suits(contract: Contract, env: Environment) -> bool:
-    """Whether ``emit_streams`` is for this contraction: few rows, and a right factor that is cheap and runs along n, or
+    """Whether ``emit_skinny_gemm`` is for this contraction: few rows, and a right factor that is cheap and runs along n, or
     one that ``crosses``."""
     m = constant_of(index_value(env, contract.extents[0]))
     if m is None or not 0 < m <= MOST_ROWS:
@@ -56,10 +56,10 @@ def crosses(contract: Contract, env: Environment) -> bool:
     """Whether the right factor is a plain matrix along k, and rows are few enough for its squares."""
     m = constant_of(index_value(env, contract.extents[0]))
     few = m is not None and 0 < m <= transposed_kernel.MOST_ROWS
-    return few and env.lanes is None and _crossed_source(contract, env) is not None
+    return few and env.lanes is None and _transposed_source(contract, env) is not None
 
 
-def _crossed_source(contract: Contract, env: Environment) -> tuple[Load, DimLike] | None:
+def _transposed_source(contract: Contract, env: Environment) -> tuple[Load, DimLike] | None:
     """The load of a plain right factor along k, and the elements between its columns."""
     dtype = contract.acc.dtype
     source = panels.plain_load(contract.right, contract.n, env, dtype) if dtype in transposed_kernel.DTYPES else None
@@ -82,7 +82,7 @@ def columns_of_unit(contract: Contract, env: Environment) -> int:
     return max(1, -(-n // (parts * lanes))) * lanes
 
 
-def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmScalar, end: LlvmScalar) -> None:
+def emit_skinny_gemm(contract: Contract, env: Environment, width: int, begin: LlvmScalar, end: LlvmScalar) -> None:
     """Units ``begin .. end`` of ``width`` columns each, epilogue included."""
     dtype = contract.acc.dtype
     rows = constant_of(index_value(env, contract.extents[0]))
@@ -94,7 +94,7 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmSc
     # A block's sums grow in the free place on the stack, and merge into the places below it.
     room = merging.most_waiting(contract, env) + 1 if constant_of(blocks) != 1 else 1
     stack = env.private(dtype, room * level)
-    across = _Crossed.of(contract, env, rows) if crosses(contract, env) else None
+    across = _TransposedB.of(contract, env, rows) if crosses(contract, env) else None
     zero = env.ops.splat(env.ops.const(0, dtype), lanes)
 
     def over_sums(step: loops.Emit) -> None:
@@ -156,7 +156,7 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmSc
     loops.counted(env, begin, end, 1, [], unit)
 
 
-class _Crossed(NamedTuple):
+class _TransposedB(NamedTuple):
     """A product whose right factor is a plain matrix along k, and memory for a block of k of the left one's rows."""
 
     contract: Contract
@@ -165,13 +165,13 @@ class _Crossed(NamedTuple):
     length: int  # of a row of it
 
     @staticmethod
-    def of(contract: Contract, env: Environment, rows: int) -> _Crossed:
+    def of(contract: Contract, env: Environment, rows: int) -> _TransposedB:
         dtype = contract.acc.dtype
         lanes = env.target.lanes(dtype.itemsize)
         depth = constant_of(index_value(env, contract.extents[2]))
         length = contract.block_k if depth is None else min(contract.block_k, max(depth, 1))
         length = -(-length // lanes) * lanes  # a row's last vector is stored whole
-        return _Crossed(contract, rows, env.private(dtype, rows * length), length)
+        return _TransposedB(contract, rows, env.private(dtype, rows * length), length)
 
     def emit(self, env: Environment, columns: _Range, depths: _Range, sums: LlvmScalar, width: int) -> None:
         """The sums of a block of k, for all rows and columns of a unit."""
@@ -188,7 +188,7 @@ class _Crossed(NamedTuple):
 
             scope = env.at({contract.m: integer(row)})
             vectors.in_lanes(contract.k, contract.left.body, scope, *depths, lanes, [], step)
-        source = _crossed_source(contract, env)
+        source = _transposed_source(contract, env)
         assert source is not None
         load, between = source
         there = env.at({contract.n: columns[0], contract.k: depths[0]})

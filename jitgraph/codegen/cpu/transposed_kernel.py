@@ -60,7 +60,7 @@ def function_for(env: Environment, dtype: DType, rows: int) -> str:
     return name
 
 
-def crossed_module(target: Target, dtype: DType, rows: int) -> LlvmModule:
+def transposed_module(target: Target, dtype: DType, rows: int) -> LlvmModule:
     """A module that defines the function for so many rows."""
     module = LlvmModule(machine.TRIPLE)
     name = f"jg_crossed_{SHORT_NAMES[dtype]}_{rows}"

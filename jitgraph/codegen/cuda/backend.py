@@ -20,7 +20,7 @@ from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.executable import CudaExecutable
-from jitgraph.runtime.device_payload import DeviceParts, LibraryProduct
+from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class CudaBackend:
     def load(self, code: Code, signature: loader.Signature, target: Target) -> CudaExecutable:
         """The code, ready for any device of the target: each loads it when it is first used there."""
         assert isinstance(code, CudaCode)
-        parts = DeviceParts(
+        parts = DevicePayload(
             ptx=code.texts["ptx"].encode(),
             llvm_ir=code.texts["llvm"],
             functions=code.functions,

@@ -13,7 +13,7 @@ from typing import Final
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.grid import MOST_WARPS, wants_team, warps_of_team, with_vector
 from jitgraph.codegen.cuda.indices import Indices
-from jitgraph.codegen.cuda.launch_nests import Nest, nests_of
+from jitgraph.codegen.cuda.launch_nests import LaunchNest, launch_nests_of
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.serial_contract import emit_element
@@ -54,7 +54,9 @@ class _BlockWriter:
         self.step, self.module, self.target = step, module, target
         steps = [*_run_steps(step)]
         self.launches = [inner for inner in steps if isinstance(inner, Launch)]
-        self.nests = {id(launch): [with_vector(nest) for nest in nests_of(launch.kernel)] for launch in self.launches}
+        self.nests = {
+            id(launch): [with_vector(nest) for nest in launch_nests_of(launch.kernel)] for launch in self.launches
+        }
         self.threads = _threads([nest for nests in self.nests.values() for nest in nests], target)
         self.exchanges = [inner for inner in steps if isinstance(inner, Exchange)]
         names = dict.fromkeys(name for launch in self.launches for name in launch.buffers)
@@ -172,7 +174,7 @@ class _BlockWriter:
         wait_for_block(self.function)
         return self.function.emit("i1", f"icmp ne {byte}, 0").name
 
-    def _nest(self, launch: Launch, nest: Nest) -> None:
+    def _nest(self, launch: Launch, nest: LaunchNest) -> None:
         kernel = launch.kernel
         statements = ThreadStatements(Indices(kernel), self.failures)
         env = Environment(self.function, kernel, self.target, Names(), PrivateMemory(), statements.statement)
@@ -190,7 +192,7 @@ class _BlockWriter:
             wait_for_block(self.function)
             leave_if(self.function, failed)
 
-    def _elements(self, env: Environment, nest: Nest) -> None:
+    def _elements(self, env: Environment, nest: LaunchNest) -> None:
         """Independent elements, each thread every so manieth of them; those of a contraction's results are some."""
         *before, last = nest.body
         contract = last if isinstance(last, Contract) else None
@@ -209,7 +211,7 @@ class _BlockWriter:
 
         loops.counted(env, self.thread, integer(_count(extents)), self.threads, [], step)
 
-    def _rows(self, env: Environment, nest: Nest, statements: ThreadStatements) -> None:
+    def _rows(self, env: Environment, nest: LaunchNest, statements: ThreadStatements) -> None:
         """Rows that threads share: a warp's each, or one after another of the whole block."""
         extents = [level.extent for level in nest.levels]
         warps = self.threads // WARP
@@ -256,7 +258,7 @@ def _count(extents: Sequence[DimLike]) -> int:
     return total
 
 
-def _threads(nests: Sequence[Nest], target: Target) -> int:
+def _threads(nests: Sequence[LaunchNest], target: Target) -> int:
     """As many threads as the largest nest has use for."""
     most = WARP
     for nest in nests:

@@ -11,7 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.cuda import tree
 from jitgraph.codegen.cuda.indices import AxisPlace
-from jitgraph.codegen.cuda.int32_arithmetic import Words, word
+from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer, word
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
 from jitgraph.codegen.cuda.panels import Side, piece_bytes, wide
@@ -126,7 +126,7 @@ class ContractWriter:
     ) -> None:
         self.contract, self.env, self.tiles = contract, env, tiles
         self.dtype = contract.acc.dtype
-        self.words = words = Words(env.function)
+        self.words = words = Int32Writer(env.function)
         thread = words.low(special_register(env.function, "tid.x"))
         self.extents = [index_value(env, extent) for extent in contract.extents]
         self.results = TileResults(contract, env, statements, self.extents, (tiles.rows, tiles.columns))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jitgraph.codegen.cuda import machine
 from jitgraph.codegen.cuda.block_loops import emit_block
 from jitgraph.codegen.cuda.grid import emit_kernel
-from jitgraph.codegen.cuda.launch_nests import nests_of
+from jitgraph.codegen.cuda.launch_nests import launch_nests_of
 from jitgraph.codegen.cuda.launches import KernelLaunch, Launches, Shape
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import Branch, Launch, Schedule, Step, While
@@ -30,7 +30,7 @@ class _ModuleWriter:
         self.target = target
         self.launches: Launches = {}
         kernels = [step.kernel for step in all_steps(schedule.steps) if isinstance(step, Launch)]
-        self.reports = any(nest.can_fail for kernel in kernels for nest in nests_of(kernel))
+        self.reports = any(nest.can_fail for kernel in kernels for nest in launch_nests_of(kernel))
         self._known: dict[Kernel, list[tuple[Shape, bool]]] = {}
 
     def write(self, steps: Sequence[Step], number: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cuda.int32_arithmetic import Words
+from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer
 from jitgraph.codegen.cuda.panel_layout import CHUNK, DEPTH_BYTES, PanelLayout
 from jitgraph.codegen.cuda.warp import call
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue
@@ -107,7 +107,7 @@ class FragmentReader:
         self, function: LlvmFunction, layout: PanelLayout, dtype: DType, first: LlvmScalar, lane: LlvmScalar, left: bool
     ) -> None:
         self.function, self.layout, self.dtype, self.left = function, layout, dtype, left
-        self.words = Words(function)
+        self.words = Int32Writer(function)
         self.first, self.lane = first, lane
 
     def prepare(self, memory: str, tiles: int) -> None:

@@ -15,7 +15,7 @@ from jitgraph.codegen.cuda.attend import emit_attend
 from jitgraph.codegen.cuda.attend_tiles import tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
-from jitgraph.codegen.cuda.launch_nests import Nest, is_pure, nests_of
+from jitgraph.codegen.cuda.launch_nests import LaunchNest, is_pure, launch_nests_of
 from jitgraph.codegen.cuda.launches import Grid, Shape
 from jitgraph.codegen.cuda.library_products import library_call
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
@@ -67,10 +67,10 @@ _UNKNOWN_WARPS: Final = 4
 
 def emit_kernel(kernel: Kernel, module: LlvmModule, target: Target, *, reports: bool) -> list[tuple[Shape, bool]]:
     """Emit the functions of ``kernel`` into ``module``: how each is launched, and whether it may fail, in order."""
-    return [(_shape(kernel, nest, module, target, reports=reports), nest.can_fail) for nest in nests_of(kernel)]
+    return [(_shape(kernel, nest, module, target, reports=reports), nest.can_fail) for nest in launch_nests_of(kernel)]
 
 
-def _shape(kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, reports: bool) -> Shape:
+def _shape(kernel: Kernel, nest: LaunchNest, module: LlvmModule, target: Target, *, reports: bool) -> Shape:
     # A library knows nothing of failed checks, behind which nothing may be touched.
     call = None if reports else library_call(nest, kernel, target)
     if call is not None:
@@ -81,7 +81,7 @@ def _shape(kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, re
 class _Function:
     """One function of PTX being written."""
 
-    def __init__(self, kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, reports: bool) -> None:
+    def __init__(self, kernel: Kernel, nest: LaunchNest, module: LlvmModule, target: Target, *, reports: bool) -> None:
         self.kernel, self.nest, self.target = kernel, with_vector(nest), target
         name = module.unique(f"k_{kernel.name}")
         self.function = LlvmFunction(module, name, "void", linkage="ptx_kernel")
@@ -214,7 +214,7 @@ class _Function:
         return self._shape((batch * count, 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 
-def with_vector(nest: Nest) -> Nest:
+def with_vector(nest: LaunchNest) -> LaunchNest:
     """The nest with the vector loop that is all of its body as one more level."""
     if not nest.body:
         return nest
@@ -228,7 +228,7 @@ def with_vector(nest: Nest) -> Nest:
     return replace(nest, levels=(*nest.levels, last), before=(*nest.before, *outside), body=last.body)
 
 
-def _elements_of_thread(nest: Nest) -> int:
+def _elements_of_thread(nest: LaunchNest) -> int:
     """How many elements side by side a thread has: as many as one access takes, where there is work for all threads."""
     if not nest.levels or any(isinstance(s, Loop | Local | CheckStatement) for s in nest.statements):
         return 1
@@ -245,7 +245,7 @@ def _elements_of_thread(nest: Nest) -> int:
     return min(several, _MOST_ELEMENTS)
 
 
-def wants_team(nest: Nest) -> bool:
+def wants_team(nest: LaunchNest) -> bool:
     """Whether there are loops to share that are too long for one thread."""
     shared = [s for s in statements_of(nest.body) if isinstance(s, Loop) and is_shared(s)]
     in_vector = any(level.kind == "vector" for level in nest.levels)
@@ -258,7 +258,7 @@ def _is_short(loop: Loop) -> bool:
     return loop.is_whole and isinstance(loop.extent, int) and loop.extent <= FEW and loop.slots is None
 
 
-def warps_of_team(nest: Nest, *, free_order: bool) -> int:
+def warps_of_team(nest: LaunchNest, *, free_order: bool) -> int:
     """Warps of a team: as many as the longest loop that it shares gives steps, or chunks, to."""
     rows = dims.product(level.extent for level in nest.levels)
     few = isinstance(rows, int) and rows <= _FEW_ROWS
@@ -277,13 +277,13 @@ def warps_of_team(nest: Nest, *, free_order: bool) -> int:
     return most
 
 
-def _waits_again_and_again(nest: Nest) -> bool:
+def _waits_again_and_again(nest: LaunchNest) -> bool:
     """Whether a loop of the nest shares others in each of its steps, as those of matrices do: all warps wait there."""
     around = [loop for loop in nest.body if isinstance(loop, Loop) and not is_shared(loop)]
     return any(isinstance(s, Loop) and is_shared(s) for loop in around for s in statements_of(loop.body))
 
 
-def _teams_of_block(nest: Nest, rows: DimLike, target: Target) -> int:
+def _teams_of_block(nest: LaunchNest, rows: DimLike, target: Target) -> int:
     """Teams of one warp in a block: as many as there is shared memory for, and rows."""
     each = sum(s.size * s.dtype.itemsize for s in statements_of(nest.body) if isinstance(s, Local))
     teams = _TEAMS

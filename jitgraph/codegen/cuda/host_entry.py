@@ -98,32 +98,32 @@ class HostEntry(EntryWriter):
         self.function.finish()
 
     def _place(self) -> None:
-        index = self.place_given()
+        index = self.bind_arguments()
         for name in constant_names(self.schedule):
-            self.places[name] = self.given_address(index)
+            self.places[name] = self.argument_address(index)
             index += 1
         arena = LlvmValue(self._field(self.call, offsets.CALL_ARENA), "ptr")
         if self.record_at is not None:
-            self.kept = self.given_address(index)
+            self.kept = self.argument_address(index)
             index += 1
             offset = self.sizes.value(self.record_at)
             record = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}")
             self.record = self.function.emit("i64", f"ptrtoint {record} to i64").name
         if self.waits:
-            self.pinned = self.given_address(index)
+            self.pinned = self.argument_address(index)
             index += 1
         for name in function_names(self.all_launches):
-            self.handles[name] = self.given_address(index)
+            self.handles[name] = self.argument_address(index)
             index += 1
         for launch in library_launches(self.all_launches):
-            self.products[self._numbers[id(launch)]] = self.given_address(index)
+            self.products[self._numbers[id(launch)]] = self.argument_address(index)
             index += 1
         if self.products:
             offset = self.sizes.value(self.workspace_at)
             self.workspace = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
         for buffer in self.schedule.buffers:
             if buffer.role == "temporary":
-                self.place_temporary(buffer, arena)
+                self.bind_temporary(buffer, arena)
         self.place_exchanged()
 
     def _field(self, structure: LlvmValue, offset: int) -> str:

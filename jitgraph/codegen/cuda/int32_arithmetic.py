@@ -16,7 +16,7 @@ def word(value: int) -> LlvmScalar:
     return LlvmScalar(str(value), "i32", int32, 1)
 
 
-class Words:
+class Int32Writer:
     """Writes arithmetic on int32; what literals alone say is folded."""
 
     def __init__(self, function: LlvmFunction) -> None:

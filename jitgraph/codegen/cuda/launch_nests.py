@@ -30,7 +30,7 @@ from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True)
-class Nest:
+class LaunchNest:
     """One launch: parallel loops ``levels``, outermost first, around ``body``; ``before`` is computed at their axes."""
 
     levels: tuple[Loop, ...]
@@ -47,9 +47,9 @@ class Nest:
         return any(isinstance(s, CheckStatement) for s in statements_of(self.statements))
 
 
-def nests_of(kernel: Kernel) -> list[Nest]:
+def launch_nests_of(kernel: Kernel) -> list[LaunchNest]:
     """The launches of a kernel, in order."""
-    nests: list[Nest] = []
+    nests: list[LaunchNest] = []
     pure: list[Statement] = []
     group: list[Statement] = []
 
@@ -154,7 +154,7 @@ def _used(statement: Statement) -> set[str]:
     return used
 
 
-def _peeled(before: Body, body: Body) -> Nest:
+def _peeled(before: Body, body: Body) -> LaunchNest:
     """The parallel loops around everything that has an effect, which become the grid."""
     levels: list[Loop] = []
     while body:
@@ -165,4 +165,4 @@ def _peeled(before: Body, body: Body) -> Nest:
             break
         before, body = (*before, *outside), last.body
         levels.append(last)
-    return Nest(tuple(levels), before, body)
+    return LaunchNest(tuple(levels), before, body)

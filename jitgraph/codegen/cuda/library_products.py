@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen.cuda.launch_nests import Nest
+from jitgraph.codegen.cuda.launch_nests import LaunchNest
 from jitgraph.codegen.cuda.launches import LibraryCall
 from jitgraph.codegen.cuda.mma import source_of
 from jitgraph.codegen.cuda.panels import plain_load
@@ -60,7 +60,7 @@ class _Access:
         return None
 
 
-def library_call(nest: Nest, kernel: Kernel, target: Target) -> LibraryCall | None:
+def library_call(nest: LaunchNest, kernel: Kernel, target: Target) -> LibraryCall | None:
     """How a library is asked for what a nest computes; None where that is the nest's own work."""
     *_, contract = nest.body or (None,)
     if not target.library or not isinstance(contract, Contract) or not contract.is_whole:

@@ -12,7 +12,7 @@ from jitgraph.codegen.cuda import panels
 from jitgraph.codegen.cuda.contract import steps_of
 from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
 from jitgraph.codegen.cuda.indices import AxisPlace
-from jitgraph.codegen.cuda.int32_arithmetic import Words
+from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
 from jitgraph.codegen.cuda.panels import Side, wide
@@ -176,7 +176,7 @@ class MmaWriter:
         assert mma is not None
         self.mma = mma
         function = env.function
-        self.words = words = Words(function)
+        self.words = words = Int32Writer(function)
         thread = words.low(special_register(function, "tid.x"))
         self.lane, warp = words.bits(thread, 0, WARP - 1), words.divided(thread, WARP)
         sides = (tiles.rows, tiles.columns)

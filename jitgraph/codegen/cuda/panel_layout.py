@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cuda.int32_arithmetic import Words
+from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.records import dataclass
 
@@ -61,7 +61,7 @@ class PanelLayout:
         return self.side * DEPTH_BYTES
 
     def offset(
-        self, words: Words, line: LlvmScalar, lines: int, chunk: LlvmScalar, chunks: int = 0
+        self, words: Int32Writer, line: LlvmScalar, lines: int, chunk: LlvmScalar, chunks: int = 0
     ) -> tuple[LlvmScalar, int]:
         """The offset of chunk ``chunk + chunks`` of line ``line + lines``, as a register and what is added to it."""
         fixed = 0 if lines % (_AT_ONCE if self.matrices else _STEPS_AT_ONCE) else lines
@@ -71,7 +71,7 @@ class PanelLayout:
         start = words.add(words.times(line, self.pitch), words.times(swizzled, CHUNK))
         return start, fixed * self.pitch + far * CHUNK
 
-    def _turn(self, words: Words, line: LlvmScalar) -> LlvmScalar:
+    def _turn(self, words: Int32Writer, line: LlvmScalar) -> LlvmScalar:
         """What the numbers of a line's chunks are combined with; it is the same so many lines further on."""
         together = max(1, _AT_ONCE // self.chunks)  # lines that lie in all banks side by side
         first, phases = together.bit_length() - 1, min(self.chunks, _AT_ONCE)

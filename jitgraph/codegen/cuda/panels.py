@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jitgraph.codegen.cuda.indices import Indices, alignment
-from jitgraph.codegen.cuda.int32_arithmetic import Words, word
+from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer, word
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Load, Operand, Var
@@ -103,7 +103,7 @@ class CopiedPanels:
         load = plain_load(side.operand, side.value)
         assert load is not None
         self.env, self.side, self.layout, self.piece = env, side, layout, piece
-        self.words = words = Words(env.function)
+        self.words = words = Int32Writer(env.function)
         self.elements = piece // layout.itemsize
         pieces = layout.bytes // piece
         self.within = env.ops.cmp("lt", thread, word(pieces)) if pieces % threads else None
@@ -207,7 +207,7 @@ class ComputedPanels:
 
     def __init__(self, env: Environment, side: Side, layout: PanelLayout, thread: LlvmScalar, threads: int) -> None:
         self.env, self.side, self.layout = env, side, layout
-        self.words = words = Words(env.function)
+        self.words = words = Int32Writer(env.function)
         chunks = layout.bytes // CHUNK
         self.within = env.ops.cmp("lt", thread, word(chunks)) if chunks % threads else None
         lines = chunks // layout.chunks

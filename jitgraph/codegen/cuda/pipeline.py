@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from jitgraph.codegen.cuda import panels
-from jitgraph.codegen.cuda.int32_arithmetic import Words, word
+from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer, word
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
 from jitgraph.codegen.cuda.panels import ComputedPanels, CopiedPanels, Side
@@ -37,7 +37,7 @@ class Pipeline:
     ) -> None:
         """Each side with its layout, and the bytes that can be copied at once; ``first`` is the first step."""
         self.env, self.first = env, first
-        self.words = Words(env.function)
+        self.words = Int32Writer(env.function)
         self.depth = sides[0][1].depth
         self.steps = sides[0][0].depth
         self.stage_bytes = sum(layout.bytes for _, layout, _ in sides)

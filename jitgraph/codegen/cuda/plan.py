@@ -25,7 +25,7 @@ from jitgraph.codegen.cuda.steps import HostSteps, host_sizes
 from jitgraph.codegen.kernels.schedule import Schedule, aligned
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.codegen.llvm.entry import apart, emit_arena_bytes
+from jitgraph.codegen.llvm.entry import emit_arena_bytes, without_reuse
 from jitgraph.runtime.cuda.reports import RECORD_ROOM
 from jitgraph.runtime.device_payload import WORKSPACE_BYTES
 
@@ -35,7 +35,7 @@ _WORKSPACE_ALIGNMENT: Final = 256
 def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple[str, ...]]:
     """The module of the entry, before any pass, and the driver's functions that it calls."""
     module = LlvmModule(machine.TRIPLE)
-    plan = schedule.plan or apart(schedule)
+    plan = schedule.plan or without_reuse(schedule)
     reports = any(launch.reports for launch in chain.from_iterable(launches.values()))
     workspace_at = end = plan.arena_bytes
     if library_launches(chain.from_iterable(launches.values())):

@@ -256,7 +256,7 @@ class TeamReduction(StepReduction):
             f"lshr {up}, {shift.name}", int64, 1
         )  # fmt: skip
         others = team.exchanged(env, self._each(flat), one_lane=False)
-        together = tree.merged_parts(env, [[value for slot in part for value in slot] for part in others], runs, merge)
+        together = tree.merged_chunks(env, [[value for slot in part for value in slot] for part in others], runs, merge)
         if known is None:  # of no steps at all no part is there
             together = [
                 env.ops.select(env.ops.cmp("gt", chunks, integer(0)), x, y) for x, y in zip(together, init, strict=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jitgraph.codegen.cuda.grid import wants_team
-from jitgraph.codegen.cuda.launch_nests import Nest, nests_of
+from jitgraph.codegen.cuda.launch_nests import LaunchNest, launch_nests_of
 from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Let, Local, Loop, Statement
 from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of
@@ -52,7 +52,7 @@ def _nests(steps: Sequence[Step]) -> int | None:
     for step in steps:
         match step:
             case Launch(kernel):
-                nest_count = len(nests_of(kernel)) if _is_small(kernel) else None
+                nest_count = len(launch_nests_of(kernel)) if _is_small(kernel) else None
             case Branch():
                 nest_count = _nests_of_turn(step)
             case Exchange(names, bytes):  # whose contents a block moves
@@ -69,14 +69,14 @@ def _nests(steps: Sequence[Step]) -> int | None:
 
 
 def _is_small(kernel: Kernel) -> bool:
-    nests = nests_of(kernel)
+    nests = launch_nests_of(kernel)
     if any(_local_bytes(nest) > MOST_LOCAL_BYTES or not _is_simple(nest) for nest in nests):
         return False
     runs = [_runs(tuple(_as_loops(nest))) for nest in nests]
     return sum(run or 0 for run in runs) <= MOST_STATEMENTS and None not in runs
 
 
-def _is_simple(nest: Nest) -> bool:
+def _is_simple(nest: LaunchNest) -> bool:
     """Whether contractions stand alone in their nests, and no thread has more of a row than in a grid; attention is
     a block's."""
     statements = [*statements_of(nest.body)]
@@ -86,11 +86,11 @@ def _is_simple(nest: Nest) -> bool:
     return not contracts or (contracts == [nest.body[-1]] and not wants_team(nest))
 
 
-def _local_bytes(nest: Nest) -> int:
+def _local_bytes(nest: LaunchNest) -> int:
     return sum(s.size * s.dtype.itemsize for s in statements_of(nest.statements) if isinstance(s, Local))
 
 
-def _as_loops(nest: Nest) -> Sequence[Statement]:
+def _as_loops(nest: LaunchNest) -> Sequence[Statement]:
     """A nest as the loops that it was made of."""
     body = nest.statements
     for level in reversed(nest.levels):

@@ -15,7 +15,7 @@ _LEAST_BYTES: Final = 1 << 16
 """Of a stack's first memory: the driver gives no less, and each growth asks it."""
 
 
-class AskedEntry(Protocol):
+class EntryWriter(Protocol):
     """The entry under construction (``plan.py``)."""
 
     function: LlvmFunction
@@ -28,7 +28,7 @@ class AskedEntry(Protocol):
 class DeviceStacks:
     """The stacks of an entry: each has an address, the bytes in use and its capacity in the entry's frame."""
 
-    def __init__(self, entry: AskedEntry) -> None:
+    def __init__(self, entry: EntryWriter) -> None:
         self.entry = entry
         self._at: dict[str, tuple[LlvmValue, LlvmValue, LlvmValue]] = {}
         self._code = LlvmValue("", "ptr")

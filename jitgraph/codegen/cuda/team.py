@@ -112,21 +112,21 @@ class TeamStatements:
             case Local():
                 env.bind("&" + statement.buffer, self.team.memory(env, statement.dtype, statement.size))
             case Loop() if is_shared(statement):
-                self._apart(statement)
+                self._barrier_between(statement)
                 self._share(statement, env)
             case Loop(kind="reduce"):
                 emit_reduce(statement, env)
             case Loop():
                 self._serial(statement, env)
             case Store():
-                self._apart(statement)
+                self._barrier_between(statement)
                 with loops.only_if(env, env.ops.cmp("eq", self.team.thread, integer(0))):
                     self.alone.statement(statement, env)
             case _:
-                self._apart(statement)
+                self._barrier_between(statement)
                 self.alone.statement(statement, env)
 
-    def _apart(self, statement: Statement) -> None:
+    def _barrier_between(self, statement: Statement) -> None:
         """A barrier, where the statement touches what another thread may just have stored, or be reading."""
         inside = list(statements_of((statement,)))
         known = self.exchanged

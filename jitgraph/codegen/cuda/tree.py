@@ -142,7 +142,7 @@ def neighbours(nodes: Sequence[Sequence[LlvmScalar]], merge: Merge) -> list[Llvm
     return list(nodes[0])
 
 
-def merged_parts(
+def merged_chunks(
     env: Environment, parts: Sequence[Sequence[LlvmScalar]], count: LlvmScalar, merge: Merge
 ) -> list[LlvmScalar]:
     """The first ``count`` of ``parts``, at least one, as one; they are neighbouring nodes of one height."""

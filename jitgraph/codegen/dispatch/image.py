@@ -23,5 +23,5 @@ def dispatcher_image() -> bytes:
     """The flat image; its entry gives the addresses of ``dispatch_records.EXPORTS`` by number."""
     store = ObjectStore()
     code = store.object(unit(), TARGET, "dispatcher")
-    store.keep()
+    store.store()
     return link([code], {"entry": "export"})

@@ -113,8 +113,8 @@ def _new_value(module: LlvmModule) -> None:
     code.store("ptr", first, block)
     code.need(code.differs(first), "allocate")
     code.store("ptr", code.load("ptr", first), head)
-    cached = code.word("kept_bytes", "i64")
-    code.store("i64", code.value("i64", f"sub i64 {cached}, {size}"), code.runtime, RUNTIME["kept_bytes"])
+    cached = code.word("cached_bytes", "i64")
+    code.store("i64", code.value("i64", f"sub i64 {cached}, {size}"), code.runtime, RUNTIME["cached_bytes"])
     code.jump("make")
     code.start_block("allocate")
     code.store("ptr", code.api("aligned_alloc", "ptr", "i64 64", f"i64 {size}"), block)
@@ -193,7 +193,7 @@ def _free_value(module: LlvmModule) -> None:
     for word in VALUE.values():
         code.store("i64", 0, value, word)
     with code.when(code.differs(block), likely=True):
-        cached = code.add(code.word("kept_bytes", "i64"), size)
+        cached = code.add(code.word("cached_bytes", "i64"), size)
         release, done = code.label("release"), code.label("released")
         code.need(code.compare("ule", "i64", cached, layout.MOST_KEPT_BYTES), release)
         size_class = code.value(
@@ -202,7 +202,7 @@ def _free_value(module: LlvmModule) -> None:
         head = code.at(code.at(code.runtime, RUNTIME["free0"]), size_class, layout.WORD)
         code.store("ptr", code.load("ptr", head), block)
         code.store("ptr", block, head)
-        code.store("i64", cached, code.runtime, RUNTIME["kept_bytes"])
+        code.store("i64", cached, code.runtime, RUNTIME["cached_bytes"])
         code.jump(done)
         code.start_block(release)
         code.api("free", "void", f"ptr {block}")

@@ -9,7 +9,7 @@ from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.dispatch_records import OP
 
 
-class OpParts:
+class OpWriter:
     """The loop over the ops of a table, while it is written. ``op`` is the address of the current one."""
 
     op: str

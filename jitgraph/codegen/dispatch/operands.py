@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.dispatch.op_writer import OpParts
+from jitgraph.codegen.dispatch.op_writer import OpWriter
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.dispatch_records import VALUE
 
 
-class Operands(OpParts):
+class Operands(OpWriter):
     """Checks of what an operand is, and its address."""
 
     def op_end(self) -> None:

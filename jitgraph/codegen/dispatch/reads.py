@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.dispatch.op_writer import OpParts
+from jitgraph.codegen.dispatch.op_writer import OpWriter
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.dispatch_records import OP
 
 
-class Reads(OpParts):
+class Reads(OpWriter):
     """Loads of fields, attributes, entries and items, and checks of what is not there."""
 
     def op_constant(self) -> None:

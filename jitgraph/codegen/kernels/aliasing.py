@@ -26,7 +26,7 @@ class _Axis:
 
 
 @dataclass(frozen=True)
-class _AccessPlace:
+class _AccessLocation:
     """Where an access stands: the loops around it, the path of statement numbers, and its index."""
 
     axes: tuple[_Axis, ...]
@@ -37,8 +37,8 @@ class _AccessPlace:
 @lru_cache(maxsize=256)
 def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
     """The pairs (written param, read param) that may be one buffer."""
-    loads: dict[str, list[_AccessPlace]] = {}
-    stores: dict[str, list[_AccessPlace]] = {}
+    loads: dict[str, list[_AccessLocation]] = {}
+    stores: dict[str, list[_AccessLocation]] = {}
     _collect(kernel.body, (), (), loads, stores)
     in_operands = {
         s.buffer
@@ -52,7 +52,7 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
     for written, accesses in stores.items():
         if written not in params or params[written].access != "write":
             continue
-        if not all(map(_writes_each_once, accesses)) or not all(starmap(_are_apart, combinations(accesses, 2))):
+        if not all(map(_writes_each_once, accesses)) or not all(starmap(_are_disjoint, combinations(accesses, 2))):
             continue
         for read, reads in loads.items():
             if read not in params or params[read].access != "read" or read in in_operands:
@@ -81,16 +81,16 @@ def _collect(
     body: Body,
     axes: tuple[_Axis, ...],
     path: tuple[int, ...],
-    loads: dict[str, list[_AccessPlace]],
-    stores: dict[str, list[_AccessPlace]],
+    loads: dict[str, list[_AccessLocation]],
+    stores: dict[str, list[_AccessLocation]],
 ) -> None:
     for number, statement in enumerate(body):
         here = (*path, number)
         match statement:
             case Load():
-                loads.setdefault(statement.buffer, []).append(_AccessPlace(axes, here, statement.index))
+                loads.setdefault(statement.buffer, []).append(_AccessLocation(axes, here, statement.index))
             case Store():
-                stores.setdefault(statement.buffer, []).append(_AccessPlace(axes, here, statement.index))
+                stores.setdefault(statement.buffer, []).append(_AccessLocation(axes, here, statement.index))
             case Loop():
                 axis = _Axis(statement.axis, (statement.extent, statement.begin, statement.span))
                 _collect(statement.body, (*axes, axis), here, loads, stores)
@@ -110,14 +110,14 @@ def _collect(
                     _collect(one.epilogue, (*inside, column), here, loads, stores)
 
 
-def _writes_each_once(store: _AccessPlace) -> bool:
+def _writes_each_once(store: _AccessLocation) -> bool:
     """Whether every iteration of every loop around the store has an element of its own."""
     names = dims.names(store.index)
     own = all(axis.name in names or axis.iterations == (1, 0, None) for axis in store.axes)
     return own and not any(name.startswith("_v") for name in names)
 
 
-def _are_apart(one: _AccessPlace, other: _AccessPlace) -> bool:
+def _are_disjoint(one: _AccessLocation, other: _AccessLocation) -> bool:
     """Whether two stores write to different parts of rows, of which the loops around both name one: never the same."""
     around = {a.name for a, b in zip(one.axes, other.axes, strict=False) if a == b}
     part, other_part = (_part_of_row(access, around) for access in (one, other))
@@ -130,7 +130,7 @@ def _are_apart(one: _AccessPlace, other: _AccessPlace) -> bool:
     return not steps or gcd(*steps.values()) >= width
 
 
-def _part_of_row(access: _AccessPlace, around: set[str]) -> tuple[dict[str, int], int, int] | None:
+def _part_of_row(access: _AccessLocation, around: set[str]) -> tuple[dict[str, int], int, int] | None:
     """An index as steps of the axes ``around``, and the least and greatest of the rest; None where that is unknown."""
     inside = {axis.name: axis.iterations for axis in access.axes if axis.name not in around}
     steps: dict[str, int] = {}
@@ -152,7 +152,7 @@ def _part_of_row(access: _AccessPlace, around: set[str]) -> tuple[dict[str, int]
     return steps, low, high
 
 
-def _comes_first(load: _AccessPlace, store: _AccessPlace) -> bool:
+def _comes_first(load: _AccessLocation, store: _AccessLocation) -> bool:
     """Whether the load reads exactly what the store replaces, before it does, in the same iteration."""
     common = 0
     while common < min(len(load.axes), len(store.axes)) and load.axes[common].name == store.axes[common].name:

@@ -70,12 +70,12 @@ def execute_kernel(
                 f"not {array.dtype.name}{list(array.shape)}"
             )
         memory[param.name] = BufferMemory(array, 0, param.access != "read")
-    _require_apart(kernel, buffers)
+    _require_disjoint(kernel, buffers)
     with np.errstate(all="ignore"):
         _Run(kernel, memory, sizes, vectorise).body(kernel.body)
 
 
-def _require_apart(kernel: Kernel, buffers: Mapping[str, Array]) -> None:
+def _require_disjoint(kernel: Kernel, buffers: Mapping[str, Array]) -> None:
     paired = {frozenset(pair) for pair in kernel.aliases}
     for i, left in enumerate(kernel.params):
         for right in kernel.params[i + 1 :]:

@@ -52,7 +52,7 @@ _HOMES: Final[dict[str, Home]] = {"parallel": "iteration", "vector": "lane"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Scope:
     """Where a statement stands."""
 
     parallel: bool = True  # a parallel loop may stand here
@@ -84,18 +84,18 @@ class _KernelVerifier(KnownNames):
                 self.fail(None, f"in the alias {written} = {read} the first is written and the second read")
             if left.dtype.itemsize != right.dtype.itemsize or left.size != right.size:
                 self.fail(None, f"the alias {written} = {read} pairs buffers of different size")
-        self.body(kernel.body, _Place())
+        self.body(kernel.body, _Scope())
         for statement in kernel.body:
             if mixed := mixed_update((statement,)):
                 self.fail(mixed, f"what the nest does with {mixed.buffer} beside its updates has no order among them")
 
     # statements
 
-    def body(self, body: Body, scope: _Place) -> None:
+    def body(self, body: Body, scope: _Scope) -> None:
         for statement in body:
             self.statement(statement, scope)
 
-    def statement(self, statement: Statement, scope: _Place) -> None:
+    def statement(self, statement: Statement, scope: _Scope) -> None:
         match statement:
             case Let():
                 self.let(statement)
@@ -157,7 +157,7 @@ class _KernelVerifier(KnownNames):
         if dims.names(extent) & self.lanes:
             self.fail(statement, f"the extent {extent} differs between lanes")
 
-    def loop(self, loop: Loop, scope: _Place) -> None:
+    def loop(self, loop: Loop, scope: _Scope) -> None:
         self.extent(loop, loop.extent)
         self.window(loop)
         self.loop_form(loop, scope)
@@ -195,7 +195,7 @@ class _KernelVerifier(KnownNames):
                 self.define(loop, carry.result, *self.lanes)
             self.body(loop.slots.body, replace(scope, parallel=False, vector=False, home="lane"))
 
-    def inside(self, loop: Loop, scope: _Place) -> None:
+    def inside(self, loop: Loop, scope: _Scope) -> None:
         """The body of a loop; lanes may not exchange values within it."""
         around = self.home, self.concurrent
         self.home, self.concurrent = scope.home, self.concurrent or loop.kind == "parallel"
@@ -226,7 +226,7 @@ class _KernelVerifier(KnownNames):
         if loop.span is not None and loop.span < 1:
             self.fail(loop, "a span is at least 1")
 
-    def loop_form(self, loop: Loop, scope: _Place) -> None:
+    def loop_form(self, loop: Loop, scope: _Scope) -> None:
         if loop.kind == "parallel" and not scope.parallel:
             self.fail(loop, "parallel loops stand only outermost")
         if loop.kind == "vector" and not scope.vector:
@@ -261,7 +261,7 @@ class _KernelVerifier(KnownNames):
             for var in combine.results:
                 self.use(loop, var)
 
-    def contract(self, contract: Contract, scope: _Place) -> None:
+    def contract(self, contract: Contract, scope: _Scope) -> None:
         if not scope.vector:
             self.fail(contract, "a contraction does not stand inside of lanes")
         if contract.block_k < 1:
@@ -282,7 +282,7 @@ class _KernelVerifier(KnownNames):
             self.axes |= {axis: extents[axis] for axis in (contract.m, contract.n)}
             self.lanes |= {contract.m, contract.n}
             self.define(contract, contract.acc, contract.m)
-            self.body(contract.epilogue, _Place(parallel=False, vector=False, home="lane"))
+            self.body(contract.epilogue, _Scope(parallel=False, vector=False, home="lane"))
         self.no_exchange()
         self.home = around
 
@@ -290,13 +290,13 @@ class _KernelVerifier(KnownNames):
         with self.scope():
             self.axes |= axes
             self.lanes |= axes.keys()
-            self.body(operand.body, _Place(parallel=False, vector=False, stores=False, home="lane"))
+            self.body(operand.body, _Scope(parallel=False, vector=False, stores=False, home="lane"))
             self.use(contract, operand.value)
         dtype = operand.value.dtype
         if contract.acc.dtype not in (dtype, dtypes.float32 if is_half(dtype) else dtype) or dtypes.is_bool(dtype):
             self.fail(contract, f"{dtype.name} is not accumulated in {contract.acc.dtype.name}")
 
-    def attend(self, attend: Attend, scope: _Place) -> None:
+    def attend(self, attend: Attend, scope: _Scope) -> None:
         if not scope.vector:
             self.fail(attend, "sums by weights do not stand inside of lanes")
         if len(attend.products) > min(len(attend.rows), len(attend.columns)):
@@ -306,7 +306,7 @@ class _KernelVerifier(KnownNames):
             self.new(attend, axis, "_i")
         m, n = ({axis: extent} for axis, extent in zip((attend.m, attend.n), attend.extents, strict=True))
         around, self.home, self.exchanged = self.home, "lane", {}
-        pure = _Place(parallel=False, vector=False, stores=False, home="lane")
+        pure = _Scope(parallel=False, vector=False, stores=False, home="lane")
         for factors, along in ((attend.rows, m), (attend.columns, n)):
             for factor in factors:
                 self.factor(attend, factor, along)
@@ -332,14 +332,14 @@ class _KernelVerifier(KnownNames):
             for var in attend.softmax or ():
                 self.define_number(attend, var)
             with self.scope():
-                self.body(attend.row, _Place(parallel=False, vector=False, home="lane"))
+                self.body(attend.row, _Scope(parallel=False, vector=False, home="lane"))
             for one in attend.sums:
                 factor = attend.columns[one.factor]
                 with self.scope():
                     self.axes |= {factor.axis: factor.extent}
                     self.lanes |= {factor.axis}
                     self.define_number(attend, one.acc)
-                    self.body(one.epilogue, _Place(parallel=False, vector=False, home="lane"))
+                    self.body(one.epilogue, _Scope(parallel=False, vector=False, home="lane"))
         self.no_exchange()
         self.home = around
 
@@ -350,7 +350,7 @@ class _KernelVerifier(KnownNames):
         with self.scope():
             self.axes |= along | {factor.axis: factor.extent}
             self.lanes |= along.keys() | {factor.axis}
-            self.body(factor.operand.body, _Place(parallel=False, vector=False, stores=False, home="lane"))
+            self.body(factor.operand.body, _Scope(parallel=False, vector=False, stores=False, home="lane"))
             self.use(attend, factor.operand.value)
         dtype = factor.operand.value.dtype
         if dtype != dtypes.float32 and not is_half(dtype):

@@ -24,7 +24,7 @@ from jitgraph.runtime.loader import offsets
 EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
 
 
-def apart(schedule: Schedule) -> MemoryPlan:
+def without_reuse(schedule: Schedule) -> MemoryPlan:
     """A plan for schedules without one: temporaries one after another."""
     offsets: dict[str, DimLike] = {}
     end: DimLike = 0
@@ -92,7 +92,7 @@ class EntryWriter:
         if (overflow := self.sizes.overflow()) != "false":
             self.leave_if(overflow, loader.SIZE_OVERFLOW)
 
-    def place_given(self) -> int:
+    def bind_arguments(self) -> int:
         """The addresses of inputs and outputs; gives their number."""
         buffers = [
             buffer
@@ -100,15 +100,15 @@ class EntryWriter:
             for buffer in sorted((b for b in self.schedule.buffers if b.role == role), key=lambda b: b.position)
         ]
         for index, buffer in enumerate(buffers):
-            self.places[buffer.name] = self.given_address(index)
+            self.places[buffer.name] = self.argument_address(index)
         return len(buffers)
 
-    def given_address(self, index: int) -> str:
+    def argument_address(self, index: int) -> str:
         """What stands at a place of the addresses that the caller gives."""
         address = self.function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {index}")
         return self.function.emit("ptr", f"load ptr, {address}, align 8").name
 
-    def place_temporary(self, buffer: ScheduleBuffer, arena: LlvmValue) -> None:
+    def bind_temporary(self, buffer: ScheduleBuffer, arena: LlvmValue) -> None:
         """The address of a temporary in the arena; CompileError where the plan has no place for it."""
         if buffer.name not in self.plan.offsets:
             raise CompileError(f"{self.schedule.name}: the memory plan has no place for {buffer.name}")

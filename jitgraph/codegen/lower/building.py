@@ -10,7 +10,7 @@ from dataclasses import replace
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import HostCall, Launch, ScheduleBuffer, Step
 from jitgraph.codegen.lower.recorder import KernelRecorder
-from jitgraph.codegen.lower.schedules.heuristics import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Heuristics
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites, SizeNumbers
 from jitgraph.ir.constant import Constant
@@ -48,7 +48,7 @@ class ScheduleBuilder:
     """Collects what the lowerings of nodes and groups make, which go by a target's ``decisions``."""
 
     def __init__(
-        self, decisions: Decisions, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False
+        self, decisions: Heuristics, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False
     ) -> None:
         self.decisions = decisions
         self.fastmath = fastmath

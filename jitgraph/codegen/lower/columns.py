@@ -24,7 +24,7 @@ from jitgraph.ops.order import CHAIN
 
 
 def span_of(form: Rows, blocks: ColumnBlocks, axis: int) -> int | None:
-    """The rows of a part where ``reduce_parts`` is for a group whose reductions are cut along ``axis``, else None."""
+    """The rows of a part where ``reduce_splits`` is for a group whose reductions are cut along ``axis``, else None."""
     width = form.domain[-1]
     if not form.by_column or form.axes != (axis,) or not isinstance(width, int) or width < blocks.least_columns:
         return None
@@ -36,15 +36,15 @@ def span_of(form: Rows, blocks: ColumnBlocks, axis: int) -> int | None:
     while span > max(most, CHAIN):
         span //= 2
     extent = form.domain[axis]
-    while isinstance(extent, int) and extent < blocks.least_parts * span and span > CHAIN:
+    while isinstance(extent, int) and extent < blocks.min_splits * span and span > CHAIN:
         if span // 2 * width < blocks.least_elements:
             break
         span //= 2
-    few = not isinstance(extent, int) or extent // span <= blocks.most_parts  # what has no memory may have any extent
+    few = not isinstance(extent, int) or extent // span <= blocks.max_splits  # what has no memory may have any extent
     return span if span <= most and few else None
 
 
-def reduce_parts(
+def reduce_splits(
     form: Rows,
     axis: int,
     span: int,

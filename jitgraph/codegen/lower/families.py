@@ -7,7 +7,7 @@ from typing import Final
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.movement import MOVEMENT
-from jitgraph.codegen.lower.schedules.strategies import Nests
+from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 from jitgraph.codegen.lower.values import CREATION, Inline, elementwise_at
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.op import Kind, Lowering
@@ -27,16 +27,16 @@ INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
 }
 
 
-def roots_of(graph: Graph, strategies: Nests) -> list[Node]:
+def anchors_of(graph: Graph, strategies: LoweringStrategies) -> list[Node]:
     """The nodes of a group that have a loop nest of their own, which the nest of the group then is."""
-    return [node for node in graph.nodes if node.op.lowering in strategies.roots]
+    return [node for node in graph.nodes if node.op.lowering in strategies.anchors]
 
 
-def lower_group(builder: ScheduleBuilder, group: Group, strategies: Nests) -> None:
+def lower_group(builder: ScheduleBuilder, group: Group, strategies: LoweringStrategies) -> None:
     """Append the kernels of a group: by its root op where it has one, else as rows or pointwise."""
     if any("bounds_checked" in node.op.traits for node in group.graph.nodes):
         group = imports.module(_GATHERING).check_indices(builder, group)
-    roots = roots_of(group.graph, strategies)
+    roots = anchors_of(group.graph, strategies)
     if not roots and any(node.op.lowering == "dynamic_update_slice" for node in group.graph.nodes):
         updating = imports.module(_UPDATING)
         update = updating.slice_update_of(group)
@@ -45,7 +45,7 @@ def lower_group(builder: ScheduleBuilder, group: Group, strategies: Nests) -> No
             return
     if roots:
         (root,) = roots
-        strategies.roots[root.op.lowering](builder, group, root)  # type: ignore[index]
+        strategies.anchors[root.op.lowering](builder, group, root)  # type: ignore[index]
     elif any(node.op.kind == "reduce" for node in group.graph.nodes):
         strategies.rows(builder, group)
     else:

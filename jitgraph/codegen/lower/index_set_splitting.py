@@ -16,7 +16,7 @@ from jitgraph.codegen.kernels.index import Ranges, coefficient
 from jitgraph.codegen.kernels.kernel import Body, IndexValue, Let, Local, Loop, Statement
 from jitgraph.codegen.kernels.traversal import dims_of, statements_of
 from jitgraph.codegen.lower.predicate_folding import NewVar, specialised
-from jitgraph.codegen.lower.schedules.heuristics import LaneCuts
+from jitgraph.codegen.lower.schedules.heuristics import IndexSetSplitting
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv
 
@@ -24,13 +24,13 @@ NewAxis = Callable[[], str]
 _RELATIONS: Final = ("ge", "lt")
 
 
-def cut_lanes(body: Body, cuts: LaneCuts, ranges: Ranges, new_axis: NewAxis, new_var: NewVar) -> Body:
+def cut_lanes(body: Body, cuts: IndexSetSplitting, ranges: Ranges, new_axis: NewAxis, new_var: NewVar) -> Body:
     """``body`` with its vector loops in pieces where that leaves out masks or divisions; itself where none is."""
     return _Cutting(cuts, ranges, new_axis, new_var).body(body, {}, outermost=True)
 
 
 class _Cutting:
-    def __init__(self, cuts: LaneCuts, ranges: Ranges, new_axis: NewAxis, new_var: NewVar) -> None:
+    def __init__(self, cuts: IndexSetSplitting, ranges: Ranges, new_axis: NewAxis, new_var: NewVar) -> None:
         self._cuts = cuts
         self._ranges = ranges
         self._new_axis = new_axis

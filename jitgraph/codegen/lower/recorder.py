@@ -32,7 +32,7 @@ from jitgraph.codegen.lower.blocks import OpenBlock
 from jitgraph.codegen.lower.index_set_splitting import cut_lanes
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.heuristics import LaneCuts, SharedTiles, TransposedTiles
+from jitgraph.codegen.lower.schedules.heuristics import IndexSetSplitting, SharedTiles, TransposedTiles
 from jitgraph.codegen.lower.shared_tiles import tile_shared
 from jitgraph.codegen.lower.statements import StatementRecorder
 from jitgraph.dtypes import DType, float32
@@ -275,7 +275,7 @@ class KernelRecorder(StatementRecorder):
         self,
         name: str,
         tiles: TransposedTiles | SharedTiles | None = None,
-        lane_cuts: LaneCuts | None = None,
+        lane_cuts: IndexSetSplitting | None = None,
         *,
         fastmath: bool = False,
     ) -> tuple[Kernel, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import Any
 from jitgraph.codegen.kernels.schedule import Launch
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.families import lower_group
-from jitgraph.codegen.lower.schedules.strategies import Nests
+from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.rewriter import has_effect
 from jitgraph.records import NamedTuple
@@ -30,7 +30,7 @@ class _Lowered(NamedTuple):
 class RepeatedGroups:
     """The groups of one schedule."""
 
-    def __init__(self, builder: ScheduleBuilder, strategies: Nests) -> None:
+    def __init__(self, builder: ScheduleBuilder, strategies: LoweringStrategies) -> None:
         self._builder = builder
         self._nests = strategies
         self._lowered: dict[tuple[Any, ...], _Lowered] = {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group
-from jitgraph.codegen.lower.schedules.heuristics import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Heuristics
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir.dims import DimLike
@@ -25,7 +25,7 @@ class Rows:
     axes: tuple[int, ...]
     kept: tuple[int, ...]
     outputs: list[tuple[Value, Storage]]
-    decisions: Decisions
+    heuristics: Heuristics
 
     @property
     def by_column(self) -> bool:
@@ -36,7 +36,7 @@ class Rows:
     def kinds(self) -> list[LoopKind]:
         """The kinds of the loops over the rows."""
         if self.by_column:
-            return self.decisions.independent([self.domain[axis] for axis in self.kept])
+            return self.heuristics.independent([self.domain[axis] for axis in self.kept])
         return ["parallel"] * len(self.kept)
 
     @property

@@ -14,7 +14,7 @@ from jitgraph.codegen.kernels.kernel import Let, Var
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import apply_scalar
-from jitgraph.codegen.lower.schedules.heuristics import Keeping
+from jitgraph.codegen.lower.schedules.heuristics import RowMaterialisation
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jitgraph.codegen.lower.values import Index
 
 
-class KeptRow:
+class MaterialisedRow:
     """One value of a row in a local buffer: written by the first loop that computes it, read by those after it."""
 
     def __init__(self, recorder: KernelRecorder, value: Value, axis: int, row: Index) -> None:
@@ -49,8 +49,8 @@ class KeptRow:
         return value
 
 
-def worth_keeping(
-    heuristic: Keeping, graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool
+def rows_to_materialise(
+    heuristic: RowMaterialisation, graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool
 ) -> list[Value]:
     """The values of a group of reductions along ``axis`` of ``shape`` that its loops should keep for each other.
 
@@ -83,7 +83,9 @@ def worth_keeping(
     return list(materialised)
 
 
-def _work(heuristic: Keeping, graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
+def _work(
+    heuristic: RowMaterialisation, graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]
+) -> float:
     """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
     recorder = KernelRecorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])

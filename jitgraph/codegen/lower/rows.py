@@ -13,8 +13,8 @@ from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import extent_of, reduced_axes, runs_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
-from jitgraph.codegen.lower.row_materialisation import worth_keeping
-from jitgraph.codegen.lower.split_reduction import cut_of, lower_in_parts
+from jitgraph.codegen.lower.row_materialisation import rows_to_materialise
+from jitgraph.codegen.lower.split_reduction import cut_of, lower_split_reduction
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir.dims import DimLike
 
@@ -34,12 +34,12 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     form = Rows(group, domain, axes, kept_axes, outputs, builder.decisions)
     cut = cut_of(form)
     if cut is not None:
-        lower_in_parts(builder, form, cut)
+        lower_split_reduction(builder, form, cut)
         return
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     with recorder.loops(form.kinds, rows) as row:
-        _keep_values(values, form, row)
+        _materialise_values(values, form, row)
         results = [values.at(value, row) for value, _ in form.narrow]
         _store_full(values, form, row)
         for result, (value, storage) in zip(results, form.narrow, strict=True):
@@ -47,16 +47,16 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     builder.launch(recorder, group.name)
 
 
-def _keep_values(values: Evaluator, form: Rows, row: tuple[DimLike, ...]) -> None:
+def _materialise_values(values: Evaluator, form: Rows, row: tuple[DimLike, ...]) -> None:
     """Keep what several loops over the row would compute, which the reductions then do before anything else."""
-    heuristic = form.decisions.keeping
+    heuristic = form.heuristics.row_materialisation
     if len(form.axes) != 1 or heuristic is None:
         return
     graph, (axis,) = form.group.graph, form.axes
     stored = {value for value, _ in form.full}
-    materialised = worth_keeping(heuristic, graph, stored, axis, form.domain, form.by_column)
+    materialised = rows_to_materialise(heuristic, graph, stored, axis, form.domain, form.by_column)
     for value in materialised:
-        values.keep(value, axis, row)
+        values.materialise(value, axis, row)
     for node in graph.nodes if materialised else ():
         if node.op.kind == "reduce":
             values.at(node.output, row)

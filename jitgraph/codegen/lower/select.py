@@ -10,9 +10,9 @@ from jitgraph import config
 from jitgraph.codegen.kernels.coalescing import coalesce_copies
 from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Pop, PrintStep, Push, Schedule, ScheduleBuffer
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
+from jitgraph.codegen.lower.families import INLINE, anchors_of, lower_group
 from jitgraph.codegen.lower.repeated import RepeatedGroups
-from jitgraph.codegen.lower.schedules.strategies import Nests
+from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
@@ -37,7 +37,7 @@ _CONTROL: Final = "jitgraph.codegen.lower.control"  # imported, as prints are, b
 
 def select(
     graph: Graph,
-    strategies: Nests,
+    strategies: LoweringStrategies,
     *,
     fastmath: bool = False,
     alone: bool = False,
@@ -60,10 +60,15 @@ def select(
 
 
 def select_with_copies(
-    graph: Graph, strategies: Nests, *, fastmath: bool = False, alone: bool = False, given_away: Collection[int] = ()
+    graph: Graph,
+    strategies: LoweringStrategies,
+    *,
+    fastmath: bool = False,
+    alone: bool = False,
+    given_away: Collection[int] = (),
 ) -> Schedule:
     """As ``select``, with all copies: of carries, of what branches give, and of the operands of partial writes."""
-    builder = ScheduleBuilder(strategies.decisions, INLINE, fastmath=fastmath)
+    builder = ScheduleBuilder(strategies.heuristics, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
     for position, value in enumerate(graph.inputs):
         env[value] = builder.storage(ScheduleBuffer(f"in{position}", _tensor(value, "an input"), "input", position))
@@ -124,7 +129,7 @@ def _tensor(value: Value, what: str) -> TensorType:
 class Selector:
     """Lowers the nodes of a region in order, and the regions inside them."""
 
-    def __init__(self, builder: ScheduleBuilder, strategies: Nests, *, alone: bool = False) -> None:
+    def __init__(self, builder: ScheduleBuilder, strategies: LoweringStrategies, *, alone: bool = False) -> None:
         self.alone = alone
         self.builder = builder
         self.nests = strategies
@@ -289,7 +294,7 @@ class Selector:
         inputs = graph.inputs if node.regions else tuple(dict.fromkeys(node.inputs))
         outer = node.inputs if node.regions else inputs
         unfused = any(n.regions or n.op.lowering == "host" for n in graph.nodes)  # what no kernel holds
-        if len(roots_of(graph, self.nests)) > 1 or unfused:
+        if len(anchors_of(graph, self.nests)) > 1 or unfused:
             self.region(
                 graph, dict(zip(inputs, (bindings[v] for v in outer), strict=True)), [dests[v] for v in node.outputs]
             )

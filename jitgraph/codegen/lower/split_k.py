@@ -16,7 +16,7 @@ from jitgraph.codegen.kernels.library_sizes import is_large
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.heuristics import ProductParts
+from jitgraph.codegen.lower.schedules.heuristics import SplitK
 from jitgraph.dtypes import DType, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -67,7 +67,7 @@ def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: P
     _in_parts(builder, recorder, product, span)
 
 
-def span_of(sizes: ProductParts | None, around: DimLike, extents: Extents) -> int | None:
+def span_of(sizes: SplitK | None, around: DimLike, extents: Extents) -> int | None:
     """Steps of a part, a power of two of blocks; None for a product that stays whole."""
     m, n, k = extents
     if sizes is None or not all(isinstance(extent, int) and extent for extent in (around, m, n, k)):

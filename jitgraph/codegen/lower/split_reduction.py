@@ -21,7 +21,7 @@ from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.heuristics import PartSizes
+from jitgraph.codegen.lower.schedules.heuristics import SplitReductionSizes
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.dtypes import int64
@@ -50,7 +50,7 @@ class Cut:
 
 def cut_of(form: Rows) -> Cut | None:
     """Where to cut a group of reductions; None where one pass is as well."""
-    sizes = form.decisions.parts
+    sizes = form.heuristics.split_reductions
     if sizes is None or not form.axes or form.in_stages:
         return None
     rows = dims.product(form.domain[axis] for axis in form.kept)
@@ -60,10 +60,10 @@ def cut_of(form: Rows) -> Cut | None:
     if not form.by_column and not (isinstance(rows, int) and rows <= sizes.few_rows):
         return None
     cuts = [_cut(form, sizes, axis, rows) for axis in form.axes if _few_before(form, sizes, axis)]
-    return max((cut for cut in cuts if _parts(form, cut) >= 2), key=lambda cut: _parts(form, cut), default=None)
+    return max((cut for cut in cuts if _splits(form, cut) >= 2), key=lambda cut: _splits(form, cut), default=None)
 
 
-def _whole_runs(form: Rows, sizes: PartSizes, rows: DimLike) -> Cut | None:
+def _whole_runs(form: Rows, sizes: SplitReductionSizes, rows: DimLike) -> Cut | None:
     """A cut into whole runs of the axes after the last kept one, where others are reduced before it, else None.
 
     A row is then scattered in runs over the operand, which is better read from its beginning to its end.
@@ -81,37 +81,37 @@ def _whole_runs(form: Rows, sizes: PartSizes, rows: DimLike) -> Cut | None:
     return Cut(after[0], 1 << (extent - 1).bit_length()) if many and isinstance(extent, int) else None
 
 
-def _few_before(form: Rows, sizes: PartSizes, axis: int) -> bool:
+def _few_before(form: Rows, sizes: SplitReductionSizes, axis: int) -> bool:
     """Whether the axes before one have few elements together: each of them has slots of its own in every part."""
     before = dims.product(form.domain[other] for other in form.axes if other < axis)
     return isinstance(before, int) and before <= sizes.few_rows
 
 
-def _cut(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> Cut:
-    blocks = form.decisions.columns
+def _cut(form: Rows, sizes: SplitReductionSizes, axis: int, rows: DimLike) -> Cut:
+    blocks = form.heuristics.columns
     span = columns.span_of(form, blocks, axis) if blocks is not None else None
     if blocks is None or span is None:
         return Cut(axis, _span(form, sizes, axis, rows))
     return Cut(axis, span, blocks.rows_together)
 
 
-def _parts(form: Rows, cut: Cut) -> float:
+def _splits(form: Rows, cut: Cut) -> float:
     """How many parts a cut makes; more than any number for a named axis."""
     extent = form.domain[cut.axis]
     return -(-extent // cut.span) if isinstance(extent, int) else float("inf")
 
 
-def _span(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> int:
+def _span(form: Rows, sizes: SplitReductionSizes, axis: int, rows: DimLike) -> int:
     """Steps along ``axis`` of a part: whole chunks of every reduction, a power of two, of enough elements together."""
-    orders = [order_of(node, axis, form.decisions.slot_bytes) for node in form.reductions]
+    orders = [order_of(node, axis, form.heuristics.slot_bytes) for node in form.reductions]
     span = max(order.slots * max(1, order.chain) for order in orders)
     inner = dims.product(form.domain[other] for other in form.axes if other > axis)
     across = (rows if isinstance(rows, int) else sizes.named_columns) if form.by_column else 1
     each = across * (inner if isinstance(inner, int) else 1)
     extent = form.domain[axis]
-    least = extent // sizes.most_parts if isinstance(extent, int) else 0  # what has no memory may have any extent
+    least = extent // sizes.max_splits if isinstance(extent, int) else 0  # what has no memory may have any extent
     if sizes.column_threads and form.by_column and isinstance(extent, int):
-        while extent > span * sizes.most_parts or extent * each > span * sizes.column_threads:
+        while extent > span * sizes.max_splits or extent * each > span * sizes.column_threads:
             span *= 2
         return span
     while span * max(1, each) < sizes.least_elements or span < least:
@@ -119,23 +119,23 @@ def _span(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> int:
     return span
 
 
-def lower_in_parts(builder: ScheduleBuilder, form: Rows, cut: Cut) -> None:
+def lower_split_reduction(builder: ScheduleBuilder, form: Rows, cut: Cut) -> None:
     """One kernel of two nests for a group of reductions."""
     recorder = KernelRecorder()
-    lowering = _InParts(form, cut, recorder, builder.evaluator(recorder, form.group))
+    lowering = _SplitReduction(form, cut, recorder, builder.evaluator(recorder, form.group))
     lowering.allocate(builder)
-    lowering.reduce_parts()
-    lowering.merge_parts()
+    lowering.reduce_splits()
+    lowering.merge_splits()
     builder.launch(recorder, form.group.name)
 
 
-class _InParts:
+class _SplitReduction:
     def __init__(self, form: Rows, cut: Cut, recorder: KernelRecorder, values: Evaluator) -> None:
         self.form, self.cut, self.recorder, self.values = form, cut, recorder, values
         self.rows = tuple(form.domain[axis] for axis in form.kept)
         self.before = tuple(axis for axis in form.axes if axis < cut.axis)
         self.after = tuple(axis for axis in form.axes if axis > cut.axis)
-        sizes = form.decisions.parts
+        sizes = form.heuristics.split_reductions
         assert sizes is not None
         self.sizes, self.folded = sizes, sizes.folded
         self.count: DimLike = (form.domain[cut.axis] + (cut.span - 1)) // cut.span
@@ -143,7 +143,7 @@ class _InParts:
 
     def order(self, node: Node, axis: int) -> Order:
         """The order in which ``node`` reduces along one of its axes."""
-        return order_of(node, axis, self.form.decisions.slot_bytes)
+        return order_of(node, axis, self.form.heuristics.slot_bytes)
 
     def slots(self, node: Node) -> int:
         """The slots that a part of ``node`` stores."""
@@ -168,11 +168,11 @@ class _InParts:
 
     # --- the first nest
 
-    def reduce_parts(self) -> None:
+    def reduce_splits(self) -> None:
         form, recorder = self.form, self.recorder
         if self.cut.rows_together:
             cut = self.cut
-            columns.reduce_parts(form, cut.axis, cut.span, cut.rows_together, self.count, self.work, self.values)
+            columns.reduce_splits(form, cut.axis, cut.span, cut.rows_together, self.count, self.work, self.values)
             return
         around: list[LoopKind] = ["parallel"] * (len(self.before) + 1)
         extents = [*(form.domain[axis] for axis in self.before), self.count]
@@ -180,7 +180,7 @@ class _InParts:
             outer, part, row = indices[: len(self.before)], indices[len(self.before)], indices[len(around) :]
             fixed = dict(zip((*self.before, *form.kept), (*outer, *row), strict=True))
             for nodes in self._in_one_pass():
-                self._reduce_part(nodes, fixed, outer, part, row)
+                self._reduce_split(nodes, fixed, outer, part, row)
             self._store_full(fixed, part)
 
     def _in_one_pass(self) -> list[list[Node]]:
@@ -192,7 +192,7 @@ class _InParts:
             groups.setdefault(key, []).append(node)
         return list(groups.values())
 
-    def _reduce_part(
+    def _reduce_split(
         self,
         nodes: Sequence[Node],
         fixed: Mapping[int, DimLike],
@@ -249,7 +249,7 @@ class _InParts:
 
     # --- the second nest
 
-    def merge_parts(self) -> None:
+    def merge_splits(self) -> None:
         form, recorder, values = self.form, self.recorder, self.values
         if self.sizes.tile and self._merges_in_tiles():
             self._merge_tiles(self.sizes.tile)
@@ -336,10 +336,10 @@ class _InParts:
                 order.chain,
             )
             return or_empty(recorder, node, extents[axis], folded)
-        folded = self._over_parts(node, row, outer)
+        folded = self._over_splits(node, row, outer)
         return or_empty(recorder, node, extents[self.cut.axis], folded)
 
-    def _over_parts(self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...]) -> tuple[Var, ...]:
+    def _over_splits(self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...]) -> tuple[Var, ...]:
         """The parts merged and their slots folded: one loop, in which a part is a chunk of as many steps as slots."""
         recorder, slots = self.recorder, self.slots(node)
         order = self.order(node, self.cut.axis)

@@ -16,10 +16,10 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import SIZE_NUMBER, Var
 from jitgraph.codegen.kernels.schedule import CheckSite, NumberKind, SizeNumber
 from jitgraph.codegen.lower.recorder import KernelRecorder
-from jitgraph.codegen.lower.row_materialisation import KeptRow
+from jitgraph.codegen.lower.row_materialisation import MaterialisedRow
 from jitgraph.codegen.lower.scalar_body import apply_scalar, converted
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.heuristics import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Heuristics
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
@@ -78,7 +78,7 @@ class Evaluator:
         sites: Sites,
         numbers: SizeNumbers,
         table: Mapping[Kind | Lowering, Inline],
-        decisions: Decisions,
+        decisions: Heuristics,
         checked: frozenset[Node] = frozenset(),
     ) -> None:
         self.recorder = recorder
@@ -90,7 +90,7 @@ class Evaluator:
         self.table = table
         self.decisions = decisions
         self.checked = checked
-        self.kept: dict[Value, KeptRow] = {}
+        self.kept: dict[Value, MaterialisedRow] = {}
 
     def at(self, value: Value, index: Sequence[DimLike], mask: Var | None = None) -> Var:
         """``value[index]`` as a scalar of its dtype.
@@ -117,12 +117,12 @@ class Evaluator:
         node = self.graph.producers[value]
         return self._inline(node)(self, node, node.outputs.index(value), index, mask)
 
-    def keep(self, value: Value, axis: int, row: Index) -> None:
+    def materialise(self, value: Value, axis: int, row: Index) -> None:
         """Keep ``value`` along ``axis`` of the row at ``row``, in the innermost block, for all loops that read it."""
         index = list(row)
         index.insert(axis, 0)
         fixed = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
-        self.kept[value] = KeptRow(self.recorder, value, axis, (*fixed[:axis], *fixed[axis + 1 :]))
+        self.kept[value] = MaterialisedRow(self.recorder, value, axis, (*fixed[:axis], *fixed[axis + 1 :]))
 
     def define(self, value: Value, index: Sequence[DimLike], var: Var) -> None:
         """Let ``value[index]`` be a scalar that is already there."""

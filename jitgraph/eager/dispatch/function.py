@@ -13,7 +13,7 @@ from jitgraph.eager.dispatch.start import is_supported
 from jitgraph.runtime import collector, cpython_api, forks
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.native_fields import class_with_words
+from jitgraph.runtime.native_fields import class_with_native_fields
 
 MOST_TABLES: Final = 16
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
     from jitgraph.eager.dispatch.table import NativeTable
 
-    class _NativeWords:
+    class _NativeFields:
         pass
 else:
-    _NativeWords = class_with_words("NativeWords", *[""] * len(layout.FUNCTION_WORDS))
+    _NativeFields = class_with_native_fields("NativeWords", *[""] * len(layout.FUNCTION_WORDS))
 
 
-class NativeFunction(_NativeWords):
+class NativeFunction(_NativeFields):
     """Calls ``python`` with positional arguments, or, once it has tables, the code of the first one that fits."""
 
     __slots__ = ("_lock", "_most", "_signature", "_tables", "python")
@@ -70,7 +70,7 @@ class NativeFunction(_NativeWords):
         return sum(table.hits for _, table in self._tables)
 
 
-def take_words(kind: type) -> None:
+def enable_vectorcall(kind: type) -> None:
     """Let CPython call objects of a class through the word ``vectorcall``; those that bind, as methods like functions.
 
     While the word is 0, ``__call__`` is called.
@@ -82,7 +82,7 @@ def take_words(kind: type) -> None:
     put_word(id(kind) + cpython.TYPE_FLAGS, kind.__flags__ | flags)
 
 
-take_words(NativeFunction)
+enable_vectorcall(NativeFunction)
 
 _kept: Final[list[Any]] = []
 cpython_api.never_free(_kept)

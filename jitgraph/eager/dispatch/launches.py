@@ -39,13 +39,13 @@ class NumberArgument(NamedTuple):
     dtype: DType
 
 
-class HeldArgument(NamedTuple):
+class ConstantArgument(NamedTuple):
     """An argument that has to be this Python number, and is no operand."""
 
     number: int | float
 
 
-Argument = TensorType | NumberArgument | HeldArgument
+Argument = TensorType | NumberArgument | ConstantArgument
 
 
 class LaunchTable(NativeTable):
@@ -66,7 +66,7 @@ class LaunchTable(NativeTable):
         program = Program(len(arguments))
         count = 0
         for number, argument in enumerate(arguments):
-            if isinstance(argument, HeldArgument):
+            if isinstance(argument, ConstantArgument):
                 require_number(program, number, argument.number)
                 continue
             if isinstance(argument, NumberArgument):

@@ -48,7 +48,7 @@ class _Start:
         self._asked += 1
         if self._asked == 1 and self._begin_with_ready():
             return
-        if config.DISPATCH.given() and config.DISPATCH.is_on():
+        if config.DISPATCH.raw() and config.DISPATCH.is_on():
             self._make()
         elif self._asked >= _PATIENCE:  # of a thread that a fork lost, too
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
@@ -118,7 +118,7 @@ def handles_class() -> Any:
 
 def native_runtime() -> NativeRuntime | None:
     """What native calls go by; None while it is not there yet. Unsupported says why it will never be."""
-    if config.DISPATCH.given() and not config.DISPATCH.is_on():
+    if config.DISPATCH.raw() and not config.DISPATCH.is_on():
         raise Unsupported(_TURNED_OFF)
     runtime = _START.get()
     if _START.refused is not None:

@@ -27,7 +27,7 @@ Item = int | slice | EllipsisType | None
 Index = Item | tuple[Item, ...]
 
 
-class PartTable(NativeTable):
+class ViewTable(NativeTable):
     """A part of a tensor of a known type: in the same memory where its elements lie side by side, else a copy."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jitgraph.runtime.buffer import Array
 from jitgraph.runtime.cuda.blocks import MemoryBlock
-from jitgraph.runtime.cuda.deferred_errors import Doubt, require
+from jitgraph.runtime.cuda.deferred_errors import DeferredError, require
 from jitgraph.runtime.cuda.devices import Device
 
 _APART: Final = 16  # bytes, to which kernels are promised that addresses are aligned
@@ -22,7 +22,7 @@ class CudaBuffer:
     to come after all that reads, too: ``written_on``.
     """
 
-    __slots__ = ("__weakref__", "_block", "_owner", "_readers", "address", "device", "doubt", "size", "stream")
+    __slots__ = ("__weakref__", "_block", "_owner", "_readers", "address", "deferred_error", "device", "size", "stream")
 
     def __init__(
         self, device: Device, address: int, size: int, stream: int, block: MemoryBlock | None, owner: Any
@@ -35,7 +35,7 @@ class CudaBuffer:
         self._block = block
         self._owner = owner
         self._readers: set[int] | None = None  # other streams that have read what was written last
-        self.doubt: Doubt | None = None
+        self.deferred_error: DeferredError | None = None
         """Whether what lies here was computed, where that is not known yet."""
 
     def __del__(self) -> None:
@@ -44,8 +44,8 @@ class CudaBuffer:
 
     def read_on(self, stream: int) -> int:
         """The address, for work of ``stream`` that reads what was written here; DeviceError for what never was."""
-        if self.doubt is not None:
-            require(self.doubt, self, self.device.name)
+        if self.deferred_error is not None:
+            require(self.deferred_error, self, self.device.name)
         if stream != self.stream:
             self._used_on(stream)
         return self.address
@@ -83,11 +83,11 @@ class CudaBuffer:
         if self.size:
             self.device.staging.to_host(address, self.address, self.size, self.stream)
             self.device.look()
-        elif self.doubt is not None:  # there is nothing to copy, but something that may have failed
+        elif self.deferred_error is not None:  # there is nothing to copy, but something that may have failed
             self.device.context.enter().synchronize_stream(self.stream)
             self.device.look()
-        if self.doubt is not None:
-            require(self.doubt, self, self.device.name)
+        if self.deferred_error is not None:
+            require(self.deferred_error, self, self.device.name)
 
 
 def allocate(device: Device, size: int) -> CudaBuffer:
@@ -128,7 +128,7 @@ def of_host_together(device: Device, arrays: Sequence[Array]) -> list[CudaBuffer
 def copied(source: CudaBuffer, device: Device) -> CudaBuffer:
     """A copy on a device, the same or another, for work of this thread's current stream there."""
     copy = allocate(device, source.size)
-    copy.doubt = source.doubt
+    copy.deferred_error = source.deferred_error
     if source.size:
         if device is source.device:
             device.context.enter().copy_on_device(copy.address, source.read_on(copy.stream), source.size, copy.stream)

@@ -13,12 +13,12 @@ from typing import Any
 from jitgraph.errors import DeviceError
 
 
-class Doubt:
+class DeferredError:
     """What is not known yet of one call, and of the calls ``before`` from whose results it reads."""
 
     __slots__ = ("before", "error", "is_open")
 
-    def __init__(self, before: tuple[Doubt, ...] = (), *, is_open: bool = False) -> None:
+    def __init__(self, before: tuple[DeferredError, ...] = (), *, is_open: bool = False) -> None:
         """``is_open``: the call's own record has not arrived."""
         self.before = before
         self.is_open = is_open
@@ -58,15 +58,15 @@ class Doubt:
         return self.error is None and not self.is_open and not self.before
 
 
-def joined(deferred: Iterable[Doubt]) -> Doubt | None:
+def joined(deferred: Iterable[DeferredError]) -> DeferredError | None:
     """The doubt of what follows from several; None for none."""
     distinct = tuple(dict.fromkeys(deferred))
     if len(distinct) < 2:
         return distinct[0] if distinct else None
-    return Doubt(distinct)
+    return DeferredError(distinct)
 
 
-def require(deferred: Doubt, owner: Any, device: str) -> None:
+def require(deferred: DeferredError, owner: Any, device: str) -> None:
     """DeviceError where what ``owner`` holds is known not to have been computed; its doubt goes once all is well."""
     if deferred.is_open:
         return  # its record tells of what came before as well
@@ -78,4 +78,4 @@ def require(deferred: Doubt, owner: Any, device: str) -> None:
             hint="what such a call was to write is lost: load it again, or compute it anew",
         )
     if deferred.is_clear:
-        owner.doubt = None
+        owner.deferred_error = None

@@ -18,14 +18,14 @@ from jitgraph.runtime import forks, loader
 from jitgraph.runtime.cuda import blocks, cublas
 from jitgraph.runtime.cuda import buffers as memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
-from jitgraph.runtime.cuda.deferred_errors import Doubt, joined
+from jitgraph.runtime.cuda.deferred_errors import DeferredError, joined
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
 from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
-from jitgraph.runtime.device_payload import LIBRARY_FAILED, DeviceParts, LibraryProduct
+from jitgraph.runtime.device_payload import LIBRARY_FAILED, DevicePayload, LibraryProduct
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
@@ -41,7 +41,7 @@ Shapes = tuple[tuple[int, ...], ...]
 class _OnDevice:
     """The code on one device: handles of its functions, its constants, the host's table, and what calls have found."""
 
-    def __init__(self, device: Device, parts: DeviceParts) -> None:
+    def __init__(self, device: Device, parts: DevicePayload) -> None:
         module = device.modules.load(parts.ptx, parts.llvm_ir)
         self.handles = [module.function(name).handle for name in parts.functions]
         self.handles += [_prepared(device, product) for product in parts.products]
@@ -82,7 +82,7 @@ class CudaExecutable(Executable):
         self,
         image: bytes,
         signature: loader.Signature,
-        parts: DeviceParts,
+        parts: DevicePayload,
         target: Any,
         stages: Callable[[], Any] | None = None,
     ) -> None:
@@ -142,7 +142,7 @@ class CudaExecutable(Executable):
         loaded.be_seen_by(stream)
         deferred = record = pinned = None
         if self.parts.reports:
-            deferred = Doubt(is_open=True)
+            deferred = DeferredError(is_open=True)
             record = device.reports.take(driver, stream, self._failed_check(location), deferred)
         try:
             addresses, inherited = [], None
@@ -152,12 +152,12 @@ class CudaExecutable(Executable):
                 if buffer.address % _ALIGNMENT:
                     readable = memory.copied(buffer, device)
                     copies.append(readable)
-                if readable.stream == stream and readable.doubt is None:
+                if readable.stream == stream and readable.deferred_error is None:
                     addresses.append(readable.address)
                 else:
                     addresses.append(readable.read_on(stream))
-                if buffer.doubt is not None:
-                    inherited = [buffer.doubt] if inherited is None else [*inherited, buffer.doubt]
+                if buffer.deferred_error is not None:
+                    inherited = [buffer.deferred_error] if inherited is None else [*inherited, buffer.deferred_error]
             if inherited is not None:
                 before = joined(inherited)
                 if deferred is None:
@@ -193,7 +193,7 @@ class CudaExecutable(Executable):
             raise
         if deferred is not None:
             for output in outputs:
-                output.doubt = deferred
+                output.deferred_error = deferred
         return outputs
 
     def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[loader.Array]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks
-from jitgraph.runtime.cuda.deferred_errors import Doubt
+from jitgraph.runtime.cuda.deferred_errors import DeferredError
 from jitgraph.runtime.cuda.driver import Driver
 
 RECORD_BYTES: Final = 40
@@ -31,7 +31,7 @@ class _Report(NamedTuple):
     record: ctypes.Array[ctypes.c_int64]
     stream: int
     describe: Describe
-    doubt: Doubt
+    deferred: DeferredError
 
 
 class ErrorReports:
@@ -44,7 +44,7 @@ class ErrorReports:
         self._free: list[int] = []
         self._pending: deque[_Report] = deque()
 
-    def take(self, driver: Driver, stream: int, describe: Describe, deferred: Doubt) -> int:
+    def take(self, driver: Driver, stream: int, describe: Describe, deferred: DeferredError) -> int:
         """The address to which a call on ``stream`` copies its record; raises what an earlier call has reported.
 
         ``deferred`` is that of the call's results, which ends when the record arrives.
@@ -95,7 +95,7 @@ class ErrorReports:
                     driver.synchronize_stream(report.stream)  # the rest of the record has arrived as well
                     failure = report.describe(report.record[4], report.record[2], report.record[3])
                     error = error or failure
-                report.doubt.close(failure)
+                report.deferred.close(failure)
                 self._free.append(ctypes.addressof(report.record))
             self._pending = waiting
         if error is not None:

@@ -33,7 +33,7 @@ class ShapePlan(NamedTuple):
         return self.makers[output]()
 
 
-class HeldParameters:
+class BoundParameters:
     """The last parameters of an entry, checked and ready for any number of calls, with the plans of those calls."""
 
     __slots__ = ("addresses", "arrays", "left", "plans", "shapes")

@@ -17,7 +17,7 @@ from jitgraph.runtime.loader.device_memory import DevicePool
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
-from jitgraph.runtime.loader.model import Model, level_asked_for, state_copy, verify_state
+from jitgraph.runtime.loader.model import Model, requested_level, state_copy, verify_state
 
 
 class DeviceResources:
@@ -140,6 +140,6 @@ def load(
         artifact = Artifact(path)
         if device != "cpu":
             return DeviceModel(artifact, device, results=results)
-        return Model(artifact, level=level or level_asked_for())
+        return Model(artifact, level=level or requested_level())
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from None

@@ -29,8 +29,8 @@ from jitgraph.runtime.loader.abi import (
 from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array, overlapping
 from jitgraph.runtime.loader.calls import (
     MOST_ARENA,
+    BoundParameters,
     CallState,
-    HeldParameters,
     Printer,
     ShapePlan,
     because_of,
@@ -84,7 +84,7 @@ class Entry:
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
         self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
         """``buffers`` of the ABI from the addresses of parameters and outputs."""
-        self._nothing = HeldParameters(len(self._specs))
+        self._nothing = BoundParameters(len(self._specs))
         self._free: list[CallState] = []
         self._structure = signature.structure
         if self._structure is None:
@@ -121,13 +121,13 @@ class Entry:
             raise ArgumentError(f"{title} has no argument {next(iter(left))!r}; it takes ({_listed(inputs)})")
         return values
 
-    def hold(self, arrays: Sequence[Any]) -> HeldParameters:
+    def hold(self, arrays: Sequence[Any]) -> BoundParameters:
         """The last parameters, such as a state, for many calls: what ``run`` checks of them is checked here, once."""
         left = len(self._specs) - len(arrays)
-        return HeldParameters(left, [self._array(value, left + index) for index, value in enumerate(arrays)])
+        return BoundParameters(left, [self._array(value, left + index) for index, value in enumerate(arrays)])
 
     def run(
-        self, buffers: Sequence[Any], donate: Iterable[int] = (), bound: HeldParameters | None = None
+        self, buffers: Sequence[Any], donate: Iterable[int] = (), bound: BoundParameters | None = None
     ) -> list[Array]:
         """The outputs for the parameters (inputs, then state) in ABI order, the last of which may be ``bound``.
 
@@ -198,7 +198,7 @@ class Entry:
             raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
         return arena
 
-    def _planned(self, shapes: tuple[tuple[int, ...], ...], bound: HeldParameters) -> ShapePlan:
+    def _planned(self, shapes: tuple[tuple[int, ...], ...], bound: BoundParameters) -> ShapePlan:
         dims = self._bind((*shapes, *bound.shapes))
         outputs = []
         for spec, dtype, sizes in self._outputs:

@@ -53,12 +53,12 @@ class Allocator:
     """
 
     def __init__(self, limit: int | None = None) -> None:
-        self.limit = _kept_bytes() if limit is None else limit
+        self.limit = _cache_limit() if limit is None else limit
         self._classes: dict[int, _SizeClass] = {}
         self._large: list[_SizeClass] = []
         self._clock = count(1)
 
-    def kept_bytes(self) -> int:
+    def cached_bytes(self) -> int:
         """The bytes of large blocks that are kept for reuse."""
         return sum([kind.size * len(kind.free) for kind in self._large])
 
@@ -85,7 +85,7 @@ class Allocator:
 
     def _trim(self) -> None:
         """Give back large blocks beyond the limit."""
-        left = self.kept_bytes() - self.limit
+        left = self.cached_bytes() - self.limit
         if left <= 0:
             return
         oldest_first = sorted([(kind.asked, number) for number, kind in enumerate(self._large)])
@@ -163,7 +163,7 @@ def _adopting(size: int) -> Any:
     return type("Adopted", (ctypes.Array,), namespace)
 
 
-def _kept_bytes() -> int:
+def _cache_limit() -> int:
     """How much an allocator keeps: an eighth of the machine's memory, and at most 1 GiB."""
     if not hasattr(os, "sysconf"):  # where no native code runs either
         return 0

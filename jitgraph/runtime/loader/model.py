@@ -14,7 +14,7 @@ import numpy as np
 from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
 from jitgraph.runtime.loader.arguments import as_array
 from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.runtime.loader.calls import HeldParameters
+from jitgraph.runtime.loader.calls import BoundParameters
 from jitgraph.runtime.loader.cpu import cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
@@ -48,7 +48,7 @@ class Model:
                 verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
         self._held: dict[
-            str, tuple[Mapping[str, Array], HeldParameters]
+            str, tuple[Mapping[str, Array], BoundParameters]
         ] = {}  # by entry, of which snapshot of the state
         self._lock = threading.RLock()
         _models.add(self)
@@ -125,7 +125,7 @@ class Model:
         """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
         self._lock = threading.RLock()
 
-    def _state_for(self, name: str, entry: Entry) -> HeldParameters:
+    def _state_for(self, name: str, entry: Entry) -> BoundParameters:
         """The state as the entry of this name takes it, checked anew where a call has written state since."""
         state = self._state
         cached = self._held.get(name)
@@ -172,6 +172,6 @@ def state_copy(key: str, value: Any, state: Mapping[str, Any]) -> Array:
     return new
 
 
-def level_asked_for() -> str | None:
+def requested_level() -> str | None:
     """The level that JITGRAPH_TARGET_CPU names, if it does."""
     return os.environ.get("JITGRAPH_TARGET_CPU") or None

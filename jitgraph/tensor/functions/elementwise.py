@@ -223,19 +223,19 @@ def _as_power(x1: Any, x2: Any) -> Direct | None:
 
 @cache
 def _power_of_number() -> Op:
-    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
     def body(x: Any, *, exponent: float) -> Any:
         return ops.pow(x, lifting.constant(exponent, x.type.dtype, x.type.shape))
 
-    return compound(ops.pow, "of_number", body, ["pointwise"])
+    return fused_op(ops.pow, "of_number", body, ["pointwise"])
 
 
 @cache
 def _cube() -> Op:
-    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
-    return compound(ops.mul, "cube", lambda x: ops.mul(x, ops.square(x)), ["pointwise"])
+    return fused_op(ops.mul, "cube", lambda x: ops.mul(x, ops.square(x)), ["pointwise"])
 
 
 _pow = direct_call(_power, 2, _as_power)

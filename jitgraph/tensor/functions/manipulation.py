@@ -95,21 +95,21 @@ def _joining(general: Callable[..., Tensor], op: Callable[[], Op], ranks: int) -
 
 @cache
 def _as_concat() -> Op:
-    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
-    return compound(ops.concat, "joined", lambda *values, axis: ops.concat(*values, axis=axis))
+    return fused_op(ops.concat, "joined", lambda *values, axis: ops.concat(*values, axis=axis))
 
 
 @cache
 def _as_stack() -> Op:
-    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
     def body(*values: Any, axis: int) -> Any:
         shape = values[0].type.shape
         wide = (*shape[:axis], 1, *shape[axis:])
         return ops.concat(*[ops.reshape(value, shape=wide) for value in values], axis=axis)
 
-    return compound(ops.concat, "stacked", body)
+    return fused_op(ops.concat, "stacked", body)
 
 
 _joins = _joining(lambda xs, axis: _joined(xs, axis), _as_concat, 0)

@@ -67,9 +67,9 @@ def _keeping(reduction: Op) -> Op:
     def body(x: Any, *, axes: tuple[int, ...], **attrs: Any) -> Any:
         return _keep(reduction(x, axes=axes, **attrs), x.type.shape, axes)
 
-    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
-    return compound(reduction, "keeping", body, reduction.traits & {"nondifferentiable"})
+    return fused_op(reduction, "keeping", body, reduction.traits & {"nondifferentiable"})
 
 
 def _sum(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
@@ -266,9 +266,9 @@ def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) ->
 @cache
 def _of_all(op: Op) -> Op:
     """``argmax`` or ``argmin`` of the flat tensor."""
-    from jitgraph.eager.fused_ops import compound  # here, as many calls never come back
+    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
-    return compound(op, "of_all", lambda x: op(ops.reshape(x, shape=(x.type.size,)), axis=0), ["nondifferentiable"])
+    return fused_op(op, "of_all", lambda x: op(ops.reshape(x, shape=(x.type.size,)), axis=0), ["nondifferentiable"])
 
 
 def _places(name: str) -> DirectCalls:

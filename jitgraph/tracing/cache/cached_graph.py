@@ -52,7 +52,7 @@ def folder_here() -> str:
         return ""
 
 
-class KeptGraph:
+class CachedGraph:
     """A graph that is read when it is asked for."""
 
     def __init__(self, data: Any) -> None:

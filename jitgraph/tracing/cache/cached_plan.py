@@ -8,19 +8,19 @@ from typing import Any
 from jitgraph.ir.graph import Graph
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tracing.cache.cached_graph import KeptGraph
+from jitgraph.tracing.cache.cached_graph import CachedGraph
 from jitgraph.tracing.plan import CallPlan
 
 
-class KeptPlan(CallPlan):
+class CachedPlan(CallPlan):
     """A plan whose graph is read when it is asked for."""
 
-    __slots__ = ("_kept",)
-    _kept: KeptGraph | Graph
+    __slots__ = ("_cached",)
+    _cached: CachedGraph | Graph
 
-    def __init__(self, graph: KeptGraph | Graph, **parts: Any) -> None:
+    def __init__(self, graph: CachedGraph | Graph, **parts: Any) -> None:
         """``parts`` are the other fields but the device: traces of calls on GPUs are not kept."""
-        object.__setattr__(self, "_kept", graph)
+        object.__setattr__(self, "_cached", graph)
         object.__setattr__(self, "device", CPU)
         for name, value in parts.items():
             object.__setattr__(self, name, value)
@@ -28,29 +28,29 @@ class KeptPlan(CallPlan):
     @property
     def graph(self) -> Graph:
         """The graph, verified; GraphError where there is none."""
-        return self._kept.graph if isinstance(self._kept, KeptGraph) else self._kept
+        return self._cached.graph if isinstance(self._cached, CachedGraph) else self._cached
 
     @property
     def name(self) -> str:
         """The name of the graph."""
-        return self._kept.name
+        return self._cached.name
 
     @property
     def output_count(self) -> int:
         """How many outputs the graph has."""
-        return len(self._kept.outputs) if isinstance(self._kept, Graph) else self._kept.outputs
+        return len(self._cached.outputs) if isinstance(self._cached, Graph) else self._cached.outputs
 
     def __reduce__(self) -> Any:
         """As the plan that it is a copy of."""
         return CallPlan, tuple(getattr(self, known.name) for known in fields(CallPlan))
 
 
-class KeptVjp(NamedTuple):
+class CachedVjp(NamedTuple):
     """As ``passes.autodiff.Vjp``, of graphs that are read when they are compiled."""
 
-    forward: KeptGraph
-    backward: KeptGraph
-    kept_inputs: tuple[int, ...]
-    kept_outputs: tuple[int, ...]
+    forward: CachedGraph
+    backward: CachedGraph
+    saved_inputs: tuple[int, ...]
+    saved_outputs: tuple[int, ...]
     seeds: tuple[int, ...]
     wrt: tuple[int, ...]

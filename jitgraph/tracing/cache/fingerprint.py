@@ -56,7 +56,7 @@ PARTS: Final[dict[type, tuple[str, ...]]] = {
 """Objects that never change, by what they hold."""
 
 
-class Describing:
+class Fingerprinter:
     """Describes the objects of one world: an object that was described before is given by its number."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.plan import CallPlan, Copied
 from jitgraph.tracing.predicate import Elements, Is
 from jitgraph.tracing.source import Ref, Source, World
-from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, entries_of, held
+from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, contents_of, entries_of
 
 _KNOWN: Final = (("jitgraph.random.generator", "_GLOBAL.state"), ("jitgraph.tracing.record.printing", "traced_print"))
 """Objects of this package's own that every process has, and that no guard holds."""
@@ -35,7 +35,7 @@ _KNOWN: Final = (("jitgraph.random.generator", "_GLOBAL.state"), ("jitgraph.trac
 _MOST_BYTES: Final = 1 << 20  # of an object that is made
 
 
-def ways_of(plan: CallPlan, function: Any, sources: Any) -> list[Any]:
+def lookup_paths_of(plan: CallPlan, function: Any, sources: Any) -> list[Any]:
     """How each object of a plan is found; NotStorableError for one that is not. ``sources`` numbers sources."""
     at: dict[int, Source] = {}
     elements: dict[int, tuple[Source, bool]] = {}
@@ -45,7 +45,7 @@ def ways_of(plan: CallPlan, function: Any, sources: Any) -> list[Any]:
             at.setdefault(predicate.number, source)
         elif isinstance(predicate, Elements) and source is not None:
             elements.setdefault(predicate.number, (source, predicate.is_mapping))
-    parts = _parts(plan, function)
+    parts = _components(plan, function)
     paths: list[Any] = []
     for number, value in enumerate(plan.objects):
         if isinstance(value, Copied):
@@ -69,7 +69,7 @@ def ways_of(plan: CallPlan, function: Any, sources: Any) -> list[Any]:
     return paths
 
 
-def _parts(plan: CallPlan, function: Any) -> dict[int, tuple[Any, ...]]:
+def _components(plan: CallPlan, function: Any) -> dict[int, tuple[Any, ...]]:
     """What objects of the table hold for as long as they live, and the traced function does: by id, where it is."""
     component_paths: dict[int, tuple[Any, ...]] = {}
     for number, owner in enumerate((function, *plan.objects), -1):
@@ -99,7 +99,7 @@ def _own_methods(kind: type) -> list[tuple[str, types.FunctionType]]:
     return [(name, entry) for name, entry in dict(entries).items() if type(entry) is types.FunctionType]
 
 
-def _held(owner: Any, kind: str, key: Any) -> Any:
+def _contents(owner: Any, kind: str, key: Any) -> Any:
     """What an object holds; LookupError where there is no such thing."""
     match kind:
         case "part" if key in PARTS.get(type(owner), ()):
@@ -143,7 +143,7 @@ def _written(value: Any) -> list[Any]:
     raise NotStorableError(f"a {kind.__qualname__} that the function made")
 
 
-def _made(encoded: Any) -> Any:
+def _rebuilt(encoded: Any) -> Any:
     """What ``_written`` wrote; LoadError where it is malformed."""
     try:
         kind, *data = encoded
@@ -206,11 +206,11 @@ class Finding:
             case "at":
                 return self._at(data[0])
             case "elements":
-                value = held(self._at(data[0]))
+                value = contents_of(self._at(data[0]))
                 return tuple(value.values() if data[1] else value)
             case "part":
                 owner = self._function if data[0] == -1 else self._find(data[0])
-                return _held(owner, data[1], data[2])
+                return _contents(owner, data[1], data[2])
             case "known":
                 module, name = _KNOWN[data[0]]
                 imports.module(module)
@@ -218,7 +218,7 @@ class Finding:
             case "plain":
                 return read_plain(data[0]).value
             case "copied":
-                return Copied(tuple([_made(each) for each in data[0]]))
+                return Copied(tuple([_rebuilt(each) for each in data[0]]))
         raise LoadError(f"{kind!r} is no way to an object")
 
     def _at(self, number: int) -> Any:

@@ -15,8 +15,8 @@ from jitgraph.location import Location
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.cache.expressions import checked
 from jitgraph.tracing.cache.plain_text import read_bytes, read_dtype, read_plain
-from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
-from jitgraph.tracing.plan import Computed, Effect, Fresh, Handle, Held, Input, Leaf, Operation, Template
+from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Relation, Same, Varies
+from jitgraph.tracing.plan import Computed, Effect, Fresh, Handle, Input, Leaf, Operation, PinnedSource, Template
 from jitgraph.tracing.predicate import Absent, Elements, Equals, Exactly, Extent, HasContents, Is, IsOrStandIn, IsTensor
 from jitgraph.tracing.source import STEPS, Ref, RootKind, Source
 
@@ -88,9 +88,11 @@ class PlanReader:
             "fresh": tuple([Fresh(self._computed(v), read_flag(r), read_flag(w)) for v, r, w in data["fresh"]]),
             "result": self._template(data["result"]),
             "effects": tuple([self._effect(*effect) for effect in data["effects"]]),
-            "held": tuple([Held(self._source(s), read_text(w), self._location(at)) for s, w, at in data["held"]]),
+            "pinned": tuple(
+                [PinnedSource(self._source(s), read_text(w), self._location(at)) for s, w, at in data["pinned"]]
+            ),
             "copied": None if data["copied"] is None else self._object(data["copied"]),
-            "made": tuple([self._template(template) for template in data["made"]]),
+            "shared_templates": tuple([self._template(template) for template in data["made"]]),
             "sizes": {read_text(name): read_int(size) for name, size in data["sizes"].items()},
             "unguarded": (),
             "bound": (),
@@ -240,7 +242,7 @@ def _size(text: str) -> DimLike:
 
 
 _LEAVES: Final = frozenset({"handle", "fresh", "plain", "object", "copy", "made", "argument", "number"})
-_OF_SEVERAL: Final = frozenset({"Relation", "Distinct", "Apart"})
+_OF_SEVERAL: Final = frozenset({"Relation", "Distinct", "Disjoint"})
 _PREDICATES: Final[dict[str, Callable[..., Any]]] = {
     "Is": lambda self, number, shown: Is(self._object(number), read_text(shown)),
     "Exactly": lambda self, number, shown: Exactly(self._object(number), read_text(shown)),
@@ -258,5 +260,5 @@ _PREDICATES: Final[dict[str, Callable[..., Any]]] = {
     "Relation": PlanReader._relation,
     "Same": lambda self, other: Same(self._source(other)),
     "Distinct": lambda self, sources: Distinct(self._several(sources)),
-    "Apart": lambda self, left, right: Apart(self._several(left), self._several(right)),
+    "Disjoint": lambda self, left, right: Disjoint(self._several(left), self._several(right)),
 }

@@ -9,9 +9,9 @@ from jitgraph import tree
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tracing.cache.lookup_paths import ways_of
+from jitgraph.tracing.cache.lookup_paths import lookup_paths_of
 from jitgraph.tracing.cache.plain_text import NotStorableError, write_bytes, write_dtype, write_plain
-from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
+from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Relation, Same, Varies
 from jitgraph.tracing.plain import Plain, plain_of
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Leaf, Template
 from jitgraph.tracing.predicate import (
@@ -49,7 +49,7 @@ class PlanWriter:
         """All of the plan but its graph."""
         plan = self.plan
         fields = {
-            "objects": ways_of(plan, self.function, self.source),
+            "objects": lookup_paths_of(plan, self.function, self.source),
             "arguments": [self.source(source) for source in plan.arguments],
             "guards": [self._guard(guard) for guard in plan.guards],
             "handles": [
@@ -60,11 +60,11 @@ class PlanWriter:
             "fresh": [[self._computed(fresh.value), fresh.requires_grad, fresh.weak] for fresh in plan.fresh],
             "result": self._template(plan.result),
             "effects": [self._effect(effect) for effect in plan.effects],
-            "held": [
-                [self.source(pinned.source), pinned.what, self._location(pinned.location)] for pinned in plan.held
+            "pinned": [
+                [self.source(pinned.source), pinned.what, self._location(pinned.location)] for pinned in plan.pinned
             ],
             "copied": plan.copied,
-            "made": [self._template(template) for template in plan.made],
+            "made": [self._template(template) for template in plan.shared_templates],
             "sizes": plan.sizes,
         }
         names = [(kind.__module__, kind.__qualname__) for kind in self.kinds]
@@ -139,8 +139,8 @@ class PlanWriter:
                 return ["Same", self.source(other)]
             case Distinct(sources=sources):
                 return ["Distinct", [self.source(source) for source in sources]]
-            case Apart(left=left, right=right):
-                return ["Apart", *([self.source(source) for source in side] for side in (left, right))]
+            case Disjoint(left=left, right=right):
+                return ["Disjoint", *([self.source(source) for source in side] for side in (left, right))]
         raise NotStorableError(f"a guard of the kind {type(predicate).__name__}")
 
     def _mark(self, element: Plain | Ref) -> Any:

@@ -18,11 +18,11 @@ from jitgraph.runtime import sources
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
-from jitgraph.tracing.cache.cached_graph import KeptGraph, folder_here, write_graph
+from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here, write_graph
 from jitgraph.tracing.cache.plain_text import NotStorableError
 from jitgraph.tracing.cache.plan_reader import PlanReader
 from jitgraph.tracing.cache.plan_writer import PlanWriter
-from jitgraph.tracing.cache.traces import MOST, TraceEntry, description, keys_written, owners_of_code
+from jitgraph.tracing.cache.traces import MOST, TraceEntry, fingerprint, keys_written, owners_of_code
 from jitgraph.tracing.capture.followed import is_users_class
 from jitgraph.tracing.capture.kinds import may_change
 from jitgraph.tracing.plan import CallPlan
@@ -36,7 +36,7 @@ _BASES: Final = frozenset({"abc", "typing", "collections", "enum", "types", "dat
 _BUILTIN_BASES: Final = (*_SEEN, int, float, str, bytes, tuple, types.ModuleType)  # not those with an inside in C
 
 
-def keep(entry: TraceEntry, specialisation: Specialisation) -> None:
+def store(entry: TraceEntry, specialisation: Specialisation) -> None:
     """Write a trace that was just recorded for the call at a place, if other processes may take it; the log says why
     not."""
     name = entry.call.name
@@ -47,7 +47,7 @@ def keep(entry: TraceEntry, specialisation: Specialisation) -> None:
         return
     number = int(time.time()) % MOST if entry.free is None else entry.free
     if sources.OWN.unchanged():
-        entry.cache.keep(entry.entry(number), content)
+        entry.cache.store(entry.entry(number), content)
         config.log("cache", f"trace {number + 1} of {name}: kept")
 
 
@@ -58,7 +58,7 @@ def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
     writer = PlanWriter(plan, call.function)
     data = writer.written()
     owners = owners_of_code(plan.guards, specialisation.world(call.values).find)
-    described, met = description(call.function, plan.objects, writer.kinds, owners)
+    described, met = fingerprint(call.function, plan.objects, writer.kinds, owners)
     for value in met:
         _require_seen(value)
     _require_same(plan, data, writer.kinds)
@@ -66,7 +66,7 @@ def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
     fastmath = call.options.fastmath
     record = {
         "plan": data,
-        "description": described,
+        "fingerprint": described,
         "keys": keys_written(call.arguments, specialisation.keys),
         "graph": _graph(plan.graph, donate, fastmath, compiled=not specialisation.taped),
         "donate": donate,
@@ -77,7 +77,7 @@ def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
         record["vjp"] = {
             "forward": _graph(vjp.forward, (), fastmath),
             "backward": _graph(vjp.backward, (), fastmath),
-            **{name: list(getattr(vjp, name)) for name in ("kept_inputs", "kept_outputs", "seeds", "wrt")},
+            **{name: list(getattr(vjp, name)) for name in ("saved_inputs", "saved_outputs", "seeds", "wrt")},
         }
     return json.dumps(record, separators=(",", ":")).encode()
 
@@ -88,7 +88,7 @@ def _graph(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool, *, c
         raise NotStorableError("its graph has an op whose meaning no text tells")
     tells_lines = any(node.op.effect != "none" for node in graph.walk())
     data = write_graph(graph, entry if compiled else None, folder_here() if tells_lines else None)
-    KeptGraph(data)
+    CachedGraph(data)
     return data
 
 

@@ -29,11 +29,11 @@ def entry_of(
         return None
     with imports.importing():
         from jitgraph.tracing.cache import traces  # here: without a cache nothing is looked up
-    return traces.place_of(cache, traces.NewCall(function, name, options, arguments, values, ambient))
+    return traces.folder_of(cache, traces.NewCall(function, name, options, arguments, values, ambient))
 
 
-def keep(entry: TraceEntry, specialisation: Specialisation) -> None:
+def store(entry: TraceEntry, specialisation: Specialisation) -> None:
     """Keep a trace that was recorded for the call for later processes, if they may take it."""
     with imports.importing():
         from jitgraph.tracing.cache import storing  # here: a process that finds all traces keeps none
-    storing.keep(entry, specialisation)
+    storing.store(entry, specialisation)

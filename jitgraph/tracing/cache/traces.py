@@ -24,10 +24,10 @@ from jitgraph.runtime.loader import LoadError
 from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
-from jitgraph.tracing.cache.cached_graph import KeptGraph, folder_here
-from jitgraph.tracing.cache.cached_plan import KeptPlan, KeptVjp
+from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here
+from jitgraph.tracing.cache.cached_plan import CachedPlan, CachedVjp
 from jitgraph.tracing.cache.code_digest import digest_of
-from jitgraph.tracing.cache.fingerprint import Describing, by_name
+from jitgraph.tracing.cache.fingerprint import Fingerprinter, by_name
 from jitgraph.tracing.cache.lookup_paths import Finding
 from jitgraph.tracing.cache.plain_text import NotStorableError, write_dtype, write_plain
 from jitgraph.tracing.cache.plan_reader import PlanReader, one_of, read_int
@@ -101,10 +101,10 @@ class TraceEntry:
             raise LookupError("a class is not there any more")
         parts = reader.fields(kinds)
         owners = owners_of_code(parts["guards"], lambda source: finding._world.find(source))
-        if description(call.function, objects, kinds, owners)[0] != data["description"]:
+        if fingerprint(call.function, objects, kinds, owners)[0] != data["fingerprint"]:
             raise LookupError("an object, a function or a class is another one")
-        graph = KeptGraph(data["graph"])
-        plan = KeptPlan(graph, objects=tuple(objects), **parts)
+        graph = CachedGraph(data["graph"])
+        plan = CachedPlan(graph, objects=tuple(objects), **parts)
         keys = _keys(call.arguments, data["keys"])
         specialisation = Specialisation(
             call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options)
@@ -128,7 +128,7 @@ class Compiling:
 
     def __call__(self, graph: Any, donate: Sequence[tuple[int, int]] = (), device: str = CPU) -> backend.Runnable:
         assert device == CPU, "traces that run on a GPU are not kept"
-        if isinstance(graph, KeptGraph):
+        if isinstance(graph, CachedGraph):
             runnable = self.find(graph, donate)
             if runnable is not None:
                 return runnable
@@ -136,7 +136,7 @@ class Compiling:
         options = self._options
         return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
-    def find(self, graph: KeptGraph, donate: Sequence[tuple[int, int]]) -> backend.Runnable | None:
+    def find(self, graph: CachedGraph, donate: Sequence[tuple[int, int]]) -> backend.Runnable | None:
         """The code that is on disk; lines in its messages are told from the folder where it was made."""
         if config.INTERPRET.is_on() or graph.code is None or graph.folder not in (None, folder_here()):
             return None
@@ -144,7 +144,7 @@ class Compiling:
         return backend.find_code(graph.code, graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
 
-def place_of(cache: disk_cache.DiskCache, call: NewCall) -> TraceEntry | None:
+def folder_of(cache: disk_cache.DiskCache, call: NewCall) -> TraceEntry | None:
     """Where the traces of a call lie; None where none would do."""
     try:
         if reason := _unfit(call):
@@ -211,12 +211,12 @@ def _plain(value: Any) -> Any:
     return [type(value).__module__, type(value).__qualname__] if plain is None else write_plain(plain)
 
 
-def description(
+def fingerprint(
     function: Any, objects: Sequence[Any], kinds: Sequence[type], owners: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """What the function, the table of objects, the classes of results and the functions entered are; and those of
     which each process has its own."""
-    describing = Describing()
+    describing = Fingerprinter()
     described = [describing.of(function)]
     described += [None if type(value).__name__ == "Copied" else describing.of(value) for value in objects]
     described += [describing.of(value) for value in (*kinds, *owners)]
@@ -266,6 +266,6 @@ def _pairs(data: Any) -> tuple[tuple[int, int], ...]:
     return tuple([(read_int(output), read_int(input)) for output, input in data])
 
 
-def _vjp(data: Any) -> KeptVjp:
-    numbers = [tuple(map(read_int, data[name])) for name in ("kept_inputs", "kept_outputs", "seeds", "wrt")]
-    return KeptVjp(KeptGraph(data["forward"]), KeptGraph(data["backward"]), *numbers)
+def _vjp(data: Any) -> CachedVjp:
+    numbers = [tuple(map(read_int, data[name])) for name in ("saved_inputs", "saved_outputs", "seeds", "wrt")]
+    return CachedVjp(CachedGraph(data["forward"]), CachedGraph(data["backward"]), *numbers)

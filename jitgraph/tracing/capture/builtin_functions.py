@@ -12,7 +12,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.operators import Operators
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
 
 
@@ -43,22 +43,22 @@ class BuiltinFunctions(Operators):
     def names_of(self, owner: Any) -> Finish | None:
         """``dir(owner)``."""
         self.special(owner, "dir")
-        self.keep_class(type(owner))
+        self.guard_class(type(owner))
         if is_a(owner, type):
-            self.keep_class(owner)
+            self.guard_class(owner)
         self.look_up(owner, "__dict__")
         storage = attributes_of(owner)
         if storage is not None:
-            self.keep_extent(storage)
+            self.guard_extent(storage)
         return None
 
     def is_instance(self, value: Any, kinds: Any) -> Finish | None:
         """``isinstance(value, kinds)``."""
         if id(value) in self.steady:
-            self.keep_kind(value)
+            self.guard_type(value)
         for kind in kinds if is_a(kinds, tuple) else (kinds,):
             if is_a(kind, type):
-                self.keep_bases(kind)
+                self.guard_bases(kind)
                 self.special(kind, "instance")
                 self.special(kind, "subclass")
                 for name in _names_of_protocol(kind):
@@ -71,10 +71,10 @@ class BuiltinFunctions(Operators):
         """``issubclass(kind, kinds)``."""
         if not is_a(kind, type):
             return None
-        self.keep_bases(kind)
+        self.guard_bases(kind)
         for other in kinds if is_a(kinds, tuple) else (kinds,):
             if is_a(other, type):
-                self.keep_bases(other)
+                self.guard_bases(other)
                 self.special(other, "subclass")
         return self._answer_of(issubclass, kind, kinds)
 
@@ -88,11 +88,11 @@ class BuiltinFunctions(Operators):
         if any(self._answers_itself(kind) for kind in every if is_a(kind, type)):
             return None
         shown = f"{question.__name__}({self.text_of(value)}, {self.text_of(kinds)})"
-        slot = Place("cached", question, (value, kinds), shown)
+        slot = Slot("cached", question, (value, kinds), shown)
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED and type(answer := slot.get_or(MISSING)) is bool:
-                self.keep(slot, answer)
+                self.record_read(slot, answer)
 
         return finish
 
@@ -112,7 +112,7 @@ class BuiltinFunctions(Operators):
             return
         if type(value) not in (int, bool, float, complex):
             self.bind_to_process(f"{function}({self.text_of(value)})")
-        if is_a(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_steady(value)):
+        if is_a(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_reachable(value)):
             self.cannot_guard(f"{function}({self.text_of(value)})")
         elif function == "hash":
             self.operation("hash", (value,))

@@ -36,8 +36,8 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, held
+from jitgraph.tracing.source import Slot
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, contents_of
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 from jitgraph.tracing.undo_log import CHANGERS
 
@@ -73,7 +73,7 @@ class Calls(BuiltinFunctions):
         if is_a(function, type):
             return self._of_class_called(function, arguments, names)
         if kind is functools.partial:
-            self.keep_partial(function)
+            self.guard_partial(function)
             keywords = dict(function.keywords)
             call_args = [*function.args, *arguments[: len(arguments) - len(names)], *keywords.values()]
             call_args += arguments[len(arguments) - len(names) :]
@@ -93,7 +93,7 @@ class Calls(BuiltinFunctions):
         if is_followed(code.co_filename):
             return None  # what it reads is seen in its own frame
         if code.co_filename.startswith(PACKAGE):
-            self._keep_for_package(arguments)
+            self._guard_for_package(arguments)
             for value in arguments if "print" in code.co_name else ():
                 self.bind_to_process(this_process.of_text(value))
             return None
@@ -105,39 +105,39 @@ class Calls(BuiltinFunctions):
             self._of_dispatch(function)
         return self._of_opaque(function, arguments)
 
-    def _keep_for_package(self, arguments: Sequence[Any]) -> None:
+    def _guard_for_package(self, arguments: Sequence[Any]) -> None:
         """Containers that are handed to this package's own functions."""
         self.for_package = True
         for value in arguments:
             self.bind_to_process(this_process.of_order(value))
-            self.keep_whole(value, objects=False)
+            self.guard_everything(value, objects=False)
         self.for_package = False
 
     def _of_logger(self, function: types.FunctionType, logger: Any, level: int) -> None:
         """A logger does nothing at a level at which it does not log, now and at each call; it may be asked for that."""
         text = self.text_of(logger)
-        slot = Place("cached", impure.logs, (logger, level), f"{text}.isEnabledFor({level})")
+        slot = Slot("cached", impure.logs, (logger, level), f"{text}.isEnabledFor({level})")
         answer = impure.logs(logger, level)
         if answer and function.__name__ != "isEnabledFor":
             impure.refuse_logging(f"{text}.{function.__name__}", self.line)
-        self.keep(slot, answer)
+        self.record_read(slot, answer)
 
     def _of_dispatch(self, function: Any) -> None:
         """A function of ``singledispatch``: what is registered."""
         registry = cell_of(cell_of(function, "dispatch").cell_contents, "registry").cell_contents
         self.settle(registry, f"{function.__name__}.registry")
-        self.keep_contents(registry, f"{function.__name__}.registry")
+        self.guard_contents(registry, f"{function.__name__}.registry")
 
-    def keep_descriptor(self, entry: Any) -> None:
+    def guard_descriptor(self, entry: Any) -> None:
         """What a ``singledispatchmethod`` or ``partialmethod`` holds: the functions, and what they are given."""
         text = self.text_of(entry)
         names = ("dispatcher",) if is_a(entry, functools.singledispatchmethod) else ("func", "args", "keywords")
         for name in names:
-            self.keep(Place("attribute", entry, name, f"{text}.{name}"), getattr(entry, name))
+            self.record_read(Slot("attribute", entry, name, f"{text}.{name}"), getattr(entry, name))
         if is_a(entry, functools.singledispatchmethod):
             self._of_dispatch(entry.dispatcher)
         else:
-            self.keep_contents(entry.keywords, f"{text}.keywords")
+            self.guard_contents(entry.keywords, f"{text}.keywords")
 
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
@@ -154,7 +154,7 @@ class Calls(BuiltinFunctions):
             self.by_numpy.update(id(value) for value in arguments if is_a(value, np.ndarray))
         self._hand_on(arguments)
         for value in arguments:
-            self.keep_whole(value)
+            self.guard_everything(value)
         return self._of_unknown_origin() if len(self.unguarded) > count else None
 
     def _of_unknown_origin(self) -> Finish:
@@ -178,12 +178,12 @@ class Calls(BuiltinFunctions):
                         self.get(getter, element)
 
     def _elements_of(self, value: Any) -> list[Any]:
-        elements = held(value) if is_container(value) else ()
+        elements = contents_of(value) if is_container(value) else ()
         if not is_container(value) or len(elements) > MAX_ELEMENTS:
             if type(value) not in SIMPLE and not callable(value):
                 self.cannot_guard(f"what a getter reads of the elements of a {type(value).__name__}")
             return []
-        self.keep_contents(value)
+        self.guard_contents(value)
         return list(elements)
 
     def get(self, getter: Any, owner: Any) -> Finish | None:
@@ -221,11 +221,11 @@ class Calls(BuiltinFunctions):
         for value in arguments:
             self.special(value, "hash")
         key = tuple(value.plain if type(value) is SymbolicNumber else value for value in arguments)
-        slot = Place("cached", function, key, f"{name}({', '.join(map(repr, key))})")
+        slot = Slot("cached", function, key, f"{name}({', '.join(map(repr, key))})")
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
-                self.keep(slot, after.at(-1))
+                self.record_read(slot, after.at(-1))
 
         return finish
 
@@ -254,7 +254,7 @@ class Calls(BuiltinFunctions):
             return None
         if any(map(may_change, type(kind).__mro__)):
             self.special(kind, "call")
-        self.keep_bases(kind)
+        self.guard_bases(kind)
         for name in ("__new__", "__init__"):
             definition = self.find(kind, name)
             if definition is not None and not is_a(definition[1], types.FunctionType | staticmethod):
@@ -262,7 +262,7 @@ class Calls(BuiltinFunctions):
         if not any(map(may_change, kind.__mro__)) and not kind.__module__.startswith("jitgraph"):
             self._of_opaque(kind, arguments)
         elif not is_a(kind.__init__, types.FunctionType) or not is_followed(kind.__init__.__code__.co_filename):
-            self._keep_for_package(arguments)
+            self._guard_for_package(arguments)
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
@@ -278,7 +278,7 @@ class Calls(BuiltinFunctions):
 
     def _type_of(self, value: Any) -> None:
         if id(value) in self.steady:
-            self.keep_kind(value)
+            self.guard_type(value)
         self.settle(type(value), f"type({self.text_of(value)})")
 
     def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
@@ -322,7 +322,7 @@ class Calls(BuiltinFunctions):
         if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
             return self.look_up_plainly(owner, arguments[0])
         if name in _READERS and count and is_container(owner):
-            return self.read_held(owner, arguments[0], plainly=name == "get")
+            return self.read_builtin_item(owner, arguments[0], plainly=name == "get")
         if name == "__getitem__" and count and is_a(owner, np.ndarray | types.MappingProxyType):
             return self.read_item(owner, arguments[0])
         if name in ("__setitem__", "__delitem__") and count:
@@ -333,7 +333,7 @@ class Calls(BuiltinFunctions):
             if self.is_entry(arguments[0], owner):
                 return None
             if is_container(owner):
-                self.keep_contents(owner)
+                self.guard_contents(owner)
             self.operation("in", (arguments[0], owner))
             return None
         if name == "__next__" or (name == "send" and is_iterator(owner)):
@@ -344,7 +344,7 @@ class Calls(BuiltinFunctions):
             if name in _STORES:
                 return None
         elif is_container(owner):
-            self.keep_contents(owner)
+            self.guard_contents(owner)
         elif is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
         elif is_a(owner, type) and name == "__subclasses__":
@@ -352,7 +352,7 @@ class Calls(BuiltinFunctions):
         elif type(owner) not in SIMPLE and not is_a(owner, type):
             if impure.is_decimal(owner):
                 self.cannot_guard("the context of decimal arithmetic")
-            self.keep_whole(owner)
+            self.guard_everything(owner)
         return self._of_opaque(None, arguments)
 
     def _of_free_function(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
@@ -380,7 +380,7 @@ class Calls(BuiltinFunctions):
         if function is builtins.__build_class__:
             for base in arguments[2:]:
                 if is_a(base, type):
-                    self.keep_bases(base)
+                    self.guard_bases(base)
 
             def finish(after: Activation | None) -> None:
                 if after is not FAILED and is_a(after.at(-1), type):

@@ -24,7 +24,7 @@ from jitgraph.tracing.capture.functions import Functions
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 from jitgraph.tracing.symbolic.passing import refuse_staged
@@ -49,17 +49,17 @@ class Capture(Functions):
             return None
         self._view, self._site = view, site
         self._globals[id(names), name] = names
-        slot = Place("item", names, name, name)
+        slot = Slot("item", names, name, name)
         if name in names:
-            self.keep(slot, names[name])
+            self.record_read(slot, names[name])
             return self.expect(names[name])
-        self.keep(slot, MISSING)
+        self.record_read(slot, MISSING)
         known = frame.f_builtins
         value = known.get(name, MISSING)
         value = self.replaced_builtins.get(id(value), value)
         if value is not MISSING:
             self.refuse(value, name)
-        self.keep(Place("item", known, name, f"builtins.{name}"), value)
+        self.record_read(Slot("item", known, name, f"builtins.{name}"), value)
         return None
 
     def cell(self, view: Activation, site: InstructionSite, mapping: Any) -> Finish | None:
@@ -70,9 +70,9 @@ class Capture(Functions):
         if cell is None:
             return None
         self._view, self._site = view, site
-        slot = Place("cell", cell, None, name)
+        slot = Slot("cell", cell, None, name)
         value = slot.get_or(MISSING)
-        self.keep(slot, value)
+        self.record_read(slot, value)
         return None if value is MISSING else self.expect(value)
 
     def _cell(self, view: Activation, name: str) -> Any:
@@ -85,14 +85,14 @@ class Capture(Functions):
     def store_global(self, view: Activation, site: InstructionSite, mapping: Any) -> None:
         if id(mapping) in self.steady and is_a(mapping, dict):
             self._view, self._site = view, site
-            self.note_write(Place("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
+            self.record_write(Slot("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
 
     def store_cell(self, view: Activation, site: InstructionSite) -> None:
         cell = self._cell(view, site.value)
         if cell is not None:
             self._view, self._site = view, site
-            slot = Place("cell", cell, None, site.value)
-            self.note_write(slot, slot.get_or(MISSING))
+            slot = Slot("cell", cell, None, site.value)
+            self.record_write(slot, slot.get_or(MISSING))
 
     def imported(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._view, self._site = view, site
@@ -100,13 +100,13 @@ class Capture(Functions):
         if is_a(module, types.ModuleType) and isinstance(name, str):
             self.settle(module, name)
             if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
-                self.keep(Place("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
+                self.record_read(Slot("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
 
     def all_names(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._view, self._site = view, site
         if is_a(module, types.ModuleType) and not is_library_module(module.__name__):
             self.settle(vars(module), module.__name__)
-            self.keep_contents(vars(module), module.__name__, soft=True)
+            self.guard_contents(vars(module), module.__name__, soft=True)
 
     # --- attributes and items ---------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Capture(Functions):
             self.iteration(owner)
 
     def advance(self, view: Activation, site: InstructionSite, iterator: Any) -> None:
-        if self.is_steady(iterator) or may_change(type(iterator)):
+        if self.is_reachable(iterator) or may_change(type(iterator)):
             self._view, self._site = view, site
             self.advancing(iterator)
 
@@ -212,13 +212,13 @@ class Capture(Functions):
         self._view, self._site = view, site
         if not is_a(arguments, tuple):
             self.iteration(arguments)
-        elif self.is_steady(arguments):
+        elif self.is_reachable(arguments):
             self._settle_elements(arguments)
         if not is_a(arguments, tuple | list):
             arguments = ()
         if is_a(keywords, Mapping):
             if is_container(keywords):
-                self.keep_contents(keywords)
+                self.guard_contents(keywords)
             return self.called(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
         return self.called(view, site, function, arguments, ())
 

@@ -18,7 +18,7 @@ from jitgraph.tracing.capture.followed import is_followed, is_library_module
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, hides_state, is_a, may_change
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING, entries_of
 
 _OF_ANY_CLASS = frozenset(
@@ -39,23 +39,23 @@ class ClassLookup(State):
         self._specials: dict[tuple[type, str], bool] = {}  # and whether code that is not followed answers
         self._kinds: set[int] = set()
 
-    def keep_entry(self, kind: type, name: str, value: Any) -> None:
+    def guard_class_entry(self, kind: type, name: str, value: Any) -> None:
         """What stands under ``name`` in a class itself; ``MISSING`` for nothing."""
         if may_change(kind) and kind not in self.made_classes:
-            self.keep(Place("class", kind, name, f"{self.texts.get(id(kind), kind.__qualname__)}.{name}"), value)
+            self.record_read(Slot("class", kind, name, f"{self.texts.get(id(kind), kind.__qualname__)}.{name}"), value)
 
-    def keep_kind(self, owner: Any) -> None:
+    def guard_type(self, owner: Any) -> None:
         """The class of a steady object, and the order of its bases."""
         kind = type(owner)
         if may_change(kind) and id(owner) not in self._kinds and id(owner) not in self.keyed:
             self._kinds.add(id(owner))
-            self.keep(Place("type", owner, None, f"type({self.text_of(owner)})"), kind)
-            self.keep_bases(kind)
+            self.record_read(Slot("type", owner, None, f"type({self.text_of(owner)})"), kind)
+            self.guard_bases(kind)
 
-    def keep_bases(self, kind: type) -> None:
+    def guard_bases(self, kind: type) -> None:
         """The order in which a class of the user's looks things up in its bases."""
         if may_change(kind) and kind not in self.made_classes:
-            self.keep(Place("attribute", kind, "__mro__", f"{kind.__qualname__}.__mro__"), kind.__mro__)
+            self.record_read(Slot("attribute", kind, "__mro__", f"{kind.__qualname__}.__mro__"), kind.__mro__)
 
     def find(self, kind: type, name: str, after: type | None = None) -> tuple[type, Any] | None:
         """The class in whose entries ``name`` is found, and the entry; ``after`` is where ``super()`` begins."""
@@ -67,7 +67,7 @@ class ClassLookup(State):
         definition = None
         for base in classes:
             entry = entries_of(base).get(name, MISSING)
-            self.keep_entry(base, name, entry)
+            self.guard_class_entry(base, name, entry)
             if entry is not MISSING:
                 definition = base, entry
                 break
@@ -85,7 +85,7 @@ class ClassLookup(State):
         """The special methods that an operation looks up on the class of ``value``; whether that is the user's."""
         kind = type(value)
         if id(value) in self.steady:
-            self.keep_kind(value)
+            self.guard_type(value)
         if not any(map(may_change, kind.__mro__)):
             return False
         if (kind, operation) not in self._specials:
@@ -101,10 +101,10 @@ class ClassLookup(State):
                 elif not is_followed(definition[1].__code__.co_filename) and definition[1].__module__ != "dataclasses":
                     self._specials[kind, operation] = True
         if self._specials[kind, operation]:
-            self.keep_whole(value)
+            self.guard_everything(value)
         return True
 
-    def keep_whole(self, value: Any, *, objects: bool = True) -> None:
+    def guard_everything(self, value: Any, *, objects: bool = True) -> None:
         """All that code which is not followed may read in ``value``."""
         raise NotImplementedError
 
@@ -119,9 +119,9 @@ class ClassLookup(State):
                 self.find(kind, name)
         elif is_a(entry, functools.singledispatchmethod | functools.partialmethod):
             self.settle(entry, self.text_of(entry))
-            self.keep_descriptor(entry)
+            self.guard_descriptor(entry)
 
-    def keep_descriptor(self, entry: Any) -> None:
+    def guard_descriptor(self, entry: Any) -> None:
         """What a ``singledispatchmethod`` or ``partialmethod`` holds."""
         raise NotImplementedError
 
@@ -129,8 +129,8 @@ class ClassLookup(State):
         """``super(kind, owner).name``."""
         start = owner if is_a(owner, type) and issubclass(owner, kind) else type(owner)
         if id(owner) in self.steady:
-            self.keep_kind(owner)
-        self.keep_bases(start)
+            self.guard_type(owner)
+        self.guard_bases(start)
         definition = self.find(start, name, kind)
         if definition is not None:
             self.answered_by(definition[1])
@@ -144,14 +144,14 @@ class ClassLookup(State):
         of_meta = self.find(type(owner), name)
         if of_meta is not None and is_data_descriptor(of_meta[1]):
             if name in ("__mro__", "__bases__"):
-                self.keep_bases(owner)
+                self.guard_bases(owner)
             elif name == "__dict__" and may_change(owner):
                 return self._proxy_of(owner)
             elif name in _OF_ANY_CLASS and may_change(owner):
-                self.keep(Place("attribute", owner, name, f"{owner.__qualname__}.{name}"), getattr(owner, name))
+                self.record_read(Slot("attribute", owner, name, f"{owner.__qualname__}.{name}"), getattr(owner, name))
             self.answered_by(of_meta[1])
             return None
-        self.keep_bases(owner)
+        self.guard_bases(owner)
         definition = self.find(owner, name)
         if definition is not None:
             self.answered_by(definition[1])

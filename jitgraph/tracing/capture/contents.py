@@ -25,10 +25,10 @@ from jitgraph.tracing.capture.kinds import (
     slots_of,
 )
 from jitgraph.tracing.capture.lookup import Lookup
-from jitgraph.tracing.capture.state import Kept
+from jitgraph.tracing.capture.state import UsedContainer
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.source import Place, item_text
-from jitgraph.tracing.storage import MISSING, attributes_of, elements_of, entries_of, held
+from jitgraph.tracing.source import Slot, item_text
+from jitgraph.tracing.storage import MISSING, attributes_of, contents_of, elements_of, entries_of
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -38,23 +38,23 @@ _UNINTERESTING: Final = frozenset(
 _KEPT_BY_CALLS: Final = (LRU_CACHE, *GETTERS)  # what these read is kept where they are called
 
 
-class ContentsKept(Lookup):
+class ContentGuards(Lookup):
     """Guards the extents and elements of containers, and all that an object holds."""
 
-    def keep_contents(self, container: Any, text: str = "", *, soft: bool = False) -> None:
+    def guard_contents(self, container: Any, text: str = "", *, soft: bool = False) -> None:
         """The extent and the elements of a container that is used as a whole, and of those inside it."""
         if id(container) in self.keyed:
             return
         if id(container) not in self.steady:
-            self._keep_inside(container, set())
+            self._guard_inside(container, set())
             return
         if id(container) in self.whole:
             return
         text = text or self.text_of(container)
-        before = self._held(container, text)
+        before = self._original_contents(container, text)
         many = len(before) > MAX_ELEMENTS
         by_identity = MAX_ELEMENTS < len(before) <= MOST_ELEMENTS and not is_a(container, set | frozenset)
-        self.whole[id(container)] = Kept(container, before, text, self.line, soft, by_identity)
+        self.whole[id(container)] = UsedContainer(container, before, text, self.line, soft, by_identity)
         if len(before) > MOST_ELEMENTS:
             self.cannot_guard(f"the {len(before)} elements of {text} one by one (their number is)")
             return
@@ -66,23 +66,25 @@ class ContentsKept(Lookup):
             else:
                 slot = self.entry(container, key, element_text)
                 eases = soft or (id(container) in self.instances and impure.is_unseen_iterator(element))
-                self.keep(slot, element, soft=eases, at_first=self.is_subsumed(container))
+                self.record_read(slot, element, soft=eases, at_first=self.is_subsumed(container))
             if is_container(element):
-                self.keep_contents(element, element_text, soft=soft)
+                self.guard_contents(element, element_text, soft=soft)
 
-    def keep_extent(self, container: Any) -> None:
+    def guard_extent(self, container: Any) -> None:
         """How many elements a container has, or which keys."""
         if not self.is_outside(container) or is_a(container, tuple):
             return
         if id(container) not in self.whole and id(container) not in self.extents:
             text = self.text_of(container)
-            self.extents[id(container)] = Kept(container, self._held(container, text), text, self.line)
+            self.extents[id(container)] = UsedContainer(
+                container, self._original_contents(container, text), text, self.line
+            )
 
-    def _held(self, container: Any, text: str) -> Any:
+    def _original_contents(self, container: Any, text: str) -> Any:
         """What a container held before the function changed it."""
-        return held(container) if is_a(container, tuple | frozenset) else self.touch(container, text).before
+        return contents_of(container) if is_a(container, tuple | frozenset) else self.touch(container, text).before
 
-    def _keep_inside(self, container: Any, walked: set[int]) -> None:
+    def _guard_inside(self, container: Any, walked: set[int]) -> None:
         """Containers from outside that stand in a container which the function made."""
         walked.add(id(container))
         elements = elements_of(container)
@@ -91,20 +93,20 @@ class ContentsKept(Lookup):
         for element in list(elements):
             if is_container(element) and id(element) not in walked:
                 if id(element) in self.steady:
-                    self.keep_contents(element)
+                    self.guard_contents(element)
                 else:
-                    self._keep_inside(element, walked)
+                    self._guard_inside(element, walked)
 
     # --- everything that an object holds ----------------------------------------------------------------------------
 
-    def keep_whole(self, value: Any, *, objects: bool = True) -> None:
+    def guard_everything(self, value: Any, *, objects: bool = True) -> None:
         """All that code which is not followed may read in ``value``; without ``objects`` of containers alone."""
         self._walking: set[int] = set()
         self._leaves = 0
         self._in_object = False
-        self._keep_whole(value, objects, "")
+        self._guard_everything(value, objects, "")
 
-    def _keep_whole(self, value: Any, objects: bool, text: str) -> None:
+    def _guard_everything(self, value: Any, objects: bool, text: str) -> None:
         kind = type(value)
         if kind in SIMPLE or is_a(value, Tensor) or id(value) in self._walking:
             return
@@ -114,52 +116,52 @@ class ContentsKept(Lookup):
         elif is_container(value):
             self._whole_container(value, objects, text)
         elif is_a(value, partial):
-            self.keep_partial(value)
+            self.guard_partial(value)
             for part in (value.func, value.args, value.keywords):
-                self._keep_whole(part, objects, text)
+                self._guard_everything(part, objects, text)
         elif is_a(value, types.MethodType):
-            if self.is_steady(value):
+            if self.is_reachable(value):
                 self.settle(value.__self__, text or self.text_of(value))
-            self._keep_whole(value.__self__, objects, text)
+            self._guard_everything(value.__self__, objects, text)
         elif is_a(value, types.BuiltinFunctionType):
             if value.__self__ is not None and not is_a(value.__self__, types.ModuleType):
-                self._keep_whole(value.__self__, objects, text)
+                self._guard_everything(value.__self__, objects, text)
         elif is_iterator(value):
-            if self.is_steady(value) and not self._in_object:
+            if self.is_reachable(value) and not self._in_object:
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
         elif is_a(value, weakref.ref):
-            if self.is_steady(value):
+            if self.is_reachable(value):
                 self.cannot_guard(f"whether the object is alive to which {text or self.text_of(value)} refers")
         elif is_a(value, type):
             if objects:
-                self.keep_class(value)
-                self._keep_annotations(value)
+                self.guard_class(value)
+                self._guard_annotations(value)
         elif is_a(value, types.FunctionType):
-            if objects and self.is_steady(value):
-                self.keep_function(value)
+            if objects and self.is_reachable(value):
+                self.guard_function(value)
         elif not is_a(value, _KEPT_BY_CALLS) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
 
-    def keep_partial(self, function: Any) -> None:
+    def guard_partial(self, function: Any) -> None:
         """What a ``partial`` brings along."""
-        if not self.is_steady(function):
+        if not self.is_reachable(function):
             return
         text = self.text_of(function)
         for name in ("func", "args", "keywords"):
-            self.keep(Place("attribute", function, name, f"{text}.{name}"), getattr(function, name))
-        self.keep_contents(function.keywords, f"{text}.keywords")
+            self.record_read(Slot("attribute", function, name, f"{text}.{name}"), getattr(function, name))
+        self.guard_contents(function.keywords, f"{text}.keywords")
         for value in function.args:
             self.settle(value, f"{text}.args")
 
     def _whole_container(self, value: Any, objects: bool, text: str) -> None:
         walking, self._walking = self._walking, set()
-        self.keep_class(type(value))
-        self.keep_contents(value, text)
+        self.guard_class(type(value))
+        self.guard_contents(value, text)
         self._walking = walking
         elements = elements_of(value)
         if objects and len(elements) <= MOST_ELEMENTS:
             for element in list(elements):
-                self._keep_whole(element, objects, "")
+                self._guard_everything(element, objects, "")
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
         """An instance with attributes, or one whose content cannot be seen."""
@@ -176,32 +178,34 @@ class ContentsKept(Lookup):
             self.cannot_guard(f"more than {MOST_LEAVES} values in {text}, which is handed to code that is not followed")
             return
         soft = not may_change(kind)
-        self.keep_class(kind)
+        self.guard_class(kind)
         if reachable:
-            self.keep_kind(value)
+            self.guard_type(value)
             if storage is not None:
                 self.instances[id(storage)] = value
                 self.settle(storage, f"{text}.__dict__")
-                self.keep_contents(storage, f"{text}.__dict__", soft=soft)
+                self.guard_contents(storage, f"{text}.__dict__", soft=soft)
             for name in slots_of(kind):
-                self.keep(Place("attribute", value, name, f"{text}.{name}"), getattr(value, name, MISSING), soft=soft)
+                self.record_read(
+                    Slot("attribute", value, name, f"{text}.{name}"), getattr(value, name, MISSING), soft=soft
+                )
         around, self._in_object = self._in_object, True
         for part in [*(storage or {}).values(), *(getattr(value, name, None) for name in slots_of(kind))]:
-            self._keep_whole(part, objects, "")
+            self._guard_everything(part, objects, "")
         self._in_object = around
 
-    def _keep_annotations(self, kind: type) -> None:
+    def _guard_annotations(self, kind: type) -> None:
         for base in kind.__mro__:
             annotations = entries_of(base).get("__annotations__", MISSING)
-            self.keep_entry(base, "__annotations__", annotations)
+            self.guard_class_entry(base, "__annotations__", annotations)
             if may_change(base) and is_a(annotations, dict):
-                self.keep_contents(annotations, f"{base.__qualname__}.__annotations__")
+                self.guard_contents(annotations, f"{base.__qualname__}.__annotations__")
 
-    def keep_function(self, function: types.FunctionType) -> None:
+    def guard_function(self, function: types.FunctionType) -> None:
         """The code and the defaults of a function."""
         raise NotImplementedError
 
-    def keep_class(self, kind: type) -> None:
+    def guard_class(self, kind: type) -> None:
         """All that a class of the user's holds."""
         for base in kind.__mro__:
             if may_change(base) and base not in self._whole_classes:
@@ -209,5 +213,5 @@ class ContentsKept(Lookup):
                 entries = entries_of(base)
                 for name, value in list(entries.items()):
                     if name not in _UNINTERESTING:
-                        self.keep_entry(base, name, value)
-                self.whole[id(base)] = Kept(entries, dict(entries), base.__qualname__, self.line, True)
+                        self.guard_class_entry(base, name, value)
+                self.whole[id(base)] = UsedContainer(entries, dict(entries), base.__qualname__, self.line, True)

@@ -22,7 +22,7 @@ from jitgraph.tracing.capture.handlers import callee
 from jitgraph.tracing.capture.kinds import is_a, may_change
 from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.capture.sink import Sink
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import class_entry
 
 _FINDS: Final[tuple[CodeType, ...]] = (  # the code of ``import`` that asks finders
@@ -63,7 +63,7 @@ class Functions(Calls, Sink):
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """What the function returns; meanwhile all that it reads and changes is noted."""
         if is_a(function, functools.partial):
-            self.keep_partial(function)
+            self.guard_partial(function)
         with collector.PAUSED.inside():
             try:
                 return run_watched(self._on_call, function, *args, **keywords)
@@ -125,7 +125,7 @@ class Functions(Calls, Sink):
         self.settle(function, getattr(function, "__name__", "a function"))
         original = self._original(function)
         if is_a(original, types.FunctionType) and not view.in_package:
-            self._keep_parts(original)
+            self._guard_components(original)
 
     def _original(self, function: Any) -> Any:
         """The user's function in place of which a rewritten one runs."""
@@ -135,20 +135,20 @@ class Functions(Calls, Sink):
         code = original_of(function.__code__)[0]
         return function if code is function.__code__ else self._by_code.get(code, function)
 
-    def keep_function(self, function: types.FunctionType) -> None:
+    def guard_function(self, function: types.FunctionType) -> None:
         original = self._original(function)
         if is_a(original, types.FunctionType) and is_followed(original.__code__.co_filename):
-            self._keep_parts(original)
+            self._guard_components(original)
 
-    def _keep_parts(self, function: types.FunctionType) -> None:
+    def _guard_components(self, function: types.FunctionType) -> None:
         name = self.text_of(function)
-        self.keep(Place("attribute", function, "__code__", f"{name}.__code__"), function.__code__)
+        self.record_read(Slot("attribute", function, "__code__", f"{name}.__code__"), function.__code__)
         for part in ("__defaults__", "__kwdefaults__"):
             value = getattr(function, part)
             if value is not None:
-                self.keep(Place("attribute", function, part, f"{name}.{part}"), value)
+                self.record_read(Slot("attribute", function, part, f"{name}.{part}"), value)
                 if is_a(value, dict):
-                    self.keep_contents(value, f"{name}.{part}")
+                    self.guard_contents(value, f"{name}.{part}")
                 for default in value.values() if is_a(value, dict) else value:
                     self.settle(default, name)
 
@@ -172,7 +172,7 @@ class Functions(Calls, Sink):
             for part in (value.fget, value.fset, value.fdel):
                 self.settle(part, text)
 
-    def made(self, view: Activation, value: Any) -> None:
+    def function_created(self, view: Activation, value: Any) -> None:
         self._made[id(value)] = value
 
     def _stand_for(self, rewritten: Any, function: Any) -> None:

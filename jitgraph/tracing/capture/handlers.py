@@ -267,7 +267,7 @@ def _match_keys(sink: Sink, view: Activation, site: InstructionSite) -> None:
 def _make_function(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     def finish(after: Activation | None) -> None:
         if after is not FAILED:
-            sink.made(after, after.at(-1))
+            sink.function_created(after, after.at(-1))
 
     return finish
 

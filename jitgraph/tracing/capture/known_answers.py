@@ -84,7 +84,7 @@ class _Object:
         return None
 
 
-class _Words(Activation):
+class _RawWords(Activation):
     """Reads raw words instead of objects."""
 
     __slots__ = ()
@@ -114,7 +114,7 @@ class _Answers:
         if frame.f_code.co_filename != _FILE:
             return None
         sink: Any = self
-        view = _Words(frame, sink)
+        view = _RawWords(frame, sink)
         self.functions.add(view.function)
         return follow(frame, view)
 

@@ -27,7 +27,7 @@ from jitgraph.tracing.capture.kinds import SIMPLE, hides_state, is_a, is_constan
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.predicate import Absent
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING, attributes_of
 from jitgraph.tracing.symbolic.number import resolved
 
@@ -101,7 +101,7 @@ class Lookup(ClassLookup):
     def _has_getter(self, owner: Any) -> bool:
         """Whether code of the user's says what every attribute of ``owner`` is."""
         if id(owner) in self.steady:
-            self.keep_kind(owner)
+            self.guard_type(owner)
         getter = self.find(type(owner), "__getattribute__")
         return getter is not None and is_a(getter[1], types.FunctionType)
 
@@ -111,7 +111,7 @@ class Lookup(ClassLookup):
             self.instances[id(storage)] = owner
             if reachable:
                 self.settle(storage, f"{self.text_of(owner)}.__dict__")
-                self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.__dict__"), storage)
+                self.record_read(Slot("attribute", owner, name, f"{self.text_of(owner)}.__dict__"), storage)
             return None
         if name == "__class__":
             self.settle(kind, f"type({self.text_of(owner)})")
@@ -124,7 +124,7 @@ class Lookup(ClassLookup):
         if storage is not None and name in storage:
             return self._own_attribute(owner, name, storage[name])
         if storage is not None and (reachable or id(owner) in self.keyed) and not self._is_library_function(owner):
-            self._keep_absence(owner, name)
+            self._guard_absence(owner, name)
         if definition is None:
             return self._fall_back(owner, name, default)
         return self._by_entry(owner, name, entry)
@@ -132,12 +132,12 @@ class Lookup(ClassLookup):
     def _is_library_function(self, owner: Any) -> bool:
         return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
 
-    def _keep_absence(self, owner: Any, name: str) -> None:
-        slot = Place("own", owner, name, f"{self.text_of(owner)}.{name}")
+    def _guard_absence(self, owner: Any, name: str) -> None:
+        slot = Slot("own", owner, name, f"{self.text_of(owner)}.{name}")
         if slot.identity in self.writes or id(attributes_of(owner)) in self.mutated:
             return
         if id(owner) not in self.keyed:
-            self.keep(slot, MISSING)
+            self.record_read(slot, MISSING)
         elif name not in _step_names(owner):
             self.attributes.setdefault((id(owner), name), Assumption(slot, Absent(), self.line))
 
@@ -147,35 +147,37 @@ class Lookup(ClassLookup):
             if entry.fget is not None and not is_a(entry.fget, types.FunctionType):
                 return self.get(entry.fget, owner)
             if entry.fget is not None and not is_followed(entry.fget.__code__.co_filename):
-                self._keep_answer(owner, name)
+                self._guard_answer(owner, name)
             return None
         if is_a(entry, types.MemberDescriptorType):
             return self._own_attribute(owner, name, getattr(owner, name, MISSING))
         if is_a(entry, types.GetSetDescriptorType):
             if is_a(owner, types.FunctionType):
                 if name in _OF_FUNCTIONS and id(owner) in self.steady:
-                    self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name))
+                    self.record_read(
+                        Slot("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name)
+                    )
             elif not may_change(type(owner)) or hides_state(type(owner)):
-                self._keep_answer(owner, name)
+                self._guard_answer(owner, name)
             return None
         if is_a(owner, enum.Enum) and name in ("name", "value") and _is_enums_own(entry):
             return self._own_attribute(owner, f"_{name}_", getattr(owner, f"_{name}_", MISSING))
         if type(entry).__name__ == "_tuplegetter":
             value = getattr(owner, name, MISSING)
-            if self.is_steady(owner):
+            if self.is_reachable(owner):
                 self.settle(value, f"{self.text_of(owner)}.{name}")
             return None
         self.answered_by(entry)
         if not may_change(type(entry)):
-            self._keep_answer(owner, name)
+            self._guard_answer(owner, name)
         return None
 
-    def _keep_answer(self, owner: Any, name: str) -> None:
+    def _guard_answer(self, owner: Any, name: str) -> None:
         """An attribute that code of a library computes: its answer, where it gives the same one again."""
         if self.in_package or not self.is_outside(owner) or is_constant(type(owner)) or is_own_class(type(owner)):
             return
         text = f"{self.text_of(owner)}.{name}"
-        self.keep(Place("attribute", owner, name, text), getattr(owner, name, MISSING), soft=True)
+        self.record_read(Slot("attribute", owner, name, text), getattr(owner, name, MISSING), soft=True)
 
     def get(self, getter: Any, owner: Any) -> Finish | None:
         """What a property reads whose function is not written in Python."""
@@ -184,18 +186,18 @@ class Lookup(ClassLookup):
     def _own_attribute(self, owner: Any, name: str, value: Any) -> Finish | None:
         """An attribute that the instance itself holds."""
         text = f"{self.text_of(owner)}.{name}"
-        slot = Place.of_attribute(owner, name, text)
+        slot = Slot.of_attribute(owner, name, text)
         if id(owner) in self.keyed:
             if slot.identity not in self.writes and name not in _step_names(owner) and value is not MISSING:
-                self._keep_attribute(slot, resolved(value))
+                self._guard_attribute(slot, resolved(value))
             return None
         if id(owner) not in self.steady:
             return None
         if slot.identity in self.reads or id(slot.storage) not in self.mutated:
-            self.keep(slot, value)
+            self.record_read(slot, value)
         return self.expect(value) if value is not MISSING else None
 
-    def _keep_attribute(self, slot: Place, value: Any) -> None:
+    def _guard_attribute(self, slot: Slot, value: Any) -> None:
         """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
         if value is not None and (is_container(value) or tree.container_of(value) is not None):
             self.cannot_guard(f"what is in {slot.text}, which is no field of the argument")
@@ -206,11 +208,11 @@ class Lookup(ClassLookup):
     def _by_entry(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """What the class has: a method, a value, or a descriptor that the instance could shadow."""
         if is_a(entry, functools.cached_property | cached_property) and id(owner) in self.steady:
-            slot = Place("attribute", owner, name, f"{self.text_of(owner)}.{name}")
+            slot = Slot("attribute", owner, name, f"{self.text_of(owner)}.{name}")
 
             def finish(after: Activation | None) -> None:
                 if after is not FAILED:
-                    self.note_write(slot, MISSING)
+                    self.record_write(slot, MISSING)
 
             return finish
         if not is_a(entry, types.FunctionType | staticmethod | classmethod):
@@ -225,14 +227,14 @@ class Lookup(ClassLookup):
         definition = self.find(type(owner), "__getattr__")
         if definition is None:
             if not may_change(type(owner)) and attributes_of(owner) is None:
-                self._keep_answer(owner, name)
+                self._guard_answer(owner, name)
             return self.expect(default) if id(owner) in self.steady else None  # as of a threading.local
         if is_a(owner, dict) and definition[1] in (dict.__getitem__, dict.get):
-            return self.read_held(owner, name)
+            return self.read_builtin_item(owner, name)
         self.answered_by(definition[1])
         return None
 
-    def read_held(self, owner: Any, key: Any) -> Finish | None:
+    def read_builtin_item(self, owner: Any, key: Any) -> Finish | None:
         """What a container holds under a key is about to be read, by the method of its built-in class."""
         raise NotImplementedError
 
@@ -248,7 +250,7 @@ class Lookup(ClassLookup):
             if value is not MISSING:
                 self.refuse(value, text)
             if not (self.in_package or value is MISSING or impure.is_unseen_iterator(value) or _is_own_module(owner)):
-                self.keep(Place("item", names, name, text), value)
+                self.record_read(Slot("item", names, name, text), value)
             return None
         self.settle(names, f"vars({owner.__name__})")
         is_loaded = imports.is_loaded_when_used(owner.__name__, name)
@@ -256,23 +258,23 @@ class Lookup(ClassLookup):
             return None
         if is_loaded:
             return self._of_loaded_name(owner, name)
-        self.keep(Place("item", names, name, f"{self.texts.get(id(owner), owner.__name__)}.{name}"), value)
+        self.record_read(Slot("item", names, name, f"{self.texts.get(id(owner), owner.__name__)}.{name}"), value)
         if value is MISSING and "__getattr__" in names:
-            self.keep(Place("item", names, "__getattr__", f"{owner.__name__}.__getattr__"), names["__getattr__"])
+            self.record_read(Slot("item", names, "__getattr__", f"{owner.__name__}.__getattr__"), names["__getattr__"])
         return self.expect(value) if value is not MISSING else None
 
     def _of_loaded_name(self, owner: types.ModuleType, name: str) -> Finish | None:
         """A name of a package of jitgraph's that is loaded when it is first used: now, or by a later check."""
-        slot, view, site = Place("attribute", owner, name, f"{owner.__name__}.{name}"), self._view, self._site
+        slot, view, site = Slot("attribute", owner, name, f"{owner.__name__}.{name}"), self._view, self._site
 
         def finish(after: Activation | None) -> None:
             self._view, self._site = view, site  # the modules that were imported meanwhile ran, too
             if after is not FAILED:
-                self.keep(slot, vars(owner)[name])
+                self.record_read(slot, vars(owner)[name])
 
         if name not in vars(owner):
             return finish
-        self.keep(slot, vars(owner)[name])
+        self.record_read(slot, vars(owner)[name])
         return self.expect(vars(owner)[name])
 
     def _of_tensor(self, owner: Tensor, name: str) -> None:
@@ -284,12 +286,12 @@ class Lookup(ClassLookup):
                     self.cannot_guard(f"{text}, an attribute of a tensor among the arguments")
                 return
             self.with_attributes[id(owner)] = owner
-            self.keep(Place("attribute", owner, name, text), vars(owner)[name])
+            self.record_read(Slot("attribute", owner, name, text), vars(owner)[name])
         elif type(owner) is not Tensor and may_change(type(owner)):
             self.find(type(owner), name)
 
     def _method_parts(self, method: types.MethodType) -> None:
-        if self.is_steady(method):
+        if self.is_reachable(method):
             self.settle(method.__self__, self.text_of(method))
             self.settle(method.__func__, self.text_of(method))
 

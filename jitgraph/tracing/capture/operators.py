@@ -15,7 +15,7 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import Place, item_text
+from jitgraph.tracing.source import Slot, item_text
 from jitgraph.tracing.storage import MISSING, item_of
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Operators(Writes):
         if not is_container(owner) or is_users_own(type(owner), "get" if plainly else "__getitem__"):
             self._item_of_object(owner)
             return None
-        return self.read_held(owner, key, plainly=plainly)
+        return self.read_builtin_item(owner, key, plainly=plainly)
 
-    def read_held(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
+    def read_builtin_item(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
         """What a container holds under a key is about to be read, by the method of its built-in class."""
         self.special(owner, "getitem")
         if id(owner) not in self.steady or id(owner) in self.keyed:
@@ -72,17 +72,17 @@ class Operators(Writes):
             return None
         if not is_plain_key(key):
             self.special(key, "hash" if is_a(owner, dict) else "number")
-            self.keep_contents(owner)
+            self.guard_contents(owner)
             return None
         try:
             value = item_of(owner, key)
         except (LookupError, TypeError):
             value = MISSING
         if id(owner) in self.mutated:  # what it held at first is guarded, what it holds now may be the function's own
-            self.keep_contents(owner)
+            self.guard_contents(owner)
         slot = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
         if slot.identity in self.reads or not self.is_whole(owner):
-            self.keep(slot, value)
+            self.record_read(slot, value)
         if value is not MISSING:
             return self.expect(value) if not plainly else None
         return None if plainly else self._default_item(owner, key)
@@ -91,15 +91,15 @@ class Operators(Writes):
         """A mapping with defaults puts one in."""
         if not is_a(owner, defaultdict) or key in owner or id(owner) in self.keyed:
             return None
-        self.keep(
-            Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
+        self.record_read(
+            Slot("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
             owner.default_factory,
         )
         slot = self.entry(owner, key, item_text(self.text_of(owner), key))
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
-                self.note_write(slot, MISSING)
+                self.record_write(slot, MISSING)
 
         return finish
 
@@ -126,7 +126,7 @@ class Operators(Writes):
             self.by_numpy.add(id(owner))
         elif is_container(owner) and not is_users_own(type(owner), "__iter__"):
             self.special(owner, "iter")
-            self.keep_contents(owner)
+            self.guard_contents(owner)
         else:
             self._object_whole(owner, "iter", "__iter__")
 
@@ -136,11 +136,11 @@ class Operators(Writes):
         if is_users_own(type(owner), name):
             return
         if not is_a(owner, type | types.FunctionType):
-            self.keep_whole(owner)
+            self.guard_everything(owner)
 
     def advancing(self, iterator: Any) -> None:
         """The next element of an iterator is about to be taken."""
-        if self.is_steady(iterator):
+        if self.is_reachable(iterator):
             impure.refuse_iterator(iterator, self.text_of(iterator), self.line)
         self.special(iterator, "next")
 
@@ -179,13 +179,13 @@ class Operators(Writes):
 
     def _of_container(self, operation: str, operand: Any) -> None:
         if operation in ("bool", "len", "matched"):
-            self.keep_extent(operand)
+            self.guard_extent(operand)
         elif operation == "hash":
-            self.keep_whole(operand)
+            self.guard_everything(operand)
         elif operation in ("mapping", "iter", "reversed"):
-            self.keep_contents(operand)
+            self.guard_contents(operand)
         else:
-            self.keep_whole(operand)
+            self.guard_everything(operand)
 
     def _of_object(self, operation: str, operand: Any) -> None:
         """An operand with special methods of the user's, which are followed, or of a library's."""
@@ -196,12 +196,12 @@ class Operators(Writes):
             self.cannot_guard("the context of decimal arithmetic")
         users = self.special(operand, operation)
         if operation == "bool" and not users and any(self.find(type(operand), name) for name in SPECIAL["bool"]):
-            self.keep_whole(operand)
+            self.guard_everything(operand)
         if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
             return
         if operation in ("format", "str", "repr", "==", "!=") and is_a(operand, types.FunctionType | types.ModuleType):
             return
-        self.keep_whole(operand)
+        self.guard_everything(operand)
 
     def _of_array(self, operation: str, operand: Any, operands: Sequence[Any]) -> None:
         if operation in ("bool", "in", "number", "format", "str", "repr") or not any(
@@ -217,7 +217,7 @@ class Operators(Writes):
             self.special(container, "in")
             slot = self.entry(container, plain_key(item), f"{self.text_of(container)}[{item!r}]")
             if slot.identity in self.reads or not self.is_whole(container):
-                self.keep(slot, dict.get(container, plain_key(item), MISSING))
+                self.record_read(slot, dict.get(container, plain_key(item), MISSING))
         return True
 
     def _compare_identity(self, operands: Sequence[Any]) -> None:

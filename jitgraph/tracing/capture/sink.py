@@ -66,7 +66,7 @@ class Sink(Protocol):
     def store_cell(self, view: Activation, site: InstructionSite) -> None:
         """The variable ``site.value`` of a cell is about to be set or deleted."""
 
-    def made(self, view: Activation, value: Any) -> None:
+    def function_created(self, view: Activation, value: Any) -> None:
         """A function was just made."""
 
     def match_class(

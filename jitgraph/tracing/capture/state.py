@@ -23,25 +23,25 @@ from jitgraph.tracing.containers import MAX_BYTES, same_extent
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
-from jitgraph.tracing.source import Place, Step, item_step
+from jitgraph.tracing.source import Slot, Step, item_step
 from jitgraph.tracing.staged.number import StagedNumber
-from jitgraph.tracing.storage import MISSING, class_entry, held
+from jitgraph.tracing.storage import MISSING, class_entry, contents_of
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
-from jitgraph.tracing.undo_log import Change, Log, LogEntry, later_keys
+from jitgraph.tracing.undo_log import Change, UndoEntry, UndoLog, later_keys
 
 
 @dataclass(slots=True)
 class FirstRead:
     """A value found at a place when it was first read; ``MISSING`` for nothing."""
 
-    place: Place
+    slot: Slot
     value: Any
     location: Location
     by_user: bool = False  # read by code outside of this package, too
     soft: bool = False  # library code may change it for its own purposes: then the recording serves once
 
 
-class Kept(NamedTuple):
+class UsedContainer(NamedTuple):
     """A container that was used, with what it held at first: its extent is guarded, or all that it held.
 
     ``by_identity`` says that the very elements are guarded at once, since they are many.
@@ -65,10 +65,10 @@ class State:
     def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
         self.objects = Objects()
         self.reads: dict[tuple[Any, ...], FirstRead] = {}
-        self.tensors: list[tuple[Place, Tensor]] = []  # the guarded places at which a tensor was read
-        self.sources: dict[int, Place] = {}  # of them the first of each handle, by the id of that
-        self.log = Log()
-        self.writes: dict[tuple[Any, ...], LogEntry] = {}  # of the log, those of places that the function rebinds
+        self.tensors: list[tuple[Slot, Tensor]] = []  # the guarded places at which a tensor was read
+        self.sources: dict[int, Slot] = {}  # of them the first of each handle, by the id of that
+        self.log = UndoLog()
+        self.writes: dict[tuple[Any, ...], UndoEntry] = {}  # of the log, those of places that the function rebinds
         self.unguarded: dict[str, Location] = {}
         self.bound: dict[str, Location] = {}  # what another process may answer otherwise
         self.steady: dict[int, Any] = {id(value): value for value in known}
@@ -79,11 +79,11 @@ class State:
         self.by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
         self.texts: dict[int, str] = {}  # how an object was reached first
         self.with_attributes: dict[int, Tensor] = {}  # handles that have to stay the same
-        self.whole: dict[int, Kept] = {}  # containers used as a whole
-        self.extents: dict[int, Kept] = {}  # those of which the extent alone was used
+        self.whole: dict[int, UsedContainer] = {}  # containers used as a whole
+        self.extents: dict[int, UsedContainer] = {}  # those of which the extent alone was used
         self.compared: list[tuple[Any, Any]] = []  # by ``is``, one of them a container of the arguments
         self.mutated: dict[int, Any] = {}  # containers that a method changed
-        self._watches: list[Log] = []
+        self._watches: list[UndoLog] = []
         self._harmless: dict[int, Any] = {}  # callables that were looked at
         self._released: set[tuple[Any, ...]] = set()
         self._view: Activation | None = None
@@ -130,7 +130,7 @@ class State:
 
     # --- reads and writes -------------------------------------------------------------------------------------------
 
-    def keep(self, slot: Place, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
+    def record_read(self, slot: Slot, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
         """``value`` was found at a place of a steady object; ``at_first`` before the function wrote there."""
         value = resolved(value)
         identity = slot.identity
@@ -175,26 +175,26 @@ class State:
         elif callable(value):
             self._harmless[id(value)] = value
 
-    def note_write(self, slot: Place, before: Any) -> None:
+    def record_write(self, slot: Slot, before: Any) -> None:
         """A place of a steady object is about to be set or cleared."""
         entry = self.touch(slot, slot.text, resolved(before))
         self.writes.setdefault(slot.identity, entry._replace(text=slot.text, location=self.line))
 
-    def touch(self, target: Any, text: str, *before: Any) -> LogEntry:
+    def touch(self, target: Any, text: str, *before: Any) -> UndoEntry:
         """``target`` is about to be changed, perhaps: what it holds, or ``before``, is kept."""
         for log in self._watches:
-            log.keep(target, text, self.line, *before)
+            log.save(target, text, self.line, *before)
         if is_a(target, dict) and self.log.entry(target) is None:
             before = (self._at_first(target),)
-        elif isinstance(target, Place):  # a method of the dict may have put another value there meanwhile
+        elif isinstance(target, Slot):  # a method of the dict may have put another value there meanwhile
             holder = target.owner if is_a(target.owner, dict) else target.storage
             if holder is not None and (saved := self.log.entry(holder)) is not None:
                 before = (saved.before.get(target.key, MISSING),)
-        return self.log.keep(target, text, self.line, *before)
+        return self.log.save(target, text, self.line, *before)
 
     def _at_first(self, mapping: dict[Any, Any]) -> dict[Any, Any]:
         """What a mapping held before the function assigned its keys, or the attributes of its owner."""
-        original, owner = dict(held(mapping)), self.instances.get(id(mapping), mapping)
+        original, owner = dict(contents_of(mapping)), self.instances.get(id(mapping), mapping)
         for write in self.writes.values():
             slot = write.target
             if slot.owner is mapping or (slot.owner is owner and slot.storage is mapping):
@@ -217,23 +217,23 @@ class State:
         """Whether what was done to a sequence is known from what it held at first, not from its indices."""
         return is_a(container, list | deque) and self.is_whole(container)
 
-    def entry(self, container: Any, key: Any, text: str) -> Place:
+    def entry(self, container: Any, key: Any, text: str) -> Slot:
         """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
         if id(container) in self.instances and is_a(key, str):
             text = text.replace(f".__dict__[{key!r}]", f".{key}")
             owner = self.instances[id(container)]
             if hasattr(type(class_entry(type(owner), key)), "__set__"):
-                return Place("own", owner, key, text)  # a property, say, hides it
-            return Place.of_attribute(owner, key, text)
-        return Place("item", container, key, text)
+                return Slot("own", owner, key, text)  # a property, say, hides it
+            return Slot.of_attribute(owner, key, text)
+        return Slot("item", container, key, text)
 
     def release(self, mapping: Any, key: Any) -> None:
         """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
-        self._released.add(Place("item", mapping, key, "").identity)
+        self._released.add(Slot("item", mapping, key, "").identity)
 
     # --- what objects are -------------------------------------------------------------------------------------------
 
-    def is_steady(self, value: Any) -> bool:
+    def is_reachable(self, value: Any) -> bool:
         """Whether ``value`` was reached by guarded steps, or is an argument."""
         return id(value) in self.steady or id(value) in self.keyed
 
@@ -260,7 +260,7 @@ class State:
             self.texts.setdefault(id(container), text)
 
     @contextmanager
-    def watching(self, log: Log) -> Iterator[None]:
+    def watching(self, log: UndoLog) -> Iterator[None]:
         """Note in ``log``, too, what is changed in the block, as it was at its beginning."""
         self._watches.append(log)
         before = frozenset(self.fresh)
@@ -284,10 +284,10 @@ class State:
         for identity, read in self.reads.items():
             rebound = identity in self.writes  # perhaps to what follows of the value that was read
             if identity not in self._released or read.by_user or rebound:
-                own = rebound or id(read.place.owner) in guarded  # for ``changes`` sees what was done
+                own = rebound or id(read.slot.owner) in guarded  # for ``changes`` sees what was done
                 assumptions += self._of_read(read, own, lifted)
         for write in self.writes.values():
-            after = write.target.held()
+            after = write.target.own_value()
             if after is write.before and not _is_value(after) and not self.is_own(write.target.owner):
                 predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
                 assumptions.append(Assumption(write.target.as_own, predicate, write.location))
@@ -302,7 +302,7 @@ class State:
         return [*assumptions, *self.attributes.values()]
 
     def _of_read(self, read: FirstRead, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
-        slot, value, location = read.place, read.value, read.location
+        slot, value, location = read.slot, read.value, read.location
         if type(value) is SymbolicNumber:  # read again at each call
             if not written and slot.get_or(None) is not value:
                 raise _changed(slot.text, location)
@@ -324,13 +324,13 @@ class State:
         else:
             self.unguarded.setdefault(f"what library code keeps in {slot.text}", location)
 
-    def _of_contents(self, used: Kept) -> Iterator[Assumption]:
+    def _of_contents(self, used: UsedContainer) -> Iterator[Assumption]:
         container, before = used.container, used.before
         soft = used.soft and id(container) not in self.mutated
         if soft and not same_extent(self._without_own(container), before):
             self.unguarded.setdefault(f"what library code keeps in {used.text}", used.location)
             return
-        slot = Place("object", container, None, used.text)
+        slot = Slot("object", container, None, used.text)
         yield Assumption(slot, self.objects.extent(before, container), used.location)
         if used.by_identity:
             yield Assumption(slot, self.objects.elements(before, container), used.location)
@@ -338,30 +338,30 @@ class State:
     def _without_own(self, container: Any) -> Any:
         """What a container holds; of a mapping without the keys, or attributes, that the function itself added."""
         if not is_a(container, dict):
-            return held(container)
+            return contents_of(container)
         owner = self.instances.get(id(container), container)
         added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
-        contents = held(container)
+        contents = contents_of(container)
         return {key: value for key, value in contents.items() if key not in added} if added else contents
 
-    def effects(self) -> list[tuple[LogEntry, Any]]:
+    def effects(self) -> list[tuple[UndoEntry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
         effects = []
         for write in self.writes.values():
             owner = write.target.owner
             if self.is_own(owner) or self.is_subsumed(owner):
                 continue
-            after = write.target.held()
+            after = write.target.own_value()
             if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
                 effects.append((write, after))
         return effects
 
-    def changes(self) -> list[tuple[LogEntry, list[Change]]]:
+    def changes(self) -> list[tuple[UndoEntry, list[Change]]]:
         """What was done to containers from outside besides; TraceError where no later call can do that again."""
         mutations = []
         for entry in self.log:
             target = entry.target
-            if isinstance(target, Place) or (self.is_own(target) and not is_a(target, np.ndarray)):
+            if isinstance(target, Slot) or (self.is_own(target) and not is_a(target, np.ndarray)):
                 continue
             changes = entry.changes()
             if changes is None:

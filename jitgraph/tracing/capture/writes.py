@@ -12,16 +12,16 @@ import numpy as np
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture.contents import ContentsKept
+from jitgraph.tracing.capture.contents import ContentGuards
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import Place, item_text
+from jitgraph.tracing.source import Slot, item_text
 from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
 from jitgraph.tracing.undo_log import APPENDS
 
 
-class Writes(ContentsKept):
+class Writes(ContentGuards):
     """Notes what is set, deleted or changed in place, before that happens."""
 
     def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
@@ -49,13 +49,13 @@ class Writes(ContentsKept):
             return
         if is_a(owner, types.ModuleType) and type(owner) is types.ModuleType:
             self.settle(vars(owner), owner.__name__)
-            self.note_write(Place("item", vars(owner), name, text), vars(owner).get(name, MISSING))
+            self.record_write(Slot("item", vars(owner), name, text), vars(owner).get(name, MISSING))
             return
         if id(owner) not in self.steady:
             return
-        self.keep_kind(owner)
+        self.guard_type(owner)
         if name == "__class__":
-            self.note_write(Place("type", owner, None, f"type({self.text_of(owner)})"), type(owner))
+            self.record_write(Slot("type", owner, None, f"type({self.text_of(owner)})"), type(owner))
             return
         definition = self.find(type(owner), name)
         if definition is not None and hasattr(type(definition[1]), "__set__"):
@@ -66,10 +66,10 @@ class Writes(ContentsKept):
         else:
             storage = attributes_of(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
-        slot = Place.of_attribute(owner, name, text)
+        slot = Slot.of_attribute(owner, name, text)
         if isinstance(before, dict) and name == "__dict__":
             before = dict(before)
-        self.note_write(slot, before)
+        self.record_write(slot, before)
 
     def _set_class_attribute(self, owner: type, name: str) -> None:
         self.forget_classes()
@@ -79,7 +79,7 @@ class Writes(ContentsKept):
         if definition is not None and is_a(definition[1], property):
             return
         text = f"{self.texts.get(id(owner), owner.__qualname__)}.{name}"
-        self.note_write(Place("class", owner, name, text), vars(owner).get(name, MISSING))
+        self.record_write(Slot("class", owner, name, text), vars(owner).get(name, MISSING))
 
     def _set_tensor_attribute(self, owner: Tensor, name: str) -> None:
         if hasattr(type(owner), name) or not is_a(owner._value, EagerValue):
@@ -92,7 +92,7 @@ class Writes(ContentsKept):
                 hint="return the value, or keep it on an object",
             )
         self.with_attributes[id(owner)] = owner
-        self.note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
+        self.record_write(Slot("attribute", owner, name, text), vars(owner).get(name, MISSING))
 
     def sets_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
         """``owner[key] = value``, or ``del owner[key]``: a method of the class may do that, which is followed."""
@@ -115,12 +115,12 @@ class Writes(ContentsKept):
         if removes or is_a(owner, list | deque):
             self.touch(owner, self.text_of(owner))
             if id(owner) in self.mutated:
-                self.keep_contents(owner)
+                self.guard_contents(owner)
         if not is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
-            self.keep_contents(owner)
+            self.guard_contents(owner)
             return
         slot = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
-        self.note_write(slot, slot.held())
+        self.record_write(slot, slot.own_value())
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:
         """TraceError where the code of a library, which is not followed, is about to change an object."""
@@ -143,4 +143,4 @@ class Writes(ContentsKept):
         self.touch(owner, self.text_of(owner))
         plainly = type(owner) is list or (type(owner) is deque and owner.maxlen is None)
         if is_container(owner) and not (plainly and name in APPENDS and not self.has_written(owner)):
-            self.keep_contents(owner)
+            self.guard_contents(owner)

@@ -9,14 +9,14 @@ from typing import Any
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tracing.control.write_log import Journal
+from jitgraph.tracing.control.write_log import WriteLog
 from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.undo_log import Log, LogEntry
+from jitgraph.tracing.source import Slot
+from jitgraph.tracing.undo_log import UndoEntry, UndoLog
 
 
 @contextmanager
-def unchanged(name: str, trace: Recorder, function: Any, journal: Journal | None = None) -> Iterator[None]:
+def unchanged(name: str, trace: Recorder, function: Any, journal: WriteLog | None = None) -> Iterator[None]:
     """TraceError where the block, which records ``function`` as a body of ``name``, leaves Python state changed.
 
     That is what the trace sees being changed, but for what ``journal`` covers, and the variables and containers that
@@ -25,7 +25,7 @@ def unchanged(name: str, trace: Recorder, function: Any, journal: Journal | None
     *_, root = trace.outwards()
     capture = root.capture
     failed = True
-    log = Log()
+    log = UndoLog()
     try:
         with nullcontext(log) if capture is None else capture.watching(log):
             if isinstance(function, types.FunctionType):
@@ -40,13 +40,13 @@ def unchanged(name: str, trace: Recorder, function: Any, journal: Journal | None
             raise _changed(left[0].text, name, left[0].location or Location.of_user())
 
 
-def _keep_variables(function: types.FunctionType, log: Log) -> None:
+def _keep_variables(function: types.FunctionType, log: UndoLog) -> None:
     """The variables that a function closes over, and the containers in them, may be changed from now on."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        slot = Place("cell", cell, None, name)
-        log.keep(slot, name)
+        slot = Slot("cell", cell, None, name)
+        log.save(slot, name)
         if type(value := slot.get_or(None)) in (list, dict, set):
-            log.keep(value, name)
+            log.save(value, name)
 
 
 def watched(name: str, trace: Recorder, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,12 +59,12 @@ def watched(name: str, trace: Recorder, function: Callable[..., Any]) -> Callabl
     return call
 
 
-def _is_covered(entry: LogEntry, journal: Journal | None) -> bool:
+def _is_covered(entry: UndoEntry, journal: WriteLog | None) -> bool:
     """Whether the journal takes care of what was changed."""
     target = entry.target
     if journal is None:
         return False
-    if isinstance(target, Place):
+    if isinstance(target, Slot):
         return journal.covers(target.owner, target.key, attribute=target.kind in ("attribute", "own"))
     return journal.covers(target, None, attribute=False)
 

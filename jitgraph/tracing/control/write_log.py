@@ -15,15 +15,15 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.storage import MISSING, held
-from jitgraph.tracing.undo_log import Log, LogEntry
+from jitgraph.tracing.source import Slot
+from jitgraph.tracing.storage import MISSING, contents_of
+from jitgraph.tracing.undo_log import UndoEntry, UndoLog
 
 UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
 
 
-class JournalEntry:
+class WriteTarget:
     """Where a value stands in a Python object: an element of a list, deque or dict, or an attribute."""
 
     __slots__ = ("attribute", "key", "location", "owner")
@@ -35,7 +35,7 @@ class JournalEntry:
         self.location = location  # of the first change
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JournalEntry) and self._identity == other._identity
+        return isinstance(other, WriteTarget) and self._identity == other._identity
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -63,7 +63,7 @@ class JournalEntry:
 
     def _attributes(self) -> dict[str, Any] | None:
         """The dict in which the object keeps this attribute; None where a slot or a property does."""
-        return Place("attribute", self.owner, self.key, self.key).storage if self.attribute else None
+        return Slot("attribute", self.owner, self.key, self.key).storage if self.attribute else None
 
     def put(self, value: Any) -> None:
         """Set the entry, or with UNBOUND remove it; no ``__setattr__`` of the user's is run."""
@@ -74,7 +74,7 @@ class JournalEntry:
             delattr(self.owner, self.key) if own is None else own.__delitem__(self.key)
 
 
-class Tail(JournalEntry):
+class Tail(WriteTarget):
     """What stands in a list from the position ``key`` on, where nothing stood: the elements that were appended."""
 
     __slots__ = ()
@@ -93,13 +93,13 @@ class Tail(JournalEntry):
         return tuple(list.__iter__(self.owner))[self.key :]
 
     def put(self, value: Any) -> None:
-        if hasattr(self.owner, "put_parts"):
-            self.owner.put_parts(self.key, value)
+        if hasattr(self.owner, "put_segments"):
+            self.owner.put_segments(self.key, value)
         else:
             list.__setitem__(self.owner, slice(self.key, None), value)
 
 
-class LastElements(JournalEntry):
+class LastElements(WriteTarget):
     """The last ``key`` elements of a list that grows in a loop, which reads them: the loop carries them."""
 
     __slots__ = ()
@@ -121,7 +121,7 @@ class LastElements(JournalEntry):
         list.__setitem__(self.owner, slice(-self.key, None), value)
 
 
-class CellVariable(JournalEntry):
+class CellVariable(WriteTarget):
     """A variable of an enclosing function, by its cell, which a function inside rebinds."""
 
     __slots__ = ()
@@ -152,12 +152,12 @@ class Changed(NamedTuple):
     after: Any
 
 
-class Journal:
+class WriteLog:
     """What one body makes and changes."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
-        self._log = Log()
+        self._log = UndoLog()
         self.reads: dict[int, float] = {}  # of lists that may grow here: how many of the last elements are read
         self.windows: dict[int, int] = {}  # of those, how many of the last elements the loop carries
 
@@ -167,16 +167,16 @@ class Journal:
 
     def change(self, target: Any, attribute: str | None) -> None:
         """``target`` is about to be changed: its attribute of that name, or its contents."""
-        touched = target if attribute is None else Place("attribute", target, attribute, attribute)
+        touched = target if attribute is None else Slot("attribute", target, attribute, attribute)
         if id(target) not in self._made and self._log.entry(touched) is None:
-            self._log.keep(touched, f"a {type(target).__name__}", Location.of_user())
+            self._log.save(touched, f"a {type(target).__name__}", Location.of_user())
 
     def rebind(self, cell: CellType, name: str) -> None:
         """A variable of an enclosing function is about to be rebound."""
-        if id(cell) not in self._made and self._log.entry(slot := Place("cell", cell, None, name)) is None:
-            self._log.keep(slot, f"the variable {name!r}", Location.of_user())
+        if id(cell) not in self._made and self._log.entry(slot := Slot("cell", cell, None, name)) is None:
+            self._log.save(slot, f"the variable {name!r}", Location.of_user())
 
-    def set(self, entry: JournalEntry, value: Any) -> None:
+    def set(self, entry: WriteTarget, value: Any) -> None:
         """Set an entry as the body does."""
         if isinstance(entry, CellVariable):
             self.rebind(entry.owner, entry.key)
@@ -186,7 +186,7 @@ class Journal:
         if isinstance(entry, LastElements):
             self.windows[id(entry.owner)] = entry.key
 
-    def has_made(self, value: Any) -> bool:
+    def has_created(self, value: Any) -> bool:
         """Whether the body made an object."""
         return id(value) in self._made
 
@@ -199,11 +199,11 @@ class Journal:
         """Whether a change of this entry is noted here, or is one of an object that the body made."""
         return (
             id(owner) in self._made
-            or (isinstance(owner, CellType) and self._log.entry(Place("cell", owner, None, "")) is not None)
-            or self._log.entry(Place("attribute", owner, key, key) if attribute else owner) is not None
+            or (isinstance(owner, CellType) and self._log.entry(Slot("cell", owner, None, "")) is not None)
+            or self._log.entry(Slot("attribute", owner, key, key) if attribute else owner) is not None
         )
 
-    def changes(self) -> dict[JournalEntry, Changed]:
+    def changes(self) -> dict[WriteTarget, Changed]:
         """The entries that hold something else now; ScriptError where a container has another extent."""
         return {
             entry: changed
@@ -217,32 +217,32 @@ class Journal:
         self._log.undo()
 
 
-def _differences(undo_entry: LogEntry, window: int) -> Iterator[tuple[JournalEntry, Changed]]:
+def _differences(undo_entry: UndoEntry, window: int) -> Iterator[tuple[WriteTarget, Changed]]:
     """``window`` elements at the end of what a list held are carried, and no changes."""
     target, before, location = undo_entry.target, undo_entry.before, undo_entry.location
-    if isinstance(target, Place) and target.kind == "cell":
+    if isinstance(target, Slot) and target.kind == "cell":
         variable = CellVariable(target.owner, target.text, location=location)
         yield variable, Changed(UNBOUND if before is MISSING else before, variable.get())
-    elif isinstance(target, Place):
-        entry = JournalEntry(target.owner, target.key, attribute=True, location=location)
+    elif isinstance(target, Slot):
+        entry = WriteTarget(target.owner, target.key, attribute=True, location=location)
         stood = getattr(type(target.owner), target.key, UNBOUND) if before is MISSING else before
         yield entry, Changed(stood, entry.get())
     elif isinstance(target, dict):
         if [key for key in target if key in before] != list(before):
             raise other_extent(target, location)
         for key, value in target.items():
-            entry = JournalEntry(target, key, attribute=False, location=location)
+            entry = WriteTarget(target, key, attribute=False, location=location)
             yield entry, Changed(before.get(key, UNBOUND), value)
-    elif isinstance(target, list) and (len(now := held(target)) > len(before) or window):
+    elif isinstance(target, list) and (len(now := contents_of(target)) > len(before) or window):
         start = len(before)
         if any(a is not b for a, b in zip(now[: start - window], before, strict=False)) or len(now) < start:
             raise other_extent(target, location)
         yield Tail(target, start, location), Changed((), tuple(now[start:]))
     elif isinstance(target, list | deque):
-        if len(held(target)) != len(before):
+        if len(contents_of(target)) != len(before):
             raise other_extent(target, location)
-        for key, value in enumerate(held(target)):
-            yield JournalEntry(target, key, attribute=False, location=location), Changed(before[key], value)
+        for key, value in enumerate(contents_of(target)):
+            yield WriteTarget(target, key, attribute=False, location=location), Changed(before[key], value)
     elif undo_entry.is_changed:
         raise other_extent(target, location)
 

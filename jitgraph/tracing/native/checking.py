@@ -17,7 +17,7 @@ from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies, size_name
+from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Relation, Same, Varies, size_name
 from jitgraph.tracing.native.reading import Reader
 from jitgraph.tracing.operands import number_operand, scalar
 from jitgraph.tracing.plain import Plain
@@ -84,7 +84,7 @@ class Checker:
             case Distinct():
                 self._distinct(predicate.sources)
                 return
-            case Apart():
+            case Disjoint():
                 for left, right in itertools.product(predicate.left, predicate.right):
                     self._distinct((left, right))
                 return

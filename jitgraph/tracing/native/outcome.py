@@ -68,7 +68,7 @@ class CallOutcome(TableOutcome):
 
     def _write(self) -> None:
         plan = self._plan
-        if self._specialisation.taped or plan.copied is not None or plan.made:
+        if self._specialisation.taped or plan.copied is not None or plan.shared_templates:
             raise _ForPython
         refer = self._reader.program.refer
         for fresh in plan.fresh:

@@ -191,7 +191,7 @@ class Reader:
     def _own(self, owner: int, obj: Any, name: str, expected: Sequence[Any] | None) -> int:
         """What an instance itself holds."""
         self.program.require_type(owner, type(obj))
-        slot = _place_of(obj, name)
+        slot = _slot_of(obj, name)
         if isinstance(slot, int):
             return self.program.load("attribute", owner, offset=8 * slot, expected=expected)
         own = attributes_of(obj)
@@ -203,7 +203,7 @@ class Reader:
         """Write that an instance itself has no such attribute."""
         program, kind = self.program, type(obj)
         program.require_type(owner, kind)
-        slot = _place_of(obj, name)
+        slot = _slot_of(obj, name)
         if isinstance(slot, int):
             program.op("unset_attribute", owner, offset=8 * slot)
         elif slot is not None:
@@ -268,7 +268,7 @@ def _finds_by_storage(kind: type) -> bool:
     return word(id(kind) + cpython.TYPE_GET_ATTRIBUTE) == address_of("PyObject_GenericGetAttr")
 
 
-class _NoPlace:
+class _NoSlot:
     """The keys that instances share, and how many they are: none of them is the name."""
 
     def __init__(self, keys: int, count: int) -> None:
@@ -276,7 +276,7 @@ class _NoPlace:
         self.count = count
 
 
-def _place_of(obj: Any, name: str) -> int | _NoPlace | None:
+def _slot_of(obj: Any, name: str) -> int | _NoSlot | None:
     """The number of an attribute among the values of an instance; None for one that has a dict, or never has values."""
     kind = type(obj)
     if not kind.__flags__ & cpython.MANAGED_DICT:
@@ -294,7 +294,7 @@ def _place_of(obj: Any, name: str) -> int | _NoPlace | None:
         return None
     number = _number_of(keys, sys.intern(name))
     if number is None:
-        return _NoPlace(keys, word(keys + cpython.KEYS_COUNT))
+        return _NoSlot(keys, word(keys + cpython.KEYS_COUNT))
     return number if number < cpython.MOST_SHARED else None
 
 

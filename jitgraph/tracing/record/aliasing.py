@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph.errors import TraceError
-from jitgraph.tracing.guard import Apart, Guard, Same
+from jitgraph.tracing.guard import Disjoint, Guard, Same
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer
@@ -61,7 +61,7 @@ class Aliasing:
         mine = [sources[container.number] for container, _ in self.containers if id(container.value) in changed]
         for left, right in (mine, self.outside), (every, [v for v in self.outside if id(v) in changed]):
             if left and right:
-                yield Guard(None, Apart(tuple(dict.fromkeys(left)), tuple(map(self._source, right))))
+                yield Guard(None, Disjoint(tuple(dict.fromkeys(left)), tuple(map(self._source, right))))
 
     def _compared(self, sources: Sequence[Source]) -> Iterator[Guard]:
         """What ``is`` was asked of a container of the arguments."""
@@ -73,10 +73,10 @@ class Aliasing:
                 container, theirs = by_id[id(value)]
                 if theirs is against and value is not against:
                     self._refuse(container, against, "is compared")
-                if value is against or self.capture.is_steady(against):
+                if value is against or self.capture.is_reachable(against):
                     right = sources[by_id[id(against)][0].number] if id(against) in by_id else self._source(against)
                     if value is not against:
-                        yield Guard(None, Apart((sources[container.number],), (right,)))
+                        yield Guard(None, Disjoint((sources[container.number],), (right,)))
                     for same, _ in self.containers if value is against else ():
                         if same.value is value and sources[same.number] != right:
                             yield Guard(sources[same.number], Same(right))

@@ -12,7 +12,7 @@ from typing import Any
 from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.undo_log import Change, Log
+from jitgraph.tracing.undo_log import Change, UndoLog
 from jitgraph.tree import TreeDef
 
 
@@ -45,13 +45,13 @@ def containers_of(
     return containers
 
 
-def keep(containers: Sequence[ArgumentContainer], log: Log) -> None:
+def watch(containers: Sequence[ArgumentContainer], log: UndoLog) -> None:
     """The function may change these containers from now on."""
     for container in containers:
-        log.keep(container.value, container.text)
+        log.save(container.value, container.text)
 
 
-def changes(containers: Sequence[ArgumentContainer], log: Log) -> Iterator[tuple[ArgumentContainer, Change]]:
+def changes(containers: Sequence[ArgumentContainer], log: UndoLog) -> Iterator[tuple[ArgumentContainer, Change]]:
     """What was done to the containers, each once; TraceError for what a later call could not do again."""
     for container in {id(container.value): container for container in reversed(containers)}.values():
         entry = log.entry(container.value)

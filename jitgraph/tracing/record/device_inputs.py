@@ -17,12 +17,12 @@ GENERATOR: Final = TensorType(dtypes.uint64, (2,))
 """The state of a generator of random numbers, which stays on the CPU whichever device draws from it."""
 
 
-def place_of(value: Any) -> str:
+def device_of(value: Any) -> str:
     """Where a value from outside of the trace lies."""
     return value.device if isinstance(value, DeviceValue) else CPU
 
 
-def require_one_place(device: str, graph: Graph, inputs: Sequence[Input], handles: Sequence[Handle]) -> None:
+def require_one_device(device: str, graph: Graph, inputs: Sequence[Input], handles: Sequence[Handle]) -> None:
     """DeviceError, which names both, where a graph that runs on the GPU ``device`` reads a tensor that lies elsewhere.
 
     Numbers (0-d tensors and arrays) and the state of generators may lie on the CPU.

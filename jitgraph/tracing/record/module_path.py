@@ -17,7 +17,7 @@ _OUTSIDE: Final = run_watched.__code__  # what calls the function that is record
 _DEPTH: Final = 3  # of containers that are not called, such as lists of lists of modules
 
 
-class Places:
+class ModulePaths:
     """The places of one recording. A module's attributes are read as they lie in its dict, by no code of the user's."""
 
     def __init__(self) -> None:

@@ -13,17 +13,17 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
 from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Held, Input, Leaf, Template
+from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Input, Leaf, PinnedSource, Template
 from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
-from jitgraph.tracing.record.device_inputs import place_of, require_one_place
+from jitgraph.tracing.record.device_inputs import device_of, require_one_device
 from jitgraph.tracing.record.results import Results
-from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.source import Slot, Source
 from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.assumptions import Origin, shown_assumption, source_of
-from jitgraph.tracing.undo_log import Change, LogEntry
+from jitgraph.tracing.undo_log import Change, UndoEntry
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Taken, Trace
@@ -66,7 +66,7 @@ class Planning:
             if not (trace.numbers.portable or isinstance(container.value, tuple)):
                 given_out.setdefault(id(container.value), source)
         for read in self.capture.reads.values() if self.capture is not None else ():
-            source = self.provenance.at(read.place)
+            source = self.provenance.at(read.slot)
             self.provenance.reach(read.value, source)
         self.results = Results(trace, self.objects, given_out)
 
@@ -110,7 +110,7 @@ class Planning:
         trace.ended = True
         unguarded = capture.unguarded if capture is not None else {}
         graph = trace.graph()
-        require_one_place(trace.place, graph, inputs, handles)
+        require_one_device(trace.device, graph, inputs, handles)
         return CallPlan(
             graph=graph,
             arguments=self.sources.leaves,
@@ -125,11 +125,11 @@ class Planning:
                 f"{what} ({location})" for what, location in (capture.bound if capture is not None else {}).items()
             ),
             copied=copied,
-            made=tuple(self.results.made),
-            held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
+            shared_templates=tuple(self.results.made),
+            pinned=tuple(PinnedSource(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),
-            device=trace.place,
+            device=trace.device,
         )
 
     def _changed_handles(
@@ -169,10 +169,10 @@ class Planning:
                 source, text = self.provenance.at(read_slot), read_slot.text
             else:
                 source = Source("object", self.objects.number(slot.handle), text)
-            handles.append(Handle(source, text, slot.type, slot.requires_grad, place_of(slot.handle._value)))
+            handles.append(Handle(source, text, slot.type, slot.requires_grad, device_of(slot.handle._value)))
         return handles
 
-    def _is_moved(self, slot: Place, handle: Tensor) -> bool:
+    def _is_moved(self, slot: Slot, handle: Tensor) -> bool:
         """Whether the function put the handle there itself."""
         assert self.capture is not None
         write = self.capture.writes.get(slot.identity)
@@ -190,17 +190,17 @@ class Planning:
                 return Input("array", self.provenance.of(taken.at, "array"))
             case "host float":
                 mapping, key, _ = taken.at
-                return Input("float", self.provenance.at(Place("item", mapping, key, str(key))))
+                return Input("float", self.provenance.at(Slot("item", mapping, key, str(key))))
         return Input("number", taken.at)
 
     def _origin(self, origin: Origin) -> Source:
-        return source_of(origin, self.sources.leaves) if origin.place is None else self.provenance.at(origin.place)
+        return source_of(origin, self.sources.leaves) if origin.slot is None else self.provenance.at(origin.slot)
 
     # --- what is assumed --------------------------------------------------------------------------------------------
 
     def _of_arguments(self) -> list[Guard]:
         known = self.trace.numbers
-        leaves = [origin for origin in known.origins if origin.place is None and origin.axis < 0]
+        leaves = [origin for origin in known.origins if origin.slot is None and origin.axis < 0]
         numbers = {
             o.leaf: o.number for o in leaves if o.number in known.used or self.call.keys[o.leaf].kind == "number"
         }
@@ -225,8 +225,8 @@ class Planning:
         numbers = self.trace.numbers
         reads = self.capture.reads if self.capture is not None else {}
         for origin in numbers.origins:
-            at_place = origin.place is not None and origin.place.identity in reads
-            if at_place or (origin.number in numbers.used and (origin.place is not None or origin.axis >= 0)):
+            at_place = origin.slot is not None and origin.slot.identity in reads
+            if at_place or (origin.number in numbers.used and (origin.slot is not None or origin.axis >= 0)):
                 kind: Any = origin.kind.__name__
                 yield Guard(self._origin(origin), Varies(kind, origin.number))
         for assumption in numbers.assumptions.values():
@@ -280,8 +280,8 @@ class Planning:
 
     def _effects(
         self,
-        written: Sequence[tuple[LogEntry, Any]],
-        done: Sequence[tuple[LogEntry, Change]],
+        written: Sequence[tuple[UndoEntry, Any]],
+        done: Sequence[tuple[UndoEntry, Change]],
         to_arguments: Sequence[tuple[ArgumentContainer, Change]],
     ) -> list[Effect]:
         """Assignments, then what was done to containers from outside, then to those among the arguments."""
@@ -293,7 +293,7 @@ class Planning:
             effects.append(self._change(self.sources.containers[container.number][0], container.text, change, None))
         return effects
 
-    def _effect(self, write: LogEntry, after: Any) -> Effect:
+    def _effect(self, write: UndoEntry, after: Any) -> Effect:
         source = self.provenance.at(write.target)
         self.results.require_lasting(write.target.key, write.text, write.location)
         if after is MISSING:

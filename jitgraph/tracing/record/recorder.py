@@ -30,7 +30,7 @@ from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.record.aliases import Aliases, GrownElement, aliases_of, chosen, unknown_write
 from jitgraph.tracing.record.gradients import Gradients
-from jitgraph.tracing.record.module_path import Places
+from jitgraph.tracing.record.module_path import ModulePaths
 from jitgraph.tracing.record.refusals import way_out, way_out_of_text
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
@@ -38,7 +38,7 @@ from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
     from jitgraph.tracing.capture.capture import Capture
-    from jitgraph.tracing.control.write_log import Journal
+    from jitgraph.tracing.control.write_log import WriteLog
     from jitgraph.tracing.record.printing import PrintText
 
 TRACED: Final = "<traced Tensor"
@@ -82,7 +82,7 @@ class Recorder:
         self.producers: dict[Value, Node] = {}
         self.positions: dict[Value, int] = {}  # of what nodes produced: later values have greater ones
         self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
-        self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
+        self.journal: WriteLog | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, Any] = {}  # variables that a staged statement left unbound: why, and a hint
         self.dropped_cells: dict[int, tuple[CellType, Any]] = {}  # of a whole trace: those that Python would have bound
         self.ended = False
@@ -96,7 +96,7 @@ class Recorder:
         self._place = CPU
         self._held: list[Tensor] = []
         self._stopped: dict[Value, TracedValue] = {}
-        self._places = Places()
+        self._places = ModulePaths()
 
     # --- the emitter ------------------------------------------------------------------------------------------------
 
@@ -206,19 +206,19 @@ class Recorder:
     # --- the device -------------------------------------------------------------------------------------------------
 
     @property
-    def place(self) -> str:
+    def device(self) -> str:
         """The device on which the graph will run, as far as it is known: the CPU unless something lies on a GPU."""
-        return self._place if self.parent is None else self.parent.place
+        return self._place if self.parent is None else self.parent.device
 
     def require_recording(self, why: str, location: Location) -> None:
         """Let other processes record the function themselves, in place of taking this recording from the disk."""
         if self.parent is not None:
             self.parent.require_recording(why, location)
 
-    def require_place(self, device: str) -> None:
+    def require_device(self, device: str) -> None:
         """Let the graph run on a device; DeviceError where it is to run on another GPU, or a copy would be needed."""
         if self.parent is not None:
-            self.parent.require_place(device)
+            self.parent.require_device(device)
         elif self._place == CPU:
             self._place = device
         elif self._place != device:

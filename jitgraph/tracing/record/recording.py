@@ -22,16 +22,16 @@ from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
-from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, keep
+from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, watch
 from jitgraph.tracing.record.faults import internal_error, is_fault, may_be_fault
 from jitgraph.tracing.record.planning import Planning, RecordedCall
 from jitgraph.tracing.record.trace import Trace
-from jitgraph.tracing.source import Place, Source, World
+from jitgraph.tracing.source import Slot, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.assumptions import HeldNumber
+from jitgraph.tracing.symbolic.assumptions import PinnedNumber
 from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
 from jitgraph.tracing.symbolic.number import EndOfRecording
-from jitgraph.tracing.symbolic.numbers import SizePlace
+from jitgraph.tracing.symbolic.numbers import SizeOrigin
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.substitution import stand_in
 from jitgraph.tracing.symbolic.varying import Varying
@@ -81,7 +81,7 @@ class Recording:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
             keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
-            pins: list[HeldNumber] = []
+            pins: list[PinnedNumber] = []
             try:
                 plan = self.record(arguments, keys, values, sizes, declared, pins, tuple(varying.places.values()))
             except SizeConflictError as conflict:
@@ -117,7 +117,7 @@ class Recording:
             for name, location in _pinned(plan):
                 if name in positions:
                     family.pin(positions[name], location)
-            return replace(plan, held=tuple(varying.held.values())), keys
+            return replace(plan, pinned=tuple(varying.held.values())), keys
 
     def _note(self, arguments: Arguments) -> Family:
         """Remember the sizes of a call; the family that it belongs to."""
@@ -143,7 +143,7 @@ class Recording:
         failed: BaseException | None = None
         while True:
             keys = varying.keys(symbolic_keys, arguments)
-            pins: list[HeldNumber] = []
+            pins: list[PinnedNumber] = []
             try:
                 plan = self.record(arguments, keys, values, sizes, declared, pins, portable=True)
             except (Exception, EndOfRecording) as error:
@@ -159,8 +159,8 @@ class Recording:
                 continue
             if failed is not None:
                 raise internal_error(self.name, failed) from failed
-            if not plan.held:
-                return replace(plan, held=tuple(varying.held.values())), keys
+            if not plan.pinned:
+                return replace(plan, pinned=tuple(varying.held.values())), keys
             varying.hold(pins)
 
     def record(
@@ -170,8 +170,8 @@ class Recording:
         values: Sequence[Any],
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
-        pins: list[HeldNumber],
-        varying: Sequence[Place] = (),
+        pins: list[PinnedNumber],
+        varying: Sequence[Slot] = (),
         *,
         portable: bool = False,
     ) -> CallPlan:
@@ -196,7 +196,7 @@ class Recording:
         capture.know_arguments((container.value, container.text) for container in containers)
         args, keywords = self.binder.unbind(traced)
 
-        keep(containers, capture.log)
+        watch(containers, capture.log)
         try:
             with forks.unfinished(capture.undo), recursion.DEEPER.inside(), collector.PAUSED.inside():
                 stand_in(varying, trace.numbers, capture.log)
@@ -251,7 +251,7 @@ def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
             raise error
 
 
-def _pin_sizes(pins: Sequence[HeldNumber], family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
+def _pin_sizes(pins: Sequence[PinnedNumber], family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
     """Name the sizes no more that a recording had to hold."""
     for origin, _, location in pins:
         if origin.axis >= 0:
@@ -288,14 +288,14 @@ def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     return pinned
 
 
-def _size_places(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizePlace]:
+def _size_places(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizeOrigin]:
     """For each named size, the first place among the arguments where a call has it."""
-    origins: dict[str, SizePlace] = {}
+    origins: dict[str, SizeOrigin] = {}
     for leaf, key in enumerate(keys):
         for axis, size in enumerate(key.shape):
             name = size.as_name if isinstance(size, Dim) else None
             if name is not None:
-                origins.setdefault(name, SizePlace(leaf, axis, f"{texts[leaf]}.shape[{axis}]"))
+                origins.setdefault(name, SizeOrigin(leaf, axis, f"{texts[leaf]}.shape[{axis}]"))
     return origins
 
 

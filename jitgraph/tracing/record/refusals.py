@@ -7,7 +7,7 @@ import linecache
 import re
 from typing import Final
 
-from jitgraph.location import Location, place_of_user
+from jitgraph.location import Location, user_location
 
 OF_TRUTH: Final = "use @jg.script for an if or while on tensors, or jg.where"
 """For the truth of a tensor in a function that is no script."""
@@ -48,7 +48,7 @@ _CONVERSIONS: Final = ("np.asarray", "use as an index", "float()", "int()", "com
 
 def way_out(operation: str) -> str:
     """What to write in place of an operation such as ``np.asarray``, which the user's innermost line asks for."""
-    place = place_of_user()
+    place = user_location()
     if place is not None and operation in _CONVERSIONS:
         code, instruction = place
         name = dis.opname[code.co_code[instruction]]

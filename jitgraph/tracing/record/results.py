@@ -122,7 +122,7 @@ class Results:
         """Whether a key is or holds a tensor that the function made or was given."""
         if isinstance(value, Tensor):
             return self._trace.is_own(value) or self._trace.is_argument(value)
-        if depth == 0 or type(value) in _PLAIN or (self._capture is not None and self._capture.is_steady(value)):
+        if depth == 0 or type(value) in _PLAIN or (self._capture is not None and self._capture.is_reachable(value)):
             return False
         return any(self._is_of_this_call(element, depth - 1) for element in _inside(value))
 
@@ -217,11 +217,11 @@ class Results:
 
     def _copied(self, leaf: Any) -> int | None:
         """The number of the copy of an object that the function made, as it may be changed in place."""
-        if self._capture is None or self._capture.is_steady(leaf):
+        if self._capture is None or self._capture.is_reachable(leaf):
             return None
         if isinstance(leaf, np.ndarray):
             base: Any = leaf
-            while isinstance(base, np.ndarray) and not self._capture.is_steady(base):
+            while isinstance(base, np.ndarray) and not self._capture.is_reachable(base):
                 base = base.base
             if base is not None or not leaf.flags.writeable:  # it shows memory from outside
                 return None
@@ -252,7 +252,7 @@ class Results:
             return True
         if isinstance(value, Tensor):
             return self._trace.is_argument(value) or isinstance(value._value, TracedValue)
-        if depth == 0 or (self._capture is not None and self._capture.is_steady(value)):
+        if depth == 0 or (self._capture is not None and self._capture.is_reachable(value)):
             return False
         return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
 
@@ -260,7 +260,7 @@ class Results:
         """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
         if type(value) is SymbolicNumber:
             return [value] if value.is_live else []
-        if depth == 0 or (self._capture is not None and self._capture.is_steady(value)):
+        if depth == 0 or (self._capture is not None and self._capture.is_reachable(value)):
             return []
         return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
 

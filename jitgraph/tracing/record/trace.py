@@ -22,12 +22,12 @@ from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.symbolic.assumptions import Origin
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tracing.symbolic.numbers import Numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
-from jitgraph.tracing.undo_log import Log, LogEntry
+from jitgraph.tracing.undo_log import UndoEntry, UndoLog
 
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small
 
@@ -77,8 +77,8 @@ class Trace(Recorder):
         self._slot_of: dict[int, int] = {}
         self._grad_owner: dict[int, int] = {}  # id of a grad handle -> slot of its owner
         self._borrowed: dict[int, Tensor] = {}
-        self.log = capture.log if capture is not None else Log()
-        self.flags: dict[int, LogEntry] = {}  # of handles whose requires_grad was changed
+        self.log = capture.log if capture is not None else UndoLog()
+        self.flags: dict[int, UndoEntry] = {}  # of handles whose requires_grad was changed
         self.arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
@@ -171,7 +171,7 @@ class Trace(Recorder):
         if isinstance(value, TracedValue):
             raise value.leaked()
         if isinstance(value, DeviceValue):
-            self.require_place(value.device)
+            self.require_device(value.device)
         slot = self.slot_of(handle)
         known = self._arguments.get(id(handle))
         type = known[2] if known is not None else value.type
@@ -189,7 +189,7 @@ class Trace(Recorder):
         read_slot = self._place_of(handle)
         return read_slot.text if read_slot is not None else self.slots[slot].text
 
-    def _place_of(self, handle: Tensor) -> Place | None:
+    def _place_of(self, handle: Tensor) -> Slot | None:
         return None if self.capture is None else self.capture.sources.get(id(handle))
 
     def lift_eager(self, value: EagerValue) -> TracedValue:
@@ -209,7 +209,7 @@ class Trace(Recorder):
             if array.dtype.isnative and array.flags.aligned
             else np.array(array, dtype=array.dtype.newbyteorder("="))
         )
-        reachable = self.capture is not None and self.capture.is_steady(array)
+        reachable = self.capture is not None and self.capture.is_reachable(array)
         if not reachable and native.nbytes <= _LARGEST_CONSTANT and array.base is None:
             return self._constant(native)
         if native is not array:
@@ -225,7 +225,7 @@ class Trace(Recorder):
 
         One that the function itself has set, or that stands for a number that varies, is what stands there now.
         """
-        slot = Place("item", mapping, key, str(key))
+        slot = Slot("item", mapping, key, str(key))
         if type(mapping[key]) is SymbolicNumber or (self.capture is not None and slot.identity in self.capture.writes):
             return resolved(mapping[key])
         handle = self._host_floats.get((id(mapping), key))
@@ -260,7 +260,7 @@ class Trace(Recorder):
 
     def note_flag(self, handle: Tensor) -> None:
         """Keep the flag with which a handle came, to be put back when the trace ends."""
-        self.flags[id(handle)] = self.log.keep(Place("attribute", handle, "_requires_grad", "requires_grad"), "")
+        self.flags[id(handle)] = self.log.save(Slot("attribute", handle, "_requires_grad", "requires_grad"), "")
 
     def outer_grad(self, handle: Tensor) -> Tensor | None:
         """The ``.grad`` of a handle from outside; whether there is one becomes an assumption of the trace."""

@@ -39,7 +39,7 @@ class TracedValue:
     @property
     def device(self) -> str:
         """Where the graph will run, as far as it is known."""
-        return self.trace.place
+        return self.trace.device
 
     @property
     def record(self) -> None:

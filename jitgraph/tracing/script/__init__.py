@@ -50,7 +50,7 @@ from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
 from jitgraph.tracing.bound_function import BoundFunction
 from jitgraph.tracing.function import TracedFunction, trace
-from jitgraph.tracing.options import AskedOptions
+from jitgraph.tracing.options import OptionKwargs
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.record.refusals import OF_TRUTH
 from jitgraph.tracing.script import staging
@@ -68,9 +68,9 @@ _ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
 
 
 @overload
-def script(function: Callable[..., Any], **options: Unpack[AskedOptions]) -> Any: ...
+def script(function: Callable[..., Any], **options: Unpack[OptionKwargs]) -> Any: ...
 @overload
-def script(**options: Unpack[AskedOptions]) -> Callable[[Callable[..., Any]], Any]: ...
+def script(**options: Unpack[OptionKwargs]) -> Callable[[Callable[..., Any]], Any]: ...
 def script(
     function: Callable[..., Any] | None = None,
     *,

@@ -180,7 +180,7 @@ def outlives(region: Recorder, value: Any) -> bool:
     """Whether an object was there before the region, as far as its tensors and the journal tell: a container that the
     region changes was, whatever stands in it now."""
     journal = region.journal
-    if journal is not None and journal.has_made(value):
+    if journal is not None and journal.has_created(value):
         return False
     if journal is not None and journal.before(value) is not None:
         return True

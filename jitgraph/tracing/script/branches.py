@@ -19,16 +19,16 @@ from jitgraph.tracing.control.region import Region, handles_of, operands_of, wri
 from jitgraph.tracing.control.write_log import (
     UNBOUND,
     Changed,
-    Journal,
-    JournalEntry,
     Tail,
+    WriteLog,
+    WriteTarget,
     grows_by_data,
     other_extent,
 )
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.aliasing import Merging, Pair, objects_in
 from jitgraph.tracing.script.exits import RESULT
-from jitgraph.tracing.script.maybe_unbound import Unsure
+from jitgraph.tracing.script.maybe_unbound import MaybeUnbound
 from jitgraph.tracing.script.variables import (
     Cells,
     Dropped,
@@ -74,7 +74,7 @@ def truth(test: Any) -> Tensor:
 
 def in_body(region: Recorder, function: Callable[[], Any]) -> Any:
     """Run the body of a staged statement with its journal; what it changes outside is put back."""
-    region.journal = journal = Journal()
+    region.journal = journal = WriteLog()
     with unchanged("an if or loop on a tensor", region, None, journal):
         try:
             return function()
@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
     results: Results
     copies: Results
     objects: dict[Any, list[Any]]
-    changes: Mapping[JournalEntry, Changed]
+    changes: Mapping[WriteTarget, Changed]
 
     @staticmethod
     def of(side: Callable[[], Results]) -> Outcome:
@@ -110,7 +110,7 @@ class Outcome(NamedTuple):
                 self.copies[name] = tree.map_leaves(lambda leaf: leaf, value)
                 self.objects[name] = [*objects_in(value)]
 
-    def add_unset(self, entries: Sequence[JournalEntry]) -> None:
+    def add_unset(self, entries: Sequence[WriteTarget]) -> None:
         """Add what stands at entries that the side does not set when it ends: its changes have been put back."""
         before = {entry: entry.get() for entry in self.changes if not entry.attribute}
         for entry in before:
@@ -188,14 +188,14 @@ def _pair(
             pair.append(None)
             continue
         on_side = known[name] if name in known else [*objects_in(value)]
-        is_wrapped = merge.structure.kind is Unsure and not isinstance(value, Unsure)
+        is_wrapped = merge.structure.kind is MaybeUnbound and not isinstance(value, MaybeUnbound)
         pair.append([*on_side, None] if is_wrapped else on_side)
     return pair[0], pair[1]
 
 
 def _recorded(
     regions: Sequence[Region], sides: Sequence[Callable[[], Results]]
-) -> tuple[list[Results | None], list[JournalEntry], list[dict[Any, list[Any]]]]:
+) -> tuple[list[Results | None], list[WriteTarget], list[dict[Any, list[Any]]]]:
     """What each side gives, recorded into its region, or None where it always raises; the entries that any sets,
     which then each side has; and the objects in what is copied."""
     outcomes: list[Outcome | None] = []
@@ -218,29 +218,29 @@ def _recorded(
     return side_results, entries, objects
 
 
-def set_entry(entry: JournalEntry, value: Any) -> None:
+def set_entry(entry: WriteTarget, value: Any) -> None:
     """Set an entry of an object, which is noted where that is in the body of a staged statement itself."""
-    journal = innermost_journal()
+    journal = innermost_write_log()
     if journal is None:
         entry.put(value)
     else:
         journal.set(entry, value)
 
 
-def made_here(value: Any) -> Any:
+def created_here(value: Any) -> Any:
     """``value``, a container or object made by the staged body that is being recorded, if one is."""
-    journal = innermost_journal()
+    journal = innermost_write_log()
     if journal is not None:
         journal.make(value)
     return value
 
 
 def rebuilt_here(value: Any) -> Any:
-    """``made_here`` of a tree that was built of leaves, and of the containers in it."""
+    """``created_here`` of a tree that was built of leaves, and of the containers in it."""
     for part in objects_in(value):
         if part is not None and not isinstance(part, Tensor):
-            made_here(part)
-    return made_here(value)
+            created_here(part)
+    return created_here(value)
 
 
 def start_body(cells: Cells, values: dict[str, Any]) -> None:
@@ -255,14 +255,14 @@ def start_body(cells: Cells, values: dict[str, Any]) -> None:
         journal.make(cell)
 
 
-def innermost() -> Journal:
+def innermost() -> WriteLog:
     """The journal of the innermost staged body, in one."""
-    journal = innermost_journal()
+    journal = innermost_write_log()
     assert journal is not None
     return journal
 
 
-def innermost_journal() -> Journal | None:
+def innermost_write_log() -> WriteLog | None:
     """The journal of the innermost staged body that is being recorded."""
     return next((recorder.journal for recorder in recorders() if recorder.journal is not None), None)
 
@@ -308,7 +308,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
             results[name] = a if type(a) is Dropped else b
             continue
         if a is UNBOUND or b is UNBOUND:
-            if isinstance(name, JournalEntry) and a is not b:
+            if isinstance(name, WriteTarget) and a is not b:
                 word = sides.words[1] if a is UNBOUND else sides.words[0]
                 raise ScriptError(
                     f"{name} is there only after the {word} of the statement at {Location.of_user()}",
@@ -339,7 +339,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
         known = f"{first.record(describe, a)} in the {sides.words[0]} and {second.record(describe, b)} in the "
         known += f"{sides.words[1]}{sides.where(name)}"
         hint = "give it the same structure, dtype and shape on both sides, as by .astype(...) or jg.zeros(...)"
-        if isinstance(name, JournalEntry) or not name.isidentifier() or name == RESULT:
+        if isinstance(name, WriteTarget) or not name.isidentifier() or name == RESULT:
             raise ScriptError(f"{title(name)} is {known}", hint=hint)
         at = f"of the statement at {Location.of_user()}"
         if _are_functions(a, b):
@@ -355,8 +355,8 @@ def _are_functions(a: Any, b: Any) -> bool:
 
 
 def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
-    if isinstance(a, Unsure) or isinstance(b, Unsure):
-        a, b = Unsure.of(a), Unsure.of(b)
+    if isinstance(a, MaybeUnbound) or isinstance(b, MaybeUnbound):
+        a, b = MaybeUnbound.of(a), MaybeUnbound.of(b)
     left, structure = tree.flatten(a)
     right, other = tree.flatten(b)
     if structure != other:
@@ -385,17 +385,17 @@ def _unsure(value: Any, home: Region) -> Merge:
     """How a value that the other side does not have is merged with nothing."""
     merge = _merge(value, value, (home, home))
     assert merge is not None  # what is the same on both sides needs no choice
-    if isinstance(value, Unsure):
+    if isinstance(value, MaybeUnbound):
         return merge
-    return Merge(tree.flatten(Unsure.of(value))[1], (*merge.leaves, (Kind(dtypes.bool_, (), True), None)))
+    return Merge(tree.flatten(MaybeUnbound.of(value))[1], (*merge.leaves, (Kind(dtypes.bool_, (), True), None)))
 
 
 def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) -> list[Any]:
     operands = []
     for name, merge in merges.items():
         value = UNBOUND if values is None else values[name]
-        if merge.structure.kind is Unsure and value is not UNBOUND:
-            value = Unsure.of(value)
+        if merge.structure.kind is MaybeUnbound and value is not UNBOUND:
+            value = MaybeUnbound.of(value)
         leaves = [None] * len(merge.leaves) if value is UNBOUND else tree.flatten(value)[0]
         for leaf, (kind, _) in zip(leaves, merge.leaves, strict=True):
             if kind is not None:

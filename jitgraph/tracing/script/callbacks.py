@@ -50,7 +50,7 @@ _CALLING_METHODS: Final = frozenset({"sort"})
 _CALLING_TYPES: Final = (map, filter, functools.partial, *(x for x in vars(itertools).values() if isinstance(x, type)))
 
 
-def calls_what_it_is_given(function: Any) -> bool:
+def may_call_arguments(function: Any) -> bool:
     """Whether a callable that is not the user's may call functions among its arguments; so does every unknown one."""
     if isinstance(function, type):
         return issubclass(function, _CALLING_TYPES)

@@ -22,8 +22,8 @@ from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
 from jitgraph.tracing.script.aliasing import require_single
-from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
-from jitgraph.tracing.script.callbacks import calls_what_it_is_given
+from jitgraph.tracing.script.branches import created_here, innermost_write_log, recorders
+from jitgraph.tracing.script.callbacks import may_call_arguments
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
 from jitgraph.tracing.staged import math_functions
@@ -156,12 +156,12 @@ def _builtin(function: Any) -> Any:
         return functools.partial(_search, function)
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
         require_single(owner)
-        journal = innermost_journal()
+        journal = innermost_write_log()
         if journal is not None:
             journal.change(owner, None)
         return function
-    if function.__name__ in ("copy", "sorted") and innermost_journal() is not None:
-        return lambda *args, **kwargs: made_here(function(*args, **kwargs))
+    if function.__name__ in ("copy", "sorted") and innermost_write_log() is not None:
+        return lambda *args, **kwargs: created_here(function(*args, **kwargs))
     return _with_rewritten_arguments(function)
 
 
@@ -175,7 +175,7 @@ def _search(function: Any, *args: Any) -> Any:
     staged = type(args[0]) is StagedNumber if args else False
     if name == "get" and staged:
         return lookups.get(owner, *args)
-    if name != "get" and len(args) == 1 and (staged or lookups.holds_staged(owner)):
+    if name != "get" and len(args) == 1 and (staged or lookups.contains_staged(owner)):
         return _SEARCHES[name](owner, args[0])
     return function(*args)
 
@@ -183,7 +183,7 @@ def _search(function: Any, *args: Any) -> Any:
 def _set(setter: Any, target: Any, name: str, *value: Any) -> None:
     """``setattr`` or ``delattr``."""
     require_single(target)
-    journal = innermost_journal()
+    journal = innermost_write_log()
     if journal is not None and not isinstance(target, Tensor):
         journal.change(target, name)
     setter(target, name, *value)
@@ -195,16 +195,16 @@ def _maker(kind: Any) -> Any:
     if is_users_function(init) and type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__:
 
         def make(*args: Any, **kwargs: Any) -> Any:
-            instance = made_here(object.__new__(kind))
+            instance = created_here(object.__new__(kind))
             if _function(init)(instance, *args, **kwargs) is not None:
                 raise TypeError("__init__() should return None")
             return instance
 
         return make
-    if innermost_journal() is None:
+    if innermost_write_log() is None:
         return kind if kind is not map and kind is not filter else _with_rewritten_arguments(kind)
-    argument = _argument if calls_what_it_is_given(kind) else _itself
-    return lambda *args, **kwargs: made_here(kind(*map(argument, args), **kwargs))
+    argument = _argument if may_call_arguments(kind) else _itself
+    return lambda *args, **kwargs: created_here(kind(*map(argument, args), **kwargs))
 
 
 def _itself(value: Any) -> Any:
@@ -213,7 +213,7 @@ def _itself(value: Any) -> Any:
 
 def _with_rewritten_arguments(function: Any) -> Any:
     """A library's function, which gets the user's functions among its arguments rewritten where it may call them."""
-    if not calls_what_it_is_given(function):
+    if not may_call_arguments(function):
         return function
     known = _with_rewritten_cells(function) if isinstance(function, FunctionType) else function
 

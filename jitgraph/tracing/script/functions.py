@@ -12,7 +12,7 @@ from typing import Final
 from jitgraph.errors import ScriptError
 from jitgraph.tracing.capture.followed import STAGING, is_rewritten, register_rewritten
 from jitgraph.tracing.script.rewrite import rewritten
-from jitgraph.tracing.script.source import Found, find
+from jitgraph.tracing.script.source import FunctionSource, find
 
 _FLAGS: Final = functools.reduce(
     int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
@@ -51,7 +51,7 @@ def rewrite(function: FunctionType) -> FunctionType:
     return new_function
 
 
-def _compiled(function: FunctionType, source: Found) -> CodeType:
+def _compiled(function: FunctionType, source: FunctionSource) -> CodeType:
     original = function.__code__
     file = original.co_filename
     node = rewritten(source.node, file)

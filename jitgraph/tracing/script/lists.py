@@ -22,12 +22,12 @@ from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
-from jitgraph.tracing.control.write_log import Journal
+from jitgraph.tracing.control.write_log import WriteLog
 from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.script.aliasing import OPAQUE, objects_in, require_single
-from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
+from jitgraph.tracing.script.branches import created_here, innermost_write_log, recorders
 from jitgraph.tracing.script.variables import Kind, handle, is_staged, kind_of
 from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tree import TreeDef
@@ -131,9 +131,9 @@ class _Length:
         return self.value if type(self.value) is int else self.value.dim
 
 
-def _rows_apart(rows: ElementRows) -> tree.Parts:
+def _rows_separately(rows: ElementRows) -> tree.Flattened:
     steps = tuple(map(tree.Item, range(len(rows.leaves))))
-    return tree.Parts(steps, rows.leaves, (_Length(rows.length), rows.structure, rows.weak))
+    return tree.Flattened(steps, rows.leaves, (_Length(rows.length), rows.structure, rows.weak))
 
 
 def _rows_together(kind: type, steps: Any, leaves: Sequence[Any], data: Any) -> ElementRows:
@@ -141,7 +141,7 @@ def _rows_together(kind: type, steps: Any, leaves: Sequence[Any], data: Any) -> 
     return ElementRows(length.value, structure, leaves, weak, context.current().trace)
 
 
-tree.register(ElementRows, _rows_apart, _rows_together)
+tree.register(ElementRows, _rows_separately, _rows_together)
 OPAQUE.add(ElementRows)
 
 
@@ -164,24 +164,24 @@ class GrowingList(list[Any]):
     # --- storage ----------------------------------------------------------------------------------------------------
 
     @property
-    def parts(self) -> list[Any]:
+    def segments(self) -> list[Any]:
         """What the storage holds."""
         return [*list.__iter__(self)]
 
     @property
     def length(self) -> Any:
         """The number of elements: an int, or a symbolic size."""
-        return length_of(self.parts) if self.has_rows else list.__len__(self)
+        return length_of(self.segments) if self.has_rows else list.__len__(self)
 
-    def put_parts(self, start: int, parts: Sequence[Any]) -> None:
-        """Let the storage hold ``parts`` from ``start`` on."""
+    def put_segments(self, start: int, parts: Sequence[Any]) -> None:
+        """Let the storage hold ``segments`` from ``start`` on."""
         self.has_rows = self.has_rows or any(type(part) is ElementRows for part in parts)
         list.__setitem__(self, slice(start, None), parts)
 
     def split_last(self, count: int) -> None:
         """Let the last ``count`` elements stand in the storage one by one."""
-        if self.has_rows and any(type(part) is ElementRows for part in self.parts[-count:]):
-            parts = self.parts
+        if self.has_rows and any(type(part) is ElementRows for part in self.segments[-count:]):
+            parts = self.segments
             tail: list[Any] = []
             while len(tail) < count:
                 part = parts.pop()
@@ -191,16 +191,16 @@ class GrowingList(list[Any]):
     def _expand(self) -> None:
         """Let all elements stand in the storage one by one."""
         if self.has_rows:
-            list.__setitem__(self, slice(None), elements_of(self.parts))
+            list.__setitem__(self, slice(None), elements_of(self.segments))
             self.has_rows = False
 
     # --- what is read -----------------------------------------------------------------------------------------------
 
-    def _journals(self) -> Iterator[Journal]:
+    def _journals(self) -> Iterator[WriteLog]:
         """The journals of the staged bodies around, up to that which made the list."""
         for recorder in recorders():
             if (journal := recorder.journal) is not None:
-                if journal.has_made(self):
+                if journal.has_created(self):
                     return
                 yield journal
 
@@ -212,7 +212,7 @@ class GrowingList(list[Any]):
     def _read(self) -> list[Any]:
         """All elements."""
         self.note_whole()
-        return elements_of(self.parts) if self.has_rows else self.parts
+        return elements_of(self.segments) if self.has_rows else self.segments
 
     def _note(self, index: int) -> Any:
         """Element ``index`` is read; gives it where a loop carries another one in that position, else ``_STORED``."""
@@ -251,7 +251,7 @@ class GrowingList(list[Any]):
             return known
         if not self.has_rows:
             return list.__getitem__(self, index)
-        parts = self.parts
+        parts = self.segments
         if index < 0:
             distance = -index
             for part in reversed(parts):
@@ -290,7 +290,7 @@ class GrowingList(list[Any]):
 
     def as_rows(self) -> ElementRows | None:
         """All elements as one run, where they have one structure and their tensors one type each; else None."""
-        parts = self.parts
+        parts = self.segments
         if not parts or any(type(part) is ElementRows and not part.is_as_stacked for part in parts):
             return None
         return joined_rows(parts)
@@ -337,15 +337,15 @@ class GrowingList(list[Any]):
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, list):
             return NotImplemented
-        return self._joined(self.parts, other.parts if is_growing(other) else [*other])
+        return self._joined(self.segments, other.segments if is_growing(other) else [*other])
 
     def __radd__(self, other: Any) -> Any:
-        return self._joined([*other], self.parts) if isinstance(other, list) else NotImplemented
+        return self._joined([*other], self.segments) if isinstance(other, list) else NotImplemented
 
     def _joined(self, first: list[Any], second: list[Any]) -> GrowingList:
         self.note_whole()
         joined = GrowingList()
-        joined.put_parts(0, [*first, *second])
+        joined.put_segments(0, [*first, *second])
         return growing_here(joined)
 
     def __mul__(self, count: Any) -> Any:
@@ -354,7 +354,7 @@ class GrowingList(list[Any]):
     __rmul__ = __mul__
 
     def copy(self) -> GrowingList:
-        return self._joined(self.parts, [])
+        return self._joined(self.segments, [])
 
     def count(self, value: Any) -> int:
         return self._read().count(value)
@@ -365,7 +365,7 @@ class GrowingList(list[Any]):
     # --- what is changed --------------------------------------------------------------------------------------------
 
     def _change(self) -> None:
-        journal = innermost_journal()
+        journal = innermost_write_log()
         if journal is not None:
             journal.change(self, None)
 
@@ -375,12 +375,12 @@ class GrowingList(list[Any]):
         list.append(self, value)
 
     def extend(self, values: Iterable[Any]) -> None:
-        parts = values.parts if is_growing(values) and values is not self else [*values]
+        parts = values.segments if is_growing(values) and values is not self else [*values]
         if is_growing(values):
             values.note_whole()
         require_single(self)
         self._change()
-        self.put_parts(list.__len__(self), parts)
+        self.put_segments(list.__len__(self), parts)
 
     def __iadd__(self, values: Iterable[Any]) -> Any:  # type: ignore[misc]
         self.extend(values)
@@ -404,7 +404,7 @@ class GrowingList(list[Any]):
 
     def pop(self, index: SupportsIndex = -1) -> Any:
         self._note(index) if type(index) is int else self._read()
-        if self.has_rows and index == -1 and self.parts and type(self.parts[-1]) is not ElementRows:
+        if self.has_rows and index == -1 and self.segments and type(self.segments[-1]) is not ElementRows:
             require_single(self)
             self._change()
             return list.pop(self)
@@ -417,7 +417,7 @@ class GrowingList(list[Any]):
     def clear(self) -> None:
         require_single(self)
         self._change()
-        self.put_parts(0, [])
+        self.put_segments(0, [])
 
     def sort(self, **options: Any) -> None:
         self._read()
@@ -437,22 +437,22 @@ class GrowingList(list[Any]):
         self._changed(list.__delitem__, index)
 
 
-def _list_apart(value: GrowingList) -> tree.Parts:
+def _list_of_segments(value: GrowingList) -> tree.Flattened:
     """As a list; where its length is symbolic, of its parts."""
-    parts = value.parts
+    parts = value.segments
     if type(length_of(parts)) is int:
         elements = value._read()
-        return tree.Parts(tuple(map(tree.Item, range(len(elements)))), tuple(elements))
-    return tree.Parts(tuple(map(tree.Item, range(len(parts)))), tuple(parts), _of_parts)
+        return tree.Flattened(tuple(map(tree.Item, range(len(elements)))), tuple(elements))
+    return tree.Flattened(tuple(map(tree.Item, range(len(parts)))), tuple(parts), _of_parts)
 
 
 def _of_parts(parts: Sequence[Any]) -> GrowingList:
     growing = GrowingList()
-    growing.put_parts(0, parts)
+    growing.put_segments(0, parts)
     return growing
 
 
-tree.register_list(GrowingList, _list_apart)
+tree.register_list(GrowingList, _list_of_segments)
 
 
 def is_growing(value: Any) -> TypeGuard[GrowingList]:
@@ -468,7 +468,7 @@ def growing(value: Any) -> Any:
 
 
 def growing_here(value: GrowingList) -> GrowingList:
-    growing: GrowingList = made_here(value)
+    growing: GrowingList = created_here(value)
     return growing
 
 
@@ -592,7 +592,7 @@ def _alike(types: Sequence[Any], first: Sequence[Any]) -> bool:
 def require_known_lengths(result: Any) -> None:
     """ScriptError where what a function returns holds a list of symbolically many elements."""
     if is_growing(result):
-        elements_of(result.parts)
+        elements_of(result.segments)
     elif (container := tree.container_of(result)) is not None:
         for child in container.take_apart(result).children:
             require_known_lengths(child)
@@ -605,7 +605,7 @@ def _tensor_of(values: Any) -> Tensor | None:
     """The elements of a list stacked along a new first axis, without slicing them; None where that is not known."""
     if not is_growing(values) or not values.has_rows:
         return None
-    parts = values.parts
+    parts = values.segments
     if any(type(part) is ElementRows and (part.structure is not tree.LEAF or not part.is_as_stacked) for part in parts):
         return None
     values.note_whole()

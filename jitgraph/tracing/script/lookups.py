@@ -60,7 +60,7 @@ def is_index(x: Tensor) -> bool:
     return context.current().trace is not None and x.ndim == 0 and dtypes.is_integer(x.dtype)
 
 
-def holds_staged(container: Any) -> bool:
+def contains_staged(container: Any) -> bool:
     """Whether a list, tuple or deque has a staged number among its elements."""
     return type(container) in _SEQUENCES and any(type(x) is StagedNumber for x in container)
 

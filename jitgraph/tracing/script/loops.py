@@ -24,9 +24,9 @@ from jitgraph.tracing.control import flow
 from jitgraph.tracing.control.write_log import (
     UNBOUND,
     Changed,
-    JournalEntry,
     LastElements,
     Tail,
+    WriteTarget,
     grows_by_data,
     other_extent,
 )
@@ -43,7 +43,7 @@ from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
 from jitgraph.tracing.script.lists import ElementRows, is_growing, last_of
-from jitgraph.tracing.script.maybe_unbound import Unsure
+from jitgraph.tracing.script.maybe_unbound import MaybeUnbound
 from jitgraph.tracing.script.variables import (
     Cells,
     Dropped,
@@ -186,7 +186,7 @@ class StagedLoop:
                 del values[name]
                 continue
             value = values[name] = rebuilt_here(values[name])
-            set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
+            set_entry(name, value) if isinstance(name, WriteTarget) else self.cells.set(name, value)
         carry.join(values, outputs)
         carry.mark_elements(values)
         line = Location.of_user()
@@ -255,7 +255,7 @@ class _Carry:
             rebuilt_here(value)
             if isinstance(name, LastElements):
                 name.owner.split_last(name.key)
-            innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
+            innermost().set(name, value) if isinstance(name, WriteTarget) else self.loop.cells.set(name, value)
             ir_values = [leaf.value.ir for leaf in tree.flatten(value)[0] if is_staged(leaf)]
             self._entered[name] = value, ir_values
         self._entered_objects = _objects_of({name: value for name, (value, _) in self._entered.items()})
@@ -276,10 +276,10 @@ class _Carry:
         self.dropped.clear()
         self._left.clear()
         for name, variable in self.variables.items():
-            self._left[name] = value = name.get() if isinstance(name, JournalEntry) else after[name]
+            self._left[name] = value = name.get() if isinstance(name, WriteTarget) else after[name]
             tensors += self._next(name, variable, value)
         left = {
-            name: Unsure.of(value) if self.variables[name].structure.kind is Unsure else value
+            name: MaybeUnbound.of(value) if self.variables[name].structure.kind is MaybeUnbound else value
             for name, value in self._left.items()
         }
         tensors += self._objects.leave(context.current().trace, _objects_of(left))
@@ -409,11 +409,11 @@ class _Carry:
         )  # it is set again before it is read
         if name == RESULT or sure or (name in site.live and self.loop.runs):
             raise _ReviseError(name, _Variable.starting_as_zeros(value))
-        if name in self.loop.site.targets or isinstance(value, Unsure):
-            raise _ReviseError(name, _Variable.starting_as_zeros(Unsure.of(value)))
+        if name in self.loop.site.targets or isinstance(value, MaybeUnbound):
+            raise _ReviseError(name, _Variable.starting_as_zeros(MaybeUnbound.of(value)))
         self.undefined.add(name)
 
-    def _entry(self, entry: JournalEntry, changed: Changed) -> _ReviseError:
+    def _entry(self, entry: WriteTarget, changed: Changed) -> _ReviseError:
         """What asks for the variable for an entry of an outer object that the body sets."""
         if changed.after is UNBOUND or (changed.before is UNBOUND and not self.loop.runs):
             raise ScriptError(
@@ -432,7 +432,7 @@ class _Carry:
         try:
             return self._carried(name, variable, value)
         except ScriptError as error:
-            if isinstance(name, JournalEntry) or name == RESULT or variable.start is UNBOUND:
+            if isinstance(name, WriteTarget) or name == RESULT or variable.start is UNBOUND:
                 raise
             raise _RedefinedError(name, error, value if type(value) is Dropped else None) from None
 
@@ -442,8 +442,8 @@ class _Carry:
             raise value.error(name, None)
         if value is UNBOUND:
             raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
-        if variable.structure.kind is Unsure:
-            value = Unsure.of(value)
+        if variable.structure.kind is MaybeUnbound:
+            value = MaybeUnbound.of(value)
         leaves, structure = tree.flatten(value)
         if structure != variable.structure:
             raise _mismatch(name, variable, value)

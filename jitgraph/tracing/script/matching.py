@@ -34,7 +34,7 @@ class Match:
 def matched(
     subject: Any, pattern: tuple[Any, ...], values: Sequence[Callable[[], Any]], both: Any, either: Any, is_a: Any
 ) -> Match:
-    """How ``pattern``, as ``described`` gives it, fits; the last three are staged: and, or, isinstance."""
+    """How ``pattern``, as ``encoded_pattern`` gives it, fits; the last three are staged: and, or, isinstance."""
     patterns = _Patterns(values, both, either, is_a)
     test = patterns.fits(subject, pattern)
     return Match(test, patterns.bound)
@@ -176,7 +176,7 @@ class MatchesAsTests(ast.NodeTransformer):
         at = case.pattern
         values: list[ast.expr] = []
         names: list[str] = []
-        pattern: Any = described(case.pattern, values, names)
+        pattern: Any = encoded_pattern(case.pattern, values, names)
         thunks: list[ast.expr] = [_lambda([], value) for value in values]
         subject_node = ast.Name(id=subject, ctx=ast.Load())
         match_call = self.call(
@@ -220,7 +220,7 @@ def _placed(node: Any, at: Any) -> Any:
     return node
 
 
-def described(node: ast.pattern | None, values: list[ast.expr], names: list[str]) -> Any:
+def encoded_pattern(node: ast.pattern | None, values: list[ast.expr], names: list[str]) -> Any:
     """A pattern as nested tuples; the expressions in it are appended to ``values``, the names it binds to ``names``."""
 
     def value(expression: ast.expr) -> int:
@@ -228,7 +228,7 @@ def described(node: ast.pattern | None, values: list[ast.expr], names: list[str]
         return len(values) - 1
 
     def inner(patterns: Sequence[ast.pattern]) -> tuple[Any, ...]:
-        return tuple(described(pattern, values, names) for pattern in patterns)
+        return tuple(encoded_pattern(pattern, values, names) for pattern in patterns)
 
     def bind(name: str | None) -> str | None:
         if name is not None and name not in names:
@@ -249,7 +249,7 @@ def described(node: ast.pattern | None, values: list[ast.expr], names: list[str]
         case ast.MatchClass(cls=kind, patterns=patterns, kwd_attrs=attributes, kwd_patterns=named):
             return "class", value(kind), inner(patterns), tuple(attributes), inner(named)
         case ast.MatchAs(pattern=pattern, name=name):
-            return "as", None if pattern is None else described(pattern, values, names), bind(name)
+            return "as", None if pattern is None else encoded_pattern(pattern, values, names), bind(name)
         case ast.MatchOr(patterns=patterns):
             return "or", *inner(patterns)
     raise AssertionError(node)

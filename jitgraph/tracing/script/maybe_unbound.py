@@ -11,21 +11,21 @@ from jitgraph.records import NamedTuple
 from jitgraph.tensor import lifting
 
 
-class Unsure(NamedTuple):
+class MaybeUnbound(NamedTuple):
     """A value, and whether the variable has it: a bool, or a 0-d tensor."""
 
     value: Any
     defined: Any
 
     @staticmethod
-    def of(value: Any) -> Unsure:
+    def of(value: Any) -> MaybeUnbound:
         """``value`` as one that may be missing."""
-        return value if isinstance(value, Unsure) else Unsure(value, True)
+        return value if isinstance(value, MaybeUnbound) else MaybeUnbound(value, True)
 
 
 def sure(value: Any, name: str) -> Any:
     """The value of a variable that is read; where it has none, the graph raises UnboundLocalError."""
-    if not isinstance(value, Unsure):
+    if not isinstance(value, MaybeUnbound):
         return value
     if value.defined is True:
         return value.value

@@ -22,7 +22,7 @@ from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.aliases import aliases_of
 from jitgraph.tracing.record.refusals import WRITE_TO_ARRAY
 from jitgraph.tracing.script import aliasing
-from jitgraph.tracing.script.branches import DeadEnd, choose_value, innermost_journal
+from jitgraph.tracing.script.branches import DeadEnd, choose_value, innermost_write_log
 from jitgraph.tracing.script.lists import GrowingList, is_growing
 from jitgraph.tracing.script.lookups import (
     choose_among,
@@ -279,7 +279,7 @@ def put(target: Any, key: Any, value: Any) -> None:
 
 def note(target: Any, attribute: str | None = None) -> None:
     """Note that ``target`` is about to be changed: an attribute, or its contents."""
-    journal = innermost_journal()
+    journal = innermost_write_log()
     if journal is not None and not isinstance(target, Tensor) and (attribute or isinstance(target, CONTAINERS)):
         journal.change(target, attribute)
 

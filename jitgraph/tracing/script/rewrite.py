@@ -418,7 +418,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
             return node
         grows = isinstance(node, ast.List) and (self.grows or not node.elts)
-        return self.call("growing" if grows else "made", node, at=node)
+        return self.call("growing" if grows else "created", node, at=node)
 
     visit_Dict = visit_Set = visit_List  # noqa: N815
 
@@ -442,7 +442,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.call("listed", self.name(function), iterable, at=node)
 
     def visit_SetComp(self, node: Any) -> Any:
-        return self.call("made", self.visit_GeneratorExp(node), at=node)
+        return self.call("created", self.visit_GeneratorExp(node), at=node)
 
     visit_DictComp = visit_SetComp  # noqa: N815
 
@@ -479,7 +479,7 @@ class _Rewriter(ast.NodeTransformer):
             statements: list[ast.stmt] = [ast.fix_missing_locations(ast.copy_location(unpacked, at))]
             for element, part, star in zip(target.elts, parts, stars, strict=True):
                 if star:
-                    rest = self.call("made", ast.Name(id=part.id, ctx=ast.Load()), at=at)
+                    rest = self.call("created", ast.Name(id=part.id, ctx=ast.Load()), at=at)
                     new = ast.Assign(targets=[ast.Name(id=part.id, ctx=ast.Store())], value=rest)
                     statements.append(ast.fix_missing_locations(ast.copy_location(new, at)))
                 statements += self.assigned(element.value if isinstance(element, ast.Starred) else element, part.id, at)

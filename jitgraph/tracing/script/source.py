@@ -19,14 +19,14 @@ _GENERATORS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_AS
 _files: dict[str, tuple[int, ast.Module]] = {}
 
 
-class Found(NamedTuple):
+class FunctionSource(NamedTuple):
     """A function's node, and the name of the class in whose body it stands."""
 
     node: FunctionNode
     owner: str | None
 
 
-def find(function: FunctionType) -> Found:
+def find(function: FunctionType) -> FunctionSource:
     """The node of ``function``; ScriptError where it has no source or is a generator or coroutine."""
     code = function.__code__
     location = Location(code.co_filename, code.co_firstlineno)
@@ -67,11 +67,11 @@ def _parsed(file: str, lines: list[str]) -> ast.Module:
     return known[1]
 
 
-def _functions(node: ast.AST, owner: str | None) -> list[Found]:
-    functions: list[Found] = []
+def _functions(node: ast.AST, owner: str | None) -> list[FunctionSource]:
+    functions: list[FunctionSource] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, _DEFINITIONS):
-            functions.append(Found(child, owner))  # type: ignore[arg-type]
+            functions.append(FunctionSource(child, owner))  # type: ignore[arg-type]
         functions += _functions(child, child.name if isinstance(child, ast.ClassDef) else owner)
     return functions
 

@@ -21,9 +21,9 @@ from jitgraph.tracing.script.branches import (
     DeadEnd,
     choose,
     choose_value,
-    innermost_journal,
+    created_here,
+    innermost_write_log,
     lazily,
-    made_here,
     start_body,
     truth,
 )
@@ -60,7 +60,7 @@ __all__ = [
     "is_one",
     "item",
     "listed",
-    "made",
+    "created",
     "match_",
     "not_",
     "or_",
@@ -262,7 +262,7 @@ def attempt(kinds: Callable[[], Any], line: int) -> Attempt:
 
 def raising(make: Callable[[], Any]) -> None:
     """Before ``raise``: in a staged body a check that fails, after which nothing follows."""
-    if innermost_journal() is None:
+    if innermost_write_log() is None:
         return
     error = make()
     kind = error if isinstance(error, type) else type(error)
@@ -390,7 +390,7 @@ def contains(item: Any, container: Any) -> Any:
     """``item in container``."""
     if type(item) is StagedNumber and lookups.is_searchable(container):
         return lookups.contains(item, container)
-    if is_number(item) and lookups.holds_staged(container):
+    if is_number(item) and lookups.contains_staged(container):
         return lookups.contains(item, container)
     return item in container
 
@@ -418,9 +418,9 @@ def item(owner: Any, *keys: Any) -> Any:
 # --- Python objects -------------------------------------------------------------------------------------------------
 
 
-def made(value: Any) -> Any:
+def created(value: Any) -> Any:
     """``value``, a container that the expression before made."""
-    return made_here(value) if context.current().trace is not None else value
+    return created_here(value) if context.current().trace is not None else value
 
 
 def changing(target: Any, attribute: str | None = None) -> None:
@@ -433,7 +433,7 @@ def changing(target: Any, attribute: str | None = None) -> None:
 
 def owning(closure: FunctionType, names: Sequence[str]) -> None:
     """The cells of ``names`` are of a call that runs here."""
-    journal = innermost_journal()
+    journal = innermost_write_log()
     if journal is not None:
         for cell in Cells.of(closure, names).cells.values():
             journal.make(cell)
@@ -441,14 +441,14 @@ def owning(closure: FunctionType, names: Sequence[str]) -> None:
 
 def rebinding(closure: FunctionType, name: str) -> None:
     """A variable of an enclosing function is about to be rebound."""
-    journal = innermost_journal()
+    journal = innermost_write_log()
     if journal is not None:
         journal.rebind(Cells.of(closure, [name]).cells[name], name)
 
 
 def unstaged(what: str) -> None:
     """``what`` follows, which no graph can do: ScriptError in a staged body."""
-    if innermost_journal() is not None:
+    if innermost_write_log() is not None:
         raise ScriptError(
             f"{what} in code that runs depending on a tensor cannot be captured",
             hint="use a local variable, and assign it after the if or loop",

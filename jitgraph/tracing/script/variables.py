@@ -22,12 +22,12 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
-from jitgraph.tracing.control.write_log import UNBOUND, JournalEntry
+from jitgraph.tracing.control.write_log import UNBOUND, WriteTarget
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.staged.number import StagedNumber
 
-Name: TypeAlias = "str | JournalEntry"  # what a staged statement may give another value
+Name: TypeAlias = "str | WriteTarget"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
 
 
@@ -249,6 +249,6 @@ def describe(value: Any) -> str:
 
 def title(name: Name) -> str:
     """A variable or entry as the user knows it."""
-    if isinstance(name, JournalEntry):
+    if isinstance(name, WriteTarget):
         return str(name)
     return "the returned value" if name == RESULT else f"the variable {name!r}" if name.isidentifier() else name

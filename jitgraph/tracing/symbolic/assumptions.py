@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.source import Slot, Source
 
 LEAF: Final = re.compile(r"\bn(\d+)\b")
 
 
 class Origin(NamedTuple):
-    """Where a number is read at each call: at ``place``, or as the leaf ``leaf`` of the arguments; exactly a ``kind``.
+    """Where a number is read at each call: at ``slot``, or as the leaf ``leaf`` of the arguments; exactly a ``kind``.
 
     With an ``axis`` it is the size of that leaf on the axis. In expressions it is ``n0``, ``n1``, ... by ``number``.
     """
 
     number: int
-    place: Place | None
+    slot: Slot | None
     leaf: int
     text: str
     kind: type
@@ -48,7 +48,7 @@ class NumberAssumption(NamedTuple):
         return f"({self.text}) == {literal(answer)}"
 
 
-class HeldNumber(NamedTuple):
+class PinnedNumber(NamedTuple):
     """A number that was to vary and that Python needs itself: it is part of the key by its value."""
 
     origin: Origin

@@ -285,14 +285,14 @@ class SymbolicNumber:
         if not self.is_live:
             return function(*map(resolved, operands))
         if any(type(x) not in _PLAIN and not (type(x) is SymbolicNumber and x.is_live) for x in operands):
-            return function(*_held(operands))
+            return function(*_pinned(operands))
         if function in OF_SIZES and (size := self._size(function, operands)) is not None:
             return size
         plain = [x.plain if type(x) is SymbolicNumber else x for x in operands]
         text = form.format(*map(_text, operands))
         kind = kind_of(function, plain, [x.kind if type(x) is SymbolicNumber else type(x) for x in operands])
         if kind is None or len(text) > _LONGEST or (self.numbers.portable and function not in OF_GRAPHS):
-            return function(*_held(operands))
+            return function(*_pinned(operands))
         if None in plain:
             return SymbolicNumber(self.numbers, kind, None, f"({text})", expression=(function, operands))
         try:
@@ -303,7 +303,7 @@ class SymbolicNumber:
                     x._settle()
             raise
         if type(result) not in (int, float):
-            return function(*_held(operands))
+            return function(*_pinned(operands))
         number = SymbolicNumber(self.numbers, type(result), result, f"({text})", expression=(function, operands))
         if asks and (not self.numbers.portable or kind is int):
             number._ask_whether_there_is_one(function, operands, text)
@@ -414,7 +414,7 @@ for _symbol, _name in BINARY.items():
     setattr(SymbolicNumber, f"__r{_name}__", _backward)
 
 
-def _held(operands: Sequence[Any]) -> list[Any]:
+def _pinned(operands: Sequence[Any]) -> list[Any]:
     """The operands with plain numbers, to which they are held."""
     return [x.hold("an operation on {}") if type(x) is SymbolicNumber else x for x in operands]
 

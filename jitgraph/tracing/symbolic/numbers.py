@@ -9,8 +9,8 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.symbolic.assumptions import LEAF, HeldNumber, NumberAssumption, Origin, literal, shown
+from jitgraph.tracing.source import Slot
+from jitgraph.tracing.symbolic.assumptions import LEAF, NumberAssumption, Origin, PinnedNumber, literal, shown
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.passing import numbers_in, says_which, takes_numbers, title
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST_ASSUMPTIONS: Final = 64  # about numbers that vary; then they are held to their values
 
 
-class SizePlace(NamedTuple):
+class SizeOrigin(NamedTuple):
     """Where a named size is read: on an axis of a leaf of the arguments, which the user knows as ``text``."""
 
     leaf: int
@@ -40,13 +40,13 @@ class Numbers:
         self.portable = portable
         self.origins: list[Origin] = []
         self.assumptions: dict[str, NumberAssumption] = {}
-        self.held: dict[int, HeldNumber] = {}
+        self.held: dict[int, PinnedNumber] = {}
         self.used: set[int] = set()
-        self.sizes: dict[str, SizePlace] = {}  # by the names of sizes
+        self.sizes: dict[str, SizeOrigin] = {}  # by the names of sizes
         self.are_there = False  # whether the function can meet a number that varies
         self._sizes: dict[str, Origin] = {}
 
-    def at_place(self, slot: Place, value: int | float) -> SymbolicNumber:
+    def at_slot(self, slot: Slot, value: int | float) -> SymbolicNumber:
         """The number that stands at ``slot``."""
         return self._new(slot, -1, slot.text, value)
 
@@ -64,7 +64,7 @@ class Numbers:
         sizes = self.trace.constraints.sizes or {}
         return dims.evaluate(dim, sizes) if dims.names(dim) <= sizes.keys() else None
 
-    def _new(self, slot: Place | None, leaf: int, text: str, value: int | float) -> SymbolicNumber:
+    def _new(self, slot: Slot | None, leaf: int, text: str, value: int | float) -> SymbolicNumber:
         self.are_there = True
         origin = Origin(len(self.origins), slot, leaf, text, type(value))
         self.origins.append(origin)
@@ -112,7 +112,7 @@ class Numbers:
         self.assumptions.setdefault(assumption.condition(), assumption)
         if LEAF.fullmatch(text) and needs_value:
             (leaf,) = leaves
-            self.held.setdefault(leaf, HeldNumber(self.origins[leaf], self.shown(what), assumption.location))
+            self.held.setdefault(leaf, PinnedNumber(self.origins[leaf], self.shown(what), assumption.location))
 
     def refuse(self, text: str, what: str) -> None:
         """Hold all numbers in an expression: ``what`` takes no stand-in. TraceError for a size declared dynamic."""
@@ -120,7 +120,7 @@ class Numbers:
         if declared := self._declared(leaves):
             self.refuse_declared(shown(text, self.origins), declared, self.shown(what))
         for leaf in leaves:
-            self.held.setdefault(leaf, HeldNumber(self.origins[leaf], self.shown(what), Location.of_user()))
+            self.held.setdefault(leaf, PinnedNumber(self.origins[leaf], self.shown(what), Location.of_user()))
 
     def refuse_declared(self, text: str, names: list[str], what: str) -> NoReturn:
         """The error for a size that is declared dynamic and that Python needs."""
@@ -134,7 +134,7 @@ class Numbers:
         value = self.trace.constraints.value(dim, what)
         if dim.as_name is not None:
             origin = self._size(dim.as_name)
-            self.held.setdefault(origin.number, HeldNumber(origin, what, Location.of_user()))
+            self.held.setdefault(origin.number, PinnedNumber(origin, what, Location.of_user()))
         return value
 
     def _declared(self, leaves: set[int]) -> list[str]:

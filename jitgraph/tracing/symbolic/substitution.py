@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.predicate import Equals
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import Slot
 from jitgraph.tracing.symbolic.numbers import Numbers
-from jitgraph.tracing.undo_log import Log
+from jitgraph.tracing.undo_log import UndoLog
 
 
 def is_numeric(guard: Guard) -> bool:
@@ -16,16 +16,16 @@ def is_numeric(guard: Guard) -> bool:
     return isinstance(guard.predicate, Equals) and guard.predicate.plain.kind in ("int", "float")
 
 
-def varies(guard: Guard, slot: Place) -> bool:
+def varies(guard: Guard, slot: Slot) -> bool:
     """Whether a number of the same kind and another value stands at the place of the guard now."""
     predicate, now = guard.predicate, slot.get_or(None)
     return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
 
 
-def stand_in(slots: Sequence[Place], numbers: Numbers, log: Log) -> None:
+def stand_in(slots: Sequence[Slot], numbers: Numbers, log: UndoLog) -> None:
     """Put numbers that vary at ``slots``, where that can be without running code of the user's."""
     for slot in slots:
         plain, put = slot.get_or(None), slot.setter
         if put is not None and type(plain) in (int, float):
-            log.keep(slot, slot.text)
-            put(numbers.at_place(slot, plain))
+            log.save(slot, slot.text)
+            put(numbers.at_slot(slot, plain))

@@ -8,25 +8,25 @@ from typing import Any
 from jitgraph.location import Location
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.guard import Varies
-from jitgraph.tracing.plan import CallPlan, Held
-from jitgraph.tracing.source import Place, Source, World
+from jitgraph.tracing.plan import CallPlan, PinnedSource
+from jitgraph.tracing.source import Slot, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.assumptions import HeldNumber, source_of
+from jitgraph.tracing.symbolic.assumptions import PinnedNumber, source_of
 from jitgraph.tracing.symbolic.substitution import is_numeric, varies
 
 
 class Varying:
     """The numbers that a recording reads at each call: at places and among the leaves of the arguments.
 
-    Ints vary where they were seen to, floats among the arguments from the start. ``held`` are those that Python needs,
+    Ints vary where they were seen to, floats among the arguments from the start. ``pinned`` are those that Python needs,
     which stay part of the key by their values.
     """
 
     def __init__(self, arguments: Arguments, sources: Sequence[Source]) -> None:
         """``sources`` are those of the leaves of the arguments."""
-        self.places: dict[Any, Place] = {}
+        self.places: dict[Any, Slot] = {}
         self.leaves: dict[int, Source] = {}
-        self.held: dict[Any, Held] = {}
+        self.held: dict[Any, PinnedSource] = {}
         self.floats = {n: sources[n] for n, key in enumerate(arguments.keys) if key.kind == "float"}
         self._arguments = sources
         self._sources: dict[Any, Source] = {}  # of the places
@@ -43,13 +43,13 @@ class Varying:
         varying = Varying(arguments, sources)
         for specialisation in known:
             plan, world = specialisation.plan, specialisation.world(values)
-            for pinned in plan.held:
+            for pinned in plan.pinned:
                 varying.held.setdefault(_identity(pinned.source, plan, world), pinned)
             for guard in plan.guards:
                 if guard.source is None or _is_argument(guard.source, plan):
                     continue
                 if isinstance(guard.predicate, Varies) or is_numeric(guard):
-                    slot = world.place(guard.source)
+                    slot = world.slot(guard.source)
                     if slot is not None and (
                         isinstance(guard.predicate, Varies) or (varies(guard, slot) and slot.setter is not None)
                     ):
@@ -61,7 +61,7 @@ class Varying:
         varying.floats = {number: source for number, source in varying.floats.items() if source not in varying.held}
         return varying
 
-    def _add(self, slot: Place, source: Source) -> None:
+    def _add(self, slot: Slot, source: Source) -> None:
         self.places[slot.identity] = slot
         self._sources[slot.identity] = source
 
@@ -88,17 +88,17 @@ class Varying:
 
         A plan that serves this call alone need not know what varies: its function has been run, and is not run again.
         """
-        for pinned in plan.held:
+        for pinned in plan.pinned:
             self._hold(pinned, _identity(pinned.source, plan, world))
-        numbers = [] if plan.held or plan.unguarded else self._counted_leaves(plan, arguments)
+        numbers = [] if plan.pinned or plan.unguarded else self._counted_leaves(plan, arguments)
         for number in numbers:
             self.leaves[number] = plan.arguments[number]
-        look = not (plan.held or plan.unguarded or self._has_counted)  # once: places may be others in each recording
+        look = not (plan.pinned or plan.unguarded or self._has_counted)  # once: places may be others in each recording
         self._has_counted |= look
         counted = [] if not look else [(p, s) for p, s in _counted(plan, world) if self._is_open(p)]
         for slot, source in counted:
             self._add(slot, source)
-        return bool(plan.held or counted or numbers)
+        return bool(plan.pinned or counted or numbers)
 
     def _counted_leaves(self, plan: CallPlan, arguments: Arguments) -> list[int]:
         """Ints in containers of the arguments that the plan itself sets to something else."""
@@ -110,28 +110,28 @@ class Varying:
             if key.kind == "equal" and type(key.value) is int
         ]
 
-    def hold(self, numbers: Sequence[HeldNumber]) -> None:
+    def hold(self, numbers: Sequence[PinnedNumber]) -> None:
         """Record these numbers, which a recording had to hold, with their values from now on."""
         for origin, what, location in numbers:
-            slot = origin.place
+            slot = origin.slot
             source = source_of(origin, self._arguments) if slot is None else self._sources[slot.identity]
-            self._hold(Held(source, what, location), source if slot is None else slot.identity)
+            self._hold(PinnedSource(source, what, location), source if slot is None else slot.identity)
 
     def hold_all(self, error: BaseException) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""
         what = f"code that raised {type(error).__name__}"
         for identity in list(self.places):
-            self._hold(Held(self._sources[identity], what, Location.of_user()), identity)
+            self._hold(PinnedSource(self._sources[identity], what, Location.of_user()), identity)
         for source in [*self.leaves.values(), *self.floats.values()]:
-            self._hold(Held(source, what, Location.of_user()), source)
+            self._hold(PinnedSource(source, what, Location.of_user()), source)
 
-    def _hold(self, pinned: Held, identity: Any) -> None:
+    def _hold(self, pinned: PinnedSource, identity: Any) -> None:
         self.held[identity] = pinned
         self.places.pop(identity, None)
         self.leaves = {number: source for number, source in self.leaves.items() if source != identity}
         self.floats = {number: source for number, source in self.floats.items() if source != identity}
 
-    def _is_open(self, slot: Place) -> bool:
+    def _is_open(self, slot: Slot) -> bool:
         return slot.identity not in self.held and slot.identity not in self.places and slot.setter is not None
 
 
@@ -142,13 +142,13 @@ def _is_argument(source: Source, plan: CallPlan) -> bool:
 
 def _identity(source: Source, plan: CallPlan, world: World) -> Any:
     """What a number is known by from one recording to the next: its place, or its source among the arguments."""
-    slot = None if _is_argument(source, plan) else world.place(source)
+    slot = None if _is_argument(source, plan) else world.slot(source)
     return source if slot is None else slot.identity
 
 
-def _counted(plan: CallPlan, world: World) -> list[tuple[Place, Source]]:
+def _counted(plan: CallPlan, world: World) -> list[tuple[Slot, Source]]:
     """Numbers by whose values the plan is guarded and that it itself sets to something else."""
     set_to = {effect.source.stored for effect in plan.effects if effect.operation == "set"}
     sources = [g.source for g in plan.guards if g.source is not None and g.source.stored in set_to and is_numeric(g)]
-    slots = [(world.place(source), source) for source in sources if not _is_argument(source, plan)]
+    slots = [(world.slot(source), source) for source in sources if not _is_argument(source, plan)]
     return [(slot, source) for slot, source in slots if slot is not None]

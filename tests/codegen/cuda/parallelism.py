@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.codegen.cuda.launch_nests import Nest, is_pure, nests_of
+from jitgraph.codegen.cuda.launch_nests import LaunchNest, is_pure, launch_nests_of
 from jitgraph.codegen.cuda.team import is_shared
 from jitgraph.codegen.kernels.kernel import Body, Contract, Loop
 from jitgraph.codegen.kernels.schedule import Launch
@@ -173,13 +173,13 @@ def rows_of(name: str, target: Target = SM_90) -> Iterator[Row]:
     launches = iter(code_of(schedule, target).launches)
     for step in schedule.steps:
         assert isinstance(step, Launch)
-        for nest in nests_of(step.kernel):
+        for nest in launch_nests_of(step.kernel):
             launch = next(launches)
             blocks = prod(int(extent) for extent in launch.grid)
             yield Row(name, launch.function, blocks, blocks * prod(launch.block), steps_of(nest, prod(launch.block)))
 
 
-def steps_of(nest: Nest, team: int) -> int:
+def steps_of(nest: LaunchNest, team: int) -> int:
     """The steps that one thread of a nest walks; an extent that is known at run time alone counts as one."""
     body = nest.body
     if body and isinstance(body[-1], Loop) and body[-1].kind == "vector" and all(map(is_pure, body[:-1])):

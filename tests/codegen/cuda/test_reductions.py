@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cuda.launch_nests import nests_of
+from jitgraph.codegen.cuda.launch_nests import launch_nests_of
 from jitgraph.codegen.kernels.schedule import Launch
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, Array, code_of, run, schedule_of
@@ -138,7 +138,7 @@ def test_zeros_keep_their_sign_and_nan_its_place() -> None:
 def test_no_thread_of_a_long_sum_merges_alone(function: Function, shape: tuple[int, ...], target: str) -> None:
     schedule = schedule_of(jg.trace(function).lower(jg.TensorSpec(shape, jg.float32)).graph, TARGETS[target])
     first, second = code_of(schedule, TARGETS[target]).launches
-    nests = [nest for step in schedule.steps if isinstance(step, Launch) for nest in nests_of(step.kernel)]
+    nests = [nest for step in schedule.steps if isinstance(step, Launch) for nest in launch_nests_of(step.kernel)]
     assert steps_of(nests[1], prod(second.block)) <= 128
     assert prod(first.grid) * prod(first.block) >= 1 << 16
 

@@ -127,5 +127,5 @@ def test_a_convolution_is_cut_as_well() -> None:
     ],
 )
 def test_which_products_are_cut(around: int, m: Any, n: Any, k: Any, span: int | None) -> None:
-    assert span_of(GPU.decisions.products, around, (m, n, k)) == span
-    assert span_of(CPU.decisions.products, around, (m, n, k)) is None
+    assert span_of(GPU.heuristics.products, around, (m, n, k)) == span
+    assert span_of(CPU.heuristics.products, around, (m, n, k)) is None

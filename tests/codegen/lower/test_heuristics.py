@@ -11,7 +11,7 @@ import pytest
 
 from jitgraph import compiler
 from jitgraph.codegen.lower.schedules.cpu import CPU
-from jitgraph.codegen.lower.schedules.heuristics import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Heuristics
 from jitgraph.dtypes import DType, float32, int64
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.builder import build
@@ -104,8 +104,8 @@ CASES["scatter of the last"] = (lambda x, i, u: scatter(x, i, u, axis=0), *CASES
 ASKED: dict[str, tuple[str, ...]] = {
     "independent": ("chain", "softmax of another axis", "scatter"),
     "slot_bytes": ("greatest",),
-    "keeping": ("softmax",),
-    "parts": ("sum", "sum of a named size", "short runs around a kept axis"),
+    "row_materialisation": ("softmax",),
+    "split_reductions": ("sum", "sum of a named size", "short runs around a kept axis"),
     "columns": ("sum down columns",),
     "tiles": ("transposed",),
     "sorting": ("sort",),
@@ -150,10 +150,10 @@ def test_another_target_gives_the_same_bits(case: str) -> None:
     require_same_bits(compiled(case, ON_CPU), compiled(case, SlowBackend()), case)
 
 
-@pytest.mark.parametrize("decision", [field.name for field in fields(Decisions)])
+@pytest.mark.parametrize("decision", [field.name for field in fields(Heuristics)])
 def test_each_decision_by_itself(decision: str) -> None:
-    changed: Any = {decision: getattr(SLOW.decisions, decision)}
-    other = SlowBackend(replace(CPU, decisions=replace(CPU.decisions, **changed)))
+    changed: Any = {decision: getattr(SLOW.heuristics, decision)}
+    other = SlowBackend(replace(CPU, heuristics=replace(CPU.heuristics, **changed)))
     for case in ASKED[decision]:
         one, two = compiled(case, ON_CPU), compiled(case, other)
         assert one.schedule.steps != two.schedule.steps, case
@@ -161,7 +161,9 @@ def test_each_decision_by_itself(decision: str) -> None:
 
 
 def test_a_target_that_cuts_nothing() -> None:
-    whole = SlowBackend(replace(CPU, decisions=replace(CPU.decisions, parts=None, columns=None, tiles=None)))
+    whole = SlowBackend(
+        replace(CPU, heuristics=replace(CPU.heuristics, split_reductions=None, columns=None, tiles=None))
+    )
     for case in ("sum", "sum of a named size", "sum down columns", "transposed"):
         one, two = compiled(case, ON_CPU), compiled(case, whole)
         assert one.schedule.steps != two.schedule.steps, case
@@ -169,6 +171,6 @@ def test_a_target_that_cuts_nothing() -> None:
 
 
 def test_a_nest_that_a_target_does_not_have() -> None:
-    without = SlowBackend(replace(CPU, roots={name: nest for name, nest in CPU.roots.items() if name != "sort"}))
+    without = SlowBackend(replace(CPU, anchors={name: nest for name, nest in CPU.anchors.items() if name != "sort"}))
     with pytest.raises(UnsupportedOp, match="sort"):
         compiler.compile(graph_of("sort"), backend=without)

@@ -83,7 +83,7 @@ def test_a_kept_row_has_the_bits_of_one_computed_again(
     graph, x = build(FUNCTIONS[name], [t(*shape)]), values(float32, shape)
     kept = in_place(graph)
     with monkeypatch.context() as patch:
-        patch.setattr(rows, "worth_keeping", lambda *_: [])
+        patch.setattr(rows, "rows_to_materialise", lambda *_: [])
         plain = in_place(graph)
     assert locals_of(plain) == 0
     executed = execute_schedule(kept.stages.schedule, [x.copy()])
@@ -117,7 +117,7 @@ def test_what_is_cheap_is_computed_again() -> None:
 
 def test_rows_beyond_the_cache_and_of_named_length_are_computed_again() -> None:
     n = Dim.name("n")
-    keeping = CPU.decisions.keeping
+    keeping = CPU.heuristics.row_materialisation
     assert keeping is not None
     most = keeping.most_bytes // 4
     for shape, count in (((16, most), 1), ((16, most + 1), 2), ((16, n), 2), ((n, 64), 1)):

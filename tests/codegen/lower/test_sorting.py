@@ -20,7 +20,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import sort
 
-LONGEST_MERGED = CPU.decisions.sorting.longest_merged
+LONGEST_MERGED = CPU.heuristics.sorting.longest_merged
 NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 DTYPES = [np.dtype(name) for name in ("bool", *NAMES)]
 DTYPES.append(np.dtype(ml_dtypes.bfloat16))

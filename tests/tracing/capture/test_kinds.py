@@ -34,7 +34,7 @@ from jitgraph.tracing.capture.kinds import (
     slots_of,
 )
 from jitgraph.tracing.containers import is_container, same_extent
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, held, is_by_base
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, contents_of, is_by_base
 
 
 class Mode(enum.Enum):
@@ -148,12 +148,12 @@ def test_attributes_and_entries_are_found_without_code_of_the_user() -> None:
 
 def test_containers_are_the_built_in_ones_and_what_derives_from_them() -> None:
     for value in ([], (), {}, set(), frozenset(), collections.deque(), collections.OrderedDict(), Readable()):
-        assert is_container(value) and not is_by_base(value) and held(value) is value, value
+        assert is_container(value) and not is_by_base(value) and contents_of(value) is value, value
     for value in ("text", b"b", array("i"), np.zeros(1), types.MappingProxyType({})):
-        assert not is_container(value) and held(value) is value, value
+        assert not is_container(value) and contents_of(value) is value, value
     reading = Reading([1, 2])
     assert is_container(reading) and is_by_base(reading) and reading[1] == 0
-    assert type(held(reading)) is list and held(reading) == [1, 2]
+    assert type(contents_of(reading)) is list and contents_of(reading) == [1, 2]
 
 
 def test_extents_are_lengths_keys_in_order_and_members() -> None:

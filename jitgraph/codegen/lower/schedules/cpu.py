@@ -11,36 +11,36 @@ from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.schedules.anchors import ROOTS, ROWS, innermost_in_lanes
 from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
-    Decisions,
+    Heuristics,
     ImagesTogether,
-    Keeping,
-    LaneCuts,
-    PartSizes,
+    IndexSetSplitting,
+    RowMaterialisation,
     SortSizes,
+    SplitReductionSizes,
     TransposedTiles,
 )
-from jitgraph.codegen.lower.schedules.strategies import Nests
+from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 
-CPU: Final = Nests(
-    roots=ROOTS,
+CPU: Final = LoweringStrategies(
+    anchors=ROOTS,
     rows=ROWS,
     pointwise=lower_pointwise,
-    decisions=Decisions(
+    heuristics=Heuristics(
         independent=innermost_in_lanes,
         slot_bytes=128,  # some registers
         # With the row that is read and the one written, kept rows fit the second-level cache.
-        keeping=Keeping(
+        row_materialisation=RowMaterialisation(
             most_bytes=256 << 10,
             lane_bytes=64,  # a register
             least_work=10.0,  # from which on a store and a load are cheaper
             work={"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0},
         ),
-        parts=PartSizes(
+        split_reductions=SplitReductionSizes(
             few_rows=8,
             least_run=256,
             many_runs=64,  # enough for threads to share
             least_elements=1 << 14,
-            most_parts=1 << 12,
+            max_splits=1 << 12,
             named_columns=64,
             column_threads=None,
             folded=False,
@@ -53,8 +53,8 @@ CPU: Final = Nests(
             chunks=8,  # what a part stores is then less than a hundredth of what it reads
             least_elements=1 << 14,
             most_bytes=192 << 10,  # they stay in the caches
-            least_parts=4,
-            most_parts=1 << 17,
+            min_splits=4,
+            max_splits=1 << 17,
         ),
         # The lines of a block stay in the cache until all of it is used.
         tiles=TransposedTiles(least_extent=64, blocks=range(64, 7, -1)),
@@ -67,6 +67,6 @@ CPU: Final = Nests(
         # Longer runs of places, and elements of 16 bits, are read faster within an image; smaller weights are packed in
         # no time.
         images=ImagesTogether(most_places=16, least_channels=32, least_steps=128, least_bytes=4),
-        lane_cuts=LaneCuts(least=8, most_statements=240),  # a vector of float32; a few ms of LLVM
+        lane_cuts=IndexSetSplitting(least=8, most_statements=240),  # a vector of float32; a few ms of LLVM
     ),
 )

@@ -13,25 +13,25 @@ from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gr
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.schedules.anchors import ROOTS, ROWS, innermost_in_lanes
 from jitgraph.codegen.lower.schedules.heuristics import (
-    Decisions,
-    Keeping,
-    PartSizes,
-    ProductParts,
+    Heuristics,
+    RowMaterialisation,
     Scattering,
     SharedTiles,
     SortTiles,
+    SplitK,
+    SplitReductionSizes,
 )
-from jitgraph.codegen.lower.schedules.strategies import Nests
+from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
 
 _SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
 
 # A part is a block's, and there are enough of them to fill the device.
-_PARTS: Final = PartSizes(
+_PARTS: Final = SplitReductionSizes(
     few_rows=64,
     least_run=2,
     many_runs=64,
     least_elements=1 << 13,
-    most_parts=1 << 10,  # one block merges those of a row
+    max_splits=1 << 10,  # one block merges those of a row
     named_columns=64,
     column_threads=1 << 18,
     folded=False,
@@ -39,20 +39,20 @@ _PARTS: Final = PartSizes(
     tile=32,  # as many as a warp has lanes
 )
 
-GPU: Final = Nests(
-    roots={**ROOTS, "attention": lower_attention, "attention_gradient": lower_attention_gradient},
+GPU: Final = LoweringStrategies(
+    anchors={**ROOTS, "attention": lower_attention, "attention_gradient": lower_attention_gradient},
     rows=ROWS,
     pointwise=lower_pointwise,
-    decisions=Decisions(
+    heuristics=Heuristics(
         independent=innermost_in_lanes,
         slot_bytes=256,  # of a warp
-        keeping=Keeping(
+        row_materialisation=RowMaterialisation(
             most_bytes=24 << 10,  # of shared memory, so that two blocks stand side by side
             lane_bytes=24 << 10,  # a thread has no memory of its own but registers
             least_work=4.0,
             work={"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0},
         ),
-        parts=_PARTS,
+        split_reductions=_PARTS,
         columns=None,
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
@@ -60,7 +60,7 @@ GPU: Final = Nests(
         rows_in_chunks=1 << 15,  # more fill the device
         # A tile's block is one of two or more that stand side by side on each of a hundred processors or so. Merging
         # is one launch more, which takes as long as some hundreds of steps.
-        products=ProductParts(side=64, tiles=128, least_steps=1536),
+        products=SplitK(side=64, tiles=128, least_steps=1536),
         library=None,
         images=None,
         lane_cuts=None,
@@ -69,11 +69,11 @@ GPU: Final = Nests(
 
 GPU_IN_ANY_ORDER: Final = replace(
     GPU,
-    decisions=replace(
-        GPU.decisions, parts=replace(_PARTS, folded=True), scattering=replace(_SCATTERING, any_order=True)
+    heuristics=replace(
+        GPU.heuristics, split_reductions=replace(_PARTS, folded=True), scattering=replace(_SCATTERING, any_order=True)
     ),
 )
 """For targets whose sums go in any order."""
 
-GPU_WITH_LIBRARY: Final = replace(GPU_IN_ANY_ORDER, decisions=replace(GPU_IN_ANY_ORDER.decisions, library=LARGE))
+GPU_WITH_LIBRARY: Final = replace(GPU_IN_ANY_ORDER, heuristics=replace(GPU_IN_ANY_ORDER.heuristics, library=LARGE))
 """For those of them that have a library for large products."""

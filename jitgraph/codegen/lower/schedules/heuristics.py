@@ -20,7 +20,7 @@ and no parallel loop stands inside of it."""
 
 
 @dataclass(frozen=True)
-class Keeping:
+class RowMaterialisation:
     """Which values of a row a kernel keeps for its later loops instead of computing them again (``lower/keeping.py``).
 
     Rows take at most ``most_bytes`` together; an element counts as ``lane_bytes`` where neighbouring rows are lanes. A
@@ -34,13 +34,13 @@ class Keeping:
 
 
 @dataclass(frozen=True)
-class PartSizes:
+class SplitReductionSizes:
     """When few rows of many elements are cut into parts that are reduced in parallel (``lower/parts.py``).
 
     At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
     of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
     ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known
-    extent about ``most_parts`` parts. Where ``column_threads`` is given, a part of columns of known extent is as short
+    extent about ``max_splits`` parts. Where ``column_threads`` is given, a part of columns of known extent is as short
     as it may be for so many threads, each of which has a column of a part. Where sums go in any order parts may be
     ``folded``: each stores one value, not one for each slot. With ``one_pass`` the reductions of a group that have one
     order read what they share once. Neighbouring columns are merged ``tile`` at a time, as slots of one loop.
@@ -50,7 +50,7 @@ class PartSizes:
     least_run: int
     many_runs: int
     least_elements: int
-    most_parts: int
+    max_splits: int
     named_columns: int
     column_threads: int | None
     folded: bool
@@ -64,8 +64,8 @@ class ColumnBlocks:
 
     They are for ``least_columns`` columns or more. An accumulator is loaded and stored once for ``rows_together`` rows.
     A part has ``chunks`` chunks of rows, a power of two: more, until it has ``least_elements``; fewer, where its
-    accumulators would take more than ``most_bytes``, or where an axis that is long enough for ``least_parts`` parts
-    would have fewer. An axis of known extent is cut into at most ``most_parts``.
+    accumulators would take more than ``most_bytes``, or where an axis that is long enough for ``min_splits`` parts
+    would have fewer. An axis of known extent is cut into at most ``max_splits``.
     """
 
     least_columns: int
@@ -73,8 +73,8 @@ class ColumnBlocks:
     chunks: Literal[1, 2, 4, 8, 16, 32]
     least_elements: int
     most_bytes: int
-    least_parts: int
-    most_parts: int
+    min_splits: int
+    max_splits: int
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Scattering:
 
 
 @dataclass(frozen=True)
-class ProductParts:
+class SplitK:
     """When a product of few elements over many steps is cut into parts of its steps (``lower/product_parts.py``).
 
     Elements of a product are few where they make at most half of ``tiles`` tiles of ``side`` x ``side``; steps are many
@@ -158,7 +158,7 @@ class ImagesTogether:
 
 
 @dataclass(frozen=True)
-class LaneCuts:
+class IndexSetSplitting:
     """When a vector loop is cut where a condition of its lanes changes, or along a division (``lower/lane_cuts.py``).
 
     A piece, or a run of lanes, has ``least`` iterations or more; all pieces have up to ``most_statements`` before those
@@ -170,7 +170,7 @@ class LaneCuts:
 
 
 @dataclass(frozen=True)
-class Decisions:
+class Heuristics:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
@@ -180,14 +180,14 @@ class Decisions:
 
     independent: Independent
     slot_bytes: int
-    keeping: Keeping | None
-    parts: PartSizes | None
+    row_materialisation: RowMaterialisation | None
+    split_reductions: SplitReductionSizes | None
     columns: ColumnBlocks | None
     tiles: TransposedTiles | SharedTiles | None
     sorting: SortSizes | SortTiles
     scattering: Scattering | None
     rows_in_chunks: int | None
-    products: ProductParts | None
+    products: SplitK | None
     library: LibraryProducts | None
     images: ImagesTogether | None
-    lane_cuts: LaneCuts | None
+    lane_cuts: IndexSetSplitting | None

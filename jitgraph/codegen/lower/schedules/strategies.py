@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.schedules.heuristics import Decisions
+from jitgraph.codegen.lower.schedules.heuristics import Heuristics
 from jitgraph.ir.graph import Node
 from jitgraph.ir.op import Nest
 from jitgraph.records import dataclass
@@ -16,14 +16,14 @@ LowerGroup: TypeAlias = Callable[[ScheduleBuilder, Group], None]
 
 
 @dataclass(frozen=True)
-class Nests:
+class LoweringStrategies:
     """The lowerings of a target and what they go by.
 
-    ``roots`` lower a group by the one op in it that has a nest of its own, ``rows`` one of reductions that share their
-    rows, ``pointwise`` any other. UnsupportedOp is raised for an op whose nest is not among ``roots``.
+    ``anchors`` lower a group by the one op in it that has a nest of its own, ``rows`` one of reductions that share their
+    rows, ``pointwise`` any other. UnsupportedOp is raised for an op whose nest is not among ``anchors``.
     """
 
-    roots: Mapping[Nest, LowerRoot]
+    anchors: Mapping[Nest, LowerRoot]
     rows: LowerGroup
     pointwise: LowerGroup
-    decisions: Decisions
+    heuristics: Heuristics

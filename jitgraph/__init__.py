@@ -185,7 +185,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 }
 
 
-def _found(name: str) -> Any:
+def _resolve(name: str) -> Any:
     if name in _SUBMODULES:
         if name == "ir":
             imports.module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
@@ -225,6 +225,6 @@ __dir__ = imports.listing(__name__)
 
 
 if not TYPE_CHECKING:  # type checkers shall miss what is not there
-    __getattr__ = _found
+    __getattr__ = _resolve
 
 imports.after_import("einops._backends", "jitgraph.foreign_einops", "register")

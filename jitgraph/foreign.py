@@ -76,7 +76,7 @@ def array_of(x: Any, text: str = "the array", *, borrow: bool = False) -> np.nda
         except Exception as error:  # whatever the library raises where it does not hand the memory over
             refusal = error
     elif protocols == {"__cuda_array_interface__"}:
-        raise DeviceError(f"{text} is a {_kind(x)} on cuda, not on the CPU", hint=_ways(x, text, "get"))
+        raise DeviceError(f"{text} is a {_kind(x)} on cuda, not on the CPU", hint=_hint_of_ways(x, text, "get"))
     if protocols & {"__array__", "__array_interface__"}:
         try:
             return _numbers(np.array(x, copy=False if borrow else None, subok=True), x, text)
@@ -85,14 +85,14 @@ def array_of(x: Any, text: str = "the array", *, borrow: bool = False) -> np.nda
         except Exception as error:
             refusal = refusal or error
     raise SharingError(
-        f"{text}, a {_kind(x)}, does not hand over its elements: {refusal}", hint=_ways(x, text, "detach")
+        f"{text}, a {_kind(x)}, does not hand over its elements: {refusal}", hint=_hint_of_ways(x, text, "detach")
     ) from refusal
 
 
 def _numbers(array: np.ndarray[Any, Any], x: Any, text: str) -> np.ndarray[Any, Any]:
     """The array that ``x`` gave; DTypeError where it is none of numbers, or more than its elements."""
     if array.dtype == object:
-        raise DTypeError(f"{text}, a {_kind(x)}, is no array of numbers", hint=_ways(x, text))
+        raise DTypeError(f"{text}, a {_kind(x)}, is no array of numbers", hint=_hint_of_ways(x, text))
     require_plain(array, f"what {_kind(x)} gives")
     return array
 
@@ -127,7 +127,7 @@ def refuse(x: Any, text: str, location: Location | None = None) -> None:
         )
 
 
-def _ways(x: Any, text: str, *first: str) -> str:
+def _hint_of_ways(x: Any, text: str, *first: str) -> str:
     name = _name(text)
     conversions = dlpack.ways(x, name, (*first, "numpy", "to_numpy"))
     return f"pass {' or '.join(conversions) or f'np.asarray({name})'}"

@@ -48,10 +48,10 @@ Place: TypeAlias = "tuple[CodeType, int] | None"
 
 def user_location() -> Place:
     """Where the innermost frame on the stack that is the user's stands, or None where there is none."""
-    return place_of_frame(sys._getframe(1))
+    return location_of_frame(sys._getframe(1))
 
 
-def place_of_frame(frame: FrameType | None) -> Place:
+def location_of_frame(frame: FrameType | None) -> Place:
     """Where the innermost frame of the user's stands among this one and its callers, or None where there is none."""
     while frame is not None:
         code = frame.f_code

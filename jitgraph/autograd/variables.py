@@ -73,7 +73,7 @@ class Variables:
     def _choose_number(self, number: Any) -> None:
         if not -len(self._args) <= number < len(self._args):
             raise JitgraphError(f"argnums names argument {number} of {len(self._args)}")
-        self._choose_place(number, number % len(self._args))
+        self._choose_key(number, number % len(self._args))
 
     def _choose_name(self, name: Any) -> None:
         if not isinstance(name, str):
@@ -81,12 +81,12 @@ class Variables:
         if name in self._kwargs:
             self._kwargs[name] = self._varied(name, self._kwargs[name])
             return
-        position = _places(self._function).get(name)
+        position = _positions(self._function).get(name)
         if position is None or position >= len(self._args):
             raise JitgraphError(f"argnames names {name!r}, which is no argument of the call")
-        self._choose_place(name, position)
+        self._choose_key(name, position)
 
-    def _choose_place(self, key: Place, position: int) -> None:
+    def _choose_key(self, key: Place, position: int) -> None:
         if position in self._chosen:
             raise JitgraphError(f"argument {position} is named twice")
         self._chosen.add(position)
@@ -157,7 +157,7 @@ def _several(chosen: Any) -> tuple[Any, ...]:
     return chosen if isinstance(chosen, tuple) else () if chosen is None else (chosen,)
 
 
-def _places(function: Callable[..., Any]) -> dict[str, int]:
+def _positions(function: Callable[..., Any]) -> dict[str, int]:
     """The numbers of the parameters that can be given by position."""
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -28,9 +28,9 @@ class Fetch:
         """What gives the batch of a request: of numbers, or the next one of an iterable dataset, then ENDED."""
         if is_iterable(dataset):
             return self._of_iterator(iter(dataset))
-        return lambda places: self._of_places(dataset, places)
+        return lambda places: self._of_indices(dataset, places)
 
-    def _of_places(self, dataset: Any, indices: Any) -> Any:
+    def _of_indices(self, dataset: Any, indices: Any) -> Any:
         if not self.batched:
             return (self.collate_fn or default_convert)(dataset[indices])
         if isinstance(dataset, TensorDataset) and self.collate_fn is None:

@@ -53,7 +53,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _places(sizes: tuple[int, ...]) -> tuple[list[int], int]:
+def _offsets(sizes: tuple[int, ...]) -> tuple[list[int], int]:
     """Where each part of a block begins, and the size of the whole."""
     starts, end = [], 0
     for size in sizes:
@@ -68,7 +68,7 @@ def sent(batch: Any, name: str) -> SharedBatch:
     _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(batch)
     parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
     sizes = tuple(part.nbytes for part in parts)
-    starts, total = _places(sizes)
+    starts, total = _offsets(sizes)
     memory = SharedMemory(name=name, create=True, size=total)
     block = SharedBatch(memory.name, sizes)
     try:
@@ -87,7 +87,7 @@ def received(block: SharedBatch) -> Any:
     with forks.whole():
         memory = SharedMemory(name=block.name)
     try:
-        starts, _ = _places(block.sizes)
+        starts, _ = _offsets(block.sizes)
         view: Any = memory.buf
         parts = [bytearray(view[start : start + size]) for start, size in zip(starts, block.sizes, strict=True)]
     finally:

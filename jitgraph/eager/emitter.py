@@ -108,26 +108,26 @@ class EagerEmitter:
         with collector.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
         results = long_loops.run(forward, [_payload(value) for value in inputs])
-        primals, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
+        primals, residuals = _separate(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
         return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(primals), source))
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
         if op.decompose is not None and not regions:
             result = op.decompose(*map(_detached, inputs), **attrs)  # without records nothing in it is taped
-            return _apart(
+            return _separate(
                 tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,))), inputs
             )
         op.output_types([value.type for value in inputs], attrs, regions)
         if op.evaluate is None:
-            return _apart(_interpret(op, inputs, attrs, regions), inputs)
+            return _separate(_interpret(op, inputs, attrs, regions), inputs)
         results = evaluated(op, op.evaluate, [_payload(value) for value in inputs], attrs)
         if context.current().anomaly:
             _watch(op, inputs, results)
         return results
 
 
-def _apart(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
+def _separate(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
     """The results, with a view in place of an operand's own array: whose memory it is, the operand alone knows."""
     operands = [value.array for value in inputs if isinstance(value, EagerValue)]
     if not any(result is operand for result in results for operand in operands):

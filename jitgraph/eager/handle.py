@@ -16,7 +16,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.runtime.native_fields import attributes_of, class_with_native_fields, keep_attributes_in
+from jitgraph.runtime.native_fields import attributes_of, class_with_native_fields, use_dict_slot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -265,7 +265,7 @@ class ValueHandle(_HandleFields):
         return None if isinstance(record, LeafRecord) else record
 
 
-keep_attributes_in(ValueHandle, 0)
+use_dict_slot(ValueHandle, 0)
 
 
 def stopped(value: Any) -> Any:

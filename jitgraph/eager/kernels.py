@@ -139,7 +139,7 @@ class EagerKernels:
             kernel = self._late(key, op, dtypes, pattern, half, target)
         if kernel is None:
             begin, profile = time.perf_counter_ns(), context.current().profile
-            kernel = self._keep(key, _kernel(op, dtypes, pattern, half, target))
+            kernel = self._store(key, _kernel(op, dtypes, pattern, half, target))
             if profile is not None:
                 profile.compiled_op(op.name, begin, time.perf_counter_ns())
         shapes = pattern.shapes
@@ -147,7 +147,7 @@ class EagerKernels:
             shapes = self._with_outputs(op, dtypes, pattern, half, target)
         return Prepared(kernel, kernel.entry.plan(shapes), target)
 
-    def _keep(self, key: tuple[Any, ...], kernel: OpKernel) -> OpKernel:
+    def _store(self, key: tuple[Any, ...], kernel: OpKernel) -> OpKernel:
         if len(self._made) >= _MOST_KERNELS:
             self._made.clear()
         self._made[key] = kernel
@@ -163,13 +163,13 @@ class EagerKernels:
         if requests == 1:
             ready = _cached_kernel(_entry_of(op, dtypes, pattern, half, target))
             if ready is not None:
-                return self._keep(key, ready)
+                return self._store(key, ready)
         if requests < 0:
             return None
 
         def make() -> None:
             try:
-                self._keep(key, _kernel(op, dtypes, pattern, half, target))
+                self._store(key, _kernel(op, dtypes, pattern, half, target))
             except Exception:  # who asks next makes it at once, and gets the error
                 self._requests[key] = _FAILED
 

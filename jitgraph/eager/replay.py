@@ -103,7 +103,7 @@ class _Replay(Interpreter):
             error.location = node.location or error.location
             raise
         if node.location is not None:
-            _place(outputs, begin, node.location)
+            _set_locations(outputs, begin, node.location)
         return outputs
 
     def _applied(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
@@ -141,7 +141,7 @@ class _Replay(Interpreter):
         return ops.full(shape=(0, *shape), value=type.dtype.type(0).item(), dtype=type.dtype)
 
 
-def _place(values: Sequence[Any], begin: int, location: Location) -> None:
+def _set_locations(values: Sequence[Any], begin: int, location: Location) -> None:
     """Let the records that ``values`` come from stand at ``location``, but for those older than ``begin``."""
     reached = [value.record for value in values if isinstance(value, COMPUTED)]
     while reached:

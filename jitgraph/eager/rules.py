@@ -286,7 +286,7 @@ class Rules:
         self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs, can_wait: bool
     ) -> EagerRule | None:
         if placement.is_on_device(inputs):  # where it runs as a whole; a kernel of the CPU would be made for nothing
-            return self._kept(key, ByDevice(op), inputs)
+            return self._stored(key, ByDevice(op), inputs)
         dtypes, shapes = types_of(inputs)
         outputs: list[tuple[int, ...]] | None = None
         if op.decompose is None:
@@ -304,9 +304,9 @@ class Rules:
             rule = ByKernel(op, launch, self._kernels, prepared.target)
         elif op.evaluate is not None:
             rule = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
-        return self._kept(key, rule, inputs)
+        return self._stored(key, rule, inputs)
 
-    def _kept(self, key: tuple[Any, ...], rule: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
+    def _stored(self, key: tuple[Any, ...], rule: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
         if config.INTERPRET.is_on():
             return rule
         if len(self._rules) >= _MOST:

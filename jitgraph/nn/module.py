@@ -197,7 +197,7 @@ class Module(hooks.Hooked, Conversion):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter by its dotted name; AttributeError where there is none."""
-        parameter = self._held(target)
+        parameter = self._attribute_at(target)
         if not isinstance(parameter, Parameter):
             raise AttributeError(f"{type(self).__name__} has no parameter {target!r}")
         return parameter
@@ -205,12 +205,12 @@ class Module(hooks.Hooked, Conversion):
     def get_buffer(self, target: str) -> Tensor:
         """The buffer by its dotted name; AttributeError where there is none."""
         path, _, name = target.rpartition(".")
-        buffer = self._held(target)
+        buffer = self._attribute_at(target)
         if name not in self.get_submodule(path)._persistence or buffer is None:
             raise AttributeError(f"{type(self).__name__} has no buffer {target!r}")
         return buffer  # type: ignore[no-any-return]
 
-    def _held(self, target: str) -> Any:
+    def _attribute_at(self, target: str) -> Any:
         path, _, name = target.rpartition(".")
         return vars(self.get_submodule(path)).get(name)
 

@@ -98,7 +98,7 @@ def _every_op() -> dict[str, Op]:
 _named = imports.attributes(__name__, _FAMILY_OF)
 
 
-def _found(name: str) -> Any:
+def _resolve(name: str) -> Any:
     if name != "OPS":
         return _named(name)
     globals()[name] = ops = _every_op()
@@ -110,4 +110,4 @@ table.register(_op_named, _every_op)
 if TYPE_CHECKING:
     OPS: Final[dict[str, Op]] = _every_op()
 else:  # type checkers shall miss what is not there
-    __getattr__ = _found
+    __getattr__ = _resolve

@@ -57,7 +57,7 @@ def _table(rows: int, columns: int, step: int, n: int, sign: int, dtype: DType) 
     return Constant(cos.astype(dtype)), Constant((sign * sin).astype(dtype))
 
 
-def _held(table: tuple[Constant, Constant]) -> Pair:
+def _constants(table: tuple[Constant, Constant]) -> Pair:
     return constant(value=table[0]), constant(value=table[1])
 
 
@@ -102,7 +102,7 @@ def _transform(x: Pair, sign: int) -> Pair:
     for radix in split:
         rest = length // radix
         x = tuple(reshape(part, shape=(rows, radix, rest, done)) for part in x)
-        cos, sin = _held(_table(radix, radix, 1, radix, sign, dtype))
+        cos, sin = _constants(_table(radix, radix, 1, radix, sign, dtype))
         x = (
             sub(_product(x[0], cos), _product(x[1], sin)),
             add(_product(x[0], sin), _product(x[1], cos)),
@@ -123,12 +123,12 @@ def _twiddled(x: Pair, rest: int, radix: int, length: int, sign: int, dtype: DTy
     """``x`` [rows, rest, done, radix] times exp(sign 2 pi i j k / length) for j along axis 1 and k along the last."""
     shape = x[0].shape
     if rest * radix <= _TABLE:
-        return _times(x, _spread(_held(_table(rest, radix, 1, length, sign, dtype)), shape, (1, 3)))
+        return _times(x, _spread(_constants(_table(rest, radix, 1, length, sign, dtype)), shape, (1, 3)))
     fine = max(d for d in range(1, int(rest**0.5) + 1) if rest % d == 0)
     coarse = rest // fine
     split = (shape[0], coarse, fine, shape[2], radix)
-    high = _spread(_held(_table(coarse, radix, fine, length, sign, dtype)), split, (1, 4))
-    low = _spread(_held(_table(fine, radix, 1, length, sign, dtype)), split, (2, 4))
+    high = _spread(_constants(_table(coarse, radix, fine, length, sign, dtype)), split, (1, 4))
+    low = _spread(_constants(_table(fine, radix, 1, length, sign, dtype)), split, (2, 4))
     reshaped = (reshape(x[0], shape=split), reshape(x[1], shape=split))
     twiddled = _times(reshaped, _times(high, low))
     return reshape(twiddled[0], shape=shape), reshape(twiddled[1], shape=shape)

@@ -299,7 +299,7 @@ def sums(x: Any) -> Any:
     return reduce_sum(x, axes=(ndim - 2, ndim - 1))
 
 
-def _places(x: Any) -> tuple[Any, Any]:
+def _diagonal_index(x: Any) -> tuple[Any, Any]:
     ndim = len(x.shape)
     row, column = (iota(shape=x.shape, axis=axis, dtype=dtypes.int64) for axis in (ndim - 2, ndim - 1))
     return row, column
@@ -323,32 +323,32 @@ def _cut(x: Any, axis: int, start: DimLike, stop: DimLike) -> Any:
 
 def lower(x: Any) -> Any:
     """x with zeros above the diagonal."""
-    return select(ge(*_places(x)), x, zeros_like(x))
+    return select(ge(*_diagonal_index(x)), x, zeros_like(x))
 
 
 def below(x: Any) -> Any:
     """x with zeros on the diagonal and above."""
-    return select(gt(*_places(x)), x, zeros_like(x))
+    return select(gt(*_diagonal_index(x)), x, zeros_like(x))
 
 
 def upper_of(x: Any) -> Any:
     """x with zeros below the diagonal."""
-    return select(le(*_places(x)), x, zeros_like(x))
+    return select(le(*_diagonal_index(x)), x, zeros_like(x))
 
 
 def above(x: Any) -> Any:
     """x with zeros on the diagonal and below."""
-    return select(lt(*_places(x)), x, zeros_like(x))
+    return select(lt(*_diagonal_index(x)), x, zeros_like(x))
 
 
 def diagonal_of(x: Any) -> Any:
     """x with zeros off the diagonal."""
-    return select(eq(*_places(x)), x, zeros_like(x))
+    return select(eq(*_diagonal_index(x)), x, zeros_like(x))
 
 
 def with_ones(x: Any) -> Any:
     """x with ones on the diagonal."""
-    return select(eq(*_places(x)), full_like(1.0, x), x)
+    return select(eq(*_diagonal_index(x)), full_like(1.0, x), x)
 
 
 def diagonal_matrix(v: Any) -> Any:

@@ -25,7 +25,7 @@ Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
 
 
-def _places(kernel: Pair) -> Iterator[Pair]:
+def _taps(kernel: Pair) -> Iterator[Pair]:
     return ((row, column) for row in range(kernel[0]) for column in range(kernel[1]))
 
 
@@ -49,7 +49,7 @@ def _pooled(x: Any, kernel: Pair, strides: Pair) -> list[Any]:
 def _windows(x: Any, kernel: Pair, strides: Pair) -> Iterator[Any]:
     """For each place in the window, what stands there in every window: slices [N, C, *output]."""
     out = _pooled(x, kernel, strides)
-    for offset in _places(kernel):
+    for offset in _taps(kernel):
         stops = [start + (count - 1) * step + 1 for start, count, step in zip(offset, out, strides, strict=True)]
         yield slice(x, starts=(0, 0, *offset), stops=(*x.shape[:2], *stops), strides=(1, 1, *strides))
 
@@ -68,7 +68,7 @@ def _max_pool2d_vjp(ct: Any, out: Any, x: Any, *, kernel: Pair, strides: Pair, p
     zero = full(shape=(), value=0, dtype=x.dtype)
     taken: Any = None
     total: Any = None
-    for offset, each in zip(_places(kernel), _windows(padded, kernel, strides), strict=True):
+    for offset, each in zip(_taps(kernel), _windows(padded, kernel, strides), strict=True):
         hit = bitwise_or(eq(each, out), bitwise_and(ne(each, each), ne(out, out)))
         fresh = hit if taken is None else bitwise_and(hit, bitwise_not(taken))
         taken = hit if taken is None else bitwise_or(taken, hit)

@@ -106,7 +106,7 @@ def choose(
     late = dependents(joint.nodes, joint.cotangents)
     available = set(free) | ({stack.end for stack in joint.residual_stacks} if with_stacks else set())
     producers = {value: node for node in joint.nodes for value in node.outputs}
-    invariant = _steady(joint, set(stable), late)
+    invariant = _stable(joint, set(stable), late)
 
     def fixed(value: Value) -> bool:
         node = producers.get(value)
@@ -151,7 +151,7 @@ def cheapest(
     return tuple(sorted(saved, key=order.__getitem__))
 
 
-def _steady(joint: Joint, stable: set[Value], late: set[Value]) -> set[Value]:
+def _stable(joint: Joint, stable: set[Value], late: set[Value]) -> set[Value]:
     if not stable:
         return set()
     invariant = set(stable)

@@ -16,7 +16,7 @@ from jitgraph.ir.types import Type
 from jitgraph.location import Location
 from jitgraph.passes.partition import Joint, ResidualStack, choose, cost, dependents, late_nodes
 from jitgraph.passes.rewriter import has_effect, is_tensor
-from jitgraph.passes.strip_prints import silenced
+from jitgraph.passes.strip_prints import without_prints
 from jitgraph.records import dataclass
 
 
@@ -71,7 +71,7 @@ def split(
     Without, both halves stand alone: backward keeps inputs that tell it the sizes that it and ``constraints`` name.
     Prints are in the forward half alone: what backward computes again, it computes in silence.
     """
-    audible, joint = joint, replace(joint, nodes=silenced(joint.nodes))
+    audible, joint = joint, replace(joint, nodes=without_prints(joint.nodes))
     late = dependents(joint.nodes, joint.cotangents)
     needed = late_nodes(joint, late)
     read = {value for node in needed for value in node.inputs}

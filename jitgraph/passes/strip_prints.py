@@ -12,13 +12,13 @@ from jitgraph.ir.types import TokenType
 
 def strip_prints(graph: Graph) -> Graph:
     """``graph`` without prints, in regions too, and without the tokens that order them."""
-    inputs, nodes = _without_tokens(graph.inputs), silenced(graph.nodes)
+    inputs, nodes = _without_tokens(graph.inputs), without_prints(graph.nodes)
     if inputs == graph.inputs and list(map(id, nodes)) == list(map(id, graph.nodes)):
         return graph
     return replace(graph, inputs=inputs, nodes=nodes, outputs=_without_tokens(graph.outputs))
 
 
-def silenced(nodes: Iterable[Node]) -> tuple[Node, ...]:
+def without_prints(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """The nodes that are left of ``nodes`` without prints; the values that they give stay the same."""
     return tuple(_silent(node) for node in nodes if not _is_token_alone(node))
 

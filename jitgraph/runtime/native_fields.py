@@ -53,7 +53,7 @@ def is_object_or_none(descriptor: Any) -> bool:
     return _kind_of_member(descriptor) == _OBJECT_OR_NONE
 
 
-def keep_attributes_in(kind: type, number: int) -> None:
+def use_dict_slot(kind: type, number: int) -> None:
     """Let objects of a class without a dict have one in the word of this number, made when it is first needed.
 
     Unlike CPython's own dicts of instances it costs nothing until then. Subclasses that are made later have it, too.

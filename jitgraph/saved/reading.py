@@ -48,7 +48,7 @@ class SavedModel:
         self.signature = signature
         self.metadata = metadata
         self.device = device
-        self.state = {spec.key: wrap(self._placed(np.array(weights[spec.key]))) for spec in signature.state}
+        self.state = {spec.key: wrap(self._on_device(np.array(weights[spec.key]))) for spec in signature.state}
         names = [spec.name for spec in signature.inputs]
         dynamic = {
             spec.name: {
@@ -99,7 +99,7 @@ class SavedModel:
             kwargs = {name: self._there(value) for name, value in kwargs.items()}
         return self.function(*args, **self._with_defaults(args, kwargs))
 
-    def _placed(self, array: Any) -> Any:
+    def _on_device(self, array: Any) -> Any:
         """The value of an array where the model lies; that of a generator stays on the CPU, which draws from it."""
         if self.device == CPU or (array.dtype == np.uint64 and array.shape == (2,)):
             return EagerValue(array)

@@ -69,7 +69,7 @@ def shape_of(name: str) -> MmaShape:
 
 
 @cache
-def left_places(m: int, k: int, each: int) -> tuple[Array, Array]:
+def left_positions(m: int, k: int, each: int) -> tuple[Array, Array]:
     """Rows and columns of A, (lane, element), where a register has ``each`` elements side by side."""
     per_lane = m * k // WARP
     element = np.arange(per_lane)
@@ -80,7 +80,7 @@ def left_places(m: int, k: int, each: int) -> tuple[Array, Array]:
 
 
 @cache
-def right_places(k: int, n: int, each: int) -> tuple[Array, Array]:
+def right_positions(k: int, n: int, each: int) -> tuple[Array, Array]:
     """Rows and columns of B, (lane, element)."""
     element = np.arange(k * n // WARP)
     inside, register = element % each, element // each
@@ -89,7 +89,7 @@ def right_places(k: int, n: int, each: int) -> tuple[Array, Array]:
 
 
 @cache
-def accumulator_places(m: int, n: int) -> tuple[Array, Array]:
+def accumulator_positions(m: int, n: int) -> tuple[Array, Array]:
     """Rows and columns of C and D, (lane, element)."""
     element = np.arange(m * n // WARP)
     row = _GROUP[:, None] + 8 * (element // 2)[None, :]
@@ -108,14 +108,14 @@ def multiply(name: str, records: LaneRecords, lanes: Lanes) -> None:
     start = records.registers(lanes, first, count // each, _ACCUMULATORS[shape.accumulator], each)
     wide: Any = np.int64 if shape.accumulator == "s32" else np.float64
     a, b, c = np.zeros((m, k), wide), np.zeros((k, n), wide), np.zeros((m, n), wide)
-    a[left_places(m, k, _each(shape.left))] = left.astype(wide)
-    b[right_places(k, n, _each(shape.right))] = right.astype(wide)
-    c[accumulator_places(m, n)] = start.astype(wide)
+    a[left_positions(m, k, _each(shape.left))] = left.astype(wide)
+    b[right_positions(k, n, _each(shape.right))] = right.astype(wide)
+    c[accumulator_positions(m, n)] = start.astype(wide)
     with np.errstate(all="ignore"):
         d = a @ b + c
         if shape.saturates:
             d = np.clip(d, -(2**31), 2**31 - 1)
-        result = d[accumulator_places(m, n)].astype(_ACCUMULATORS[shape.result])
+        result = d[accumulator_positions(m, n)].astype(_ACCUMULATORS[shape.result])
     records.give(lanes, result)
 
 

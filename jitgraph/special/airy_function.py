@@ -34,13 +34,13 @@ def airy_ai(x: TensorLike) -> Tensor:
 
 
 def _airy_ai(x: Tensor) -> Tensor:
-    airy = where(x < _MIDDLE, _waves(_held(x, _LOW, _MIDDLE)), _near(_held(x, _MIDDLE, _HIGH)))
-    airy = where(x > _HIGH, _above(_held(x, _HIGH, _ZERO_FROM)), airy)
-    airy = where(x < _LOW, _below(-_held(x, -_FARTHEST, _LOW)), airy)
+    airy = where(x < _MIDDLE, _waves(_clipped(x, _LOW, _MIDDLE)), _near(_clipped(x, _MIDDLE, _HIGH)))
+    airy = where(x > _HIGH, _above(_clipped(x, _HIGH, _ZERO_FROM)), airy)
+    airy = where(x < _LOW, _below(-_clipped(x, -_FARTHEST, _LOW)), airy)
     return where(isnan(x), x, where((x > _ZERO_FROM) | (x < -_FARTHEST), 0.0, airy))
 
 
-def _held(x: Tensor, low: float, high: float) -> Tensor:
+def _clipped(x: Tensor, low: float, high: float) -> Tensor:
     return maximum(minimum(x, high), low)
 
 

@@ -26,7 +26,7 @@ def compare(op: Op, x: TensorLike, y: TensorLike) -> Any:
         return compare(ops.SWAPPED[op], y, x)
     if _stands_for_int(y) and not lifting.is_weak(x) and not dtypes.is_inexact(lifting.dtype_of(x)):
         return _with_int(op, x, y)
-    if lifting.is_weak(x) or lifting.is_weak(y) or not _apart(lifting.dtype_of(x), lifting.dtype_of(y)):
+    if lifting.is_weak(x) or lifting.is_weak(y) or not _differ(lifting.dtype_of(x), lifting.dtype_of(y)):
         values = lifting.operands(x, y)
         return (of_complex(op) if dtypes.is_complex(values[0].dtype) else op)(*values)
     if dtypes.is_signed(lifting.dtype_of(y)):
@@ -41,7 +41,7 @@ def _stands_for_int(x: Any) -> bool:
     return lifting.is_weak(x) and dtypes.is_integer(lifting.dtype_of(x))
 
 
-def _apart(a: DType, b: DType) -> bool:
+def _differ(a: DType, b: DType) -> bool:
     """Whether two integer dtypes have no common one."""
     return dtypes.is_integer(a) and dtypes.is_integer(b) and dtypes.is_float(dtypes.promote(a, b))
 

@@ -36,7 +36,7 @@ def direct_call(python: Callable[..., Any], count: int, lower: Lower) -> NativeF
     """``python`` of so many tensors and numbers, which also takes anything else and gives what ``lower`` says."""
 
     def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
-        args = [given_as(x, runtime) for x in xs]
+        args = [argument_as(x, runtime) for x in xs]
         direct = None if any(x is None for x in args) else lower(*args)
         if direct is None:
             return None
@@ -145,7 +145,7 @@ class DirectCall:
             self.native.add(key, table, runtime)
 
 
-def given_as(x: Any, runtime: NativeRuntime) -> Any:
+def argument_as(x: Any, runtime: NativeRuntime) -> Any:
     """An argument as ``lower`` takes it; None for what no table takes."""
     if isinstance(x, ValueHandle):
         value = x.value if runtime.knows(type(x)) else None
@@ -157,7 +157,7 @@ def index_call(python: Callable[..., Any]) -> NativeFunction:
     """``python(x, index)``, which takes any index; those of ints, slices, ``...`` and None go past Python."""
 
     def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
-        value, index = given_as(xs[0], runtime), xs[1]
+        value, index = argument_as(xs[0], runtime), xs[1]
         items = index if index.__class__ is tuple else (index,)
         if not isinstance(value, EagerValue) or not all(map(is_basic, items)):
             return None

@@ -10,7 +10,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import scalars
 
 
-def place_of(item: Any, size: DimLike, axis: int) -> DimLike:
+def index_of(item: Any, size: DimLike, axis: int) -> DimLike:
     trace = context.current().trace
     known = context.constraints()
     if not hasattr(item, "__index__"):

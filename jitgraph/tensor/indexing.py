@@ -300,7 +300,7 @@ def along(value: Any, indices: Any, axis: int) -> Any:
 
 
 def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
-    from jitgraph.tensor.index_bounds import bounds_of, place_of  # here, as views of eager tensors ask for no plan
+    from jitgraph.tensor.index_bounds import bounds_of, index_of  # here, as views of eager tensors ask for no plan
 
     plan = _Plan()
     axis = 0
@@ -337,7 +337,7 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
             plan.kinds.append("tensor")
         else:
             plan.kinds.append("int")
-            start = place_of(item, size, axis)
+            start = index_of(item, size, axis)
             stop, stride = start + 1, 1
             advanced.append(position)
             before.append(len(plan.shape) - len(plan.gathers))

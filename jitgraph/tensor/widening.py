@@ -17,7 +17,7 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.errors import PrecisionWarning
 from jitgraph.ir import context
-from jitgraph.location import MODULE_CALLS, Location, located, place_of_frame
+from jitgraph.location import MODULE_CALLS, Location, located, location_of_frame
 
 _registries: Final[dict[str, dict[Any, Any]]] = {}  # of each file, what ``warnings`` remembers to have shown
 
@@ -61,4 +61,4 @@ def _outermost_call() -> tuple[Location | None, str]:
         frame = frame.f_back
     if outermost is None:
         return Location.of_user(), ""
-    return located(place_of_frame(outermost)), type(outermost.f_locals["self"]).__name__
+    return located(location_of_frame(outermost)), type(outermost.f_locals["self"]).__name__

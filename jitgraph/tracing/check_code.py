@@ -142,7 +142,7 @@ class CheckWriter:
     def write(self) -> None:
         """Write the function."""
         plan = self.plan
-        owners = [*(effect.owner for effect in plan.effects), *_given_out(plan)]
+        owners = [*(effect.owner for effect in plan.effects), *_exposed_sources(plan)]
         handles = {handle.source for handle in plan.handles}
         self._count(handles, owners)
         for number, guard in enumerate(plan.guards):
@@ -243,7 +243,7 @@ class CheckWriter:
         return value
 
 
-def _given_out(plan: CallPlan) -> list[Source]:
+def _exposed_sources(plan: CallPlan) -> list[Source]:
     """The sources of the arguments that a result or an effect has in it."""
     values = [plan.result, *plan.shared_templates, *(effect.value for effect in plan.effects)]
     leaves = [leaf for value in values if isinstance(value, Template) for leaf in value.leaves]

@@ -63,8 +63,8 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
-    this number (``CallPlan.copied``), the container of this number (``CallPlan.shared_templates``), a container of the arguments,
-    or the value of an expression over numbers that vary."""
+    this number (``CallPlan.copied``), the container of this number (``CallPlan.shared_templates``), a container of the
+    arguments, or the value of an expression over numbers that vary."""
 
     kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "argument", "number"]
     at: int | str | Plain | Source
@@ -141,8 +141,9 @@ class CallPlan:
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
     ``bound`` what another process may answer otherwise though all guards hold there,
     ``device`` is where the graph runs,
-    ``sizes`` what the names of sizes stood for, ``pinned`` which numbers could not vary. ``copied`` is the number of the
-    table's ``Copied``, where there is one. ``shared_templates`` are containers that stand at several places and are made once.
+    ``sizes`` what the names of sizes stood for, ``pinned`` which numbers could not vary. ``copied`` is the number of
+    the table's ``Copied``, where there is one. ``shared_templates`` are containers that stand at several places and are
+    made once.
     """
 
     graph: Graph

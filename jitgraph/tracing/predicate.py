@@ -215,7 +215,7 @@ class Exactly(Predicate):
         return f"is a {self.shown}"
 
 
-def _found(by_base: bool) -> str:
+def _lookup_source(by_base: bool) -> str:
     """The code of a container that was found, or of what it holds whatever methods of the user's it has."""
     return "held({x})" if by_base else "{x}"
 
@@ -235,7 +235,7 @@ class Extent(Predicate):
 
     @property
     def condition(self) -> str:
-        x = _found(self.by_base)
+        x = _lookup_source(self.by_base)
         if self.kind == "length":
             return f"len({x}) == {{count}}"
         if all(isinstance(element, Plain) and element.kind == "str" for element in self.elements):
@@ -272,7 +272,7 @@ class Elements(Predicate):
 
     @property
     def condition(self) -> str:
-        x = _found(self.by_base)
+        x = _lookup_source(self.by_base)
         values = f"{x}.values()" if self.is_mapping else x
         return f"len({x}) == len({{elements}}) and all(map(is_, {values}, {{elements}}))"
 

@@ -88,7 +88,7 @@ def delete_item(container: Any, key: Any) -> None:
     base_of(container).__delitem__(container, key)
 
 
-def _way_of(owner: Any) -> Any:
+def _lookup_of(owner: Any) -> Any:
     """The class whose ways of reaching attributes run no code of the user's: a thread local has its own."""
     return local if issubclass(type(owner), local) else object
 
@@ -96,7 +96,7 @@ def _way_of(owner: Any) -> Any:
 def set_attribute(owner: Any, name: str, value: Any) -> None:
     """Set an attribute in the way of ``object``: no ``__setattr__`` of the user's is run again."""
     try:
-        _way_of(owner).__setattr__(owner, name, value)
+        _lookup_of(owner).__setattr__(owner, name, value)
     except TypeError:  # the class sets attributes in a way of its own, as classes and what is written in C do
         setattr(owner, name, value)
 
@@ -104,7 +104,7 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 def delete_attribute(owner: Any, name: str) -> None:
     """Take away an attribute in the way of ``object``."""
     try:
-        _way_of(owner).__delattr__(owner, name)
+        _lookup_of(owner).__delattr__(owner, name)
     except TypeError:
         delattr(owner, name)
 
@@ -125,7 +125,7 @@ def class_entry(kind: type, name: str, default: Any = None) -> Any:
 
 def storage_of(owner: Any) -> dict[str, Any]:
     """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
-    storage: dict[str, Any] = _way_of(owner).__getattribute__(owner, "__dict__")
+    storage: dict[str, Any] = _lookup_of(owner).__getattribute__(owner, "__dict__")
     return storage
 
 

@@ -87,7 +87,7 @@ def _check(part: elf.Object) -> None:
             raise CompileError(f"section {section.name!r} asks for the alignment {section.alignment}")
 
 
-def _kept(part: elf.Object) -> Iterator[tuple[int, elf.Section]]:
+def _loaded_sections(part: elf.Object) -> Iterator[tuple[int, elf.Section]]:
     for index, section in enumerate(part.sections):
         if section.flags & elf.SHF_ALLOC and section.size and not section.name.startswith(_DROPPED):
             if section.kind == elf.SHT_NOBITS:
@@ -103,7 +103,9 @@ def _undefined(parsed: Sequence[elf.Object]) -> set[str]:
 
 def _lay_out(parsed: Sequence[elf.Object]) -> _Layout:
     """Code first, in order; then constants, the most aligned first."""
-    sections = [(number, index, section) for number, part in enumerate(parsed) for index, section in _kept(part)]
+    sections = [
+        (number, index, section) for number, part in enumerate(parsed) for index, section in _loaded_sections(part)
+    ]
     code = [item for item in sections if item[2].flags & elf.SHF_EXECINSTR]
     constants = sorted(
         (item for item in sections if not item[2].flags & elf.SHF_EXECINSTR), key=lambda item: -item[2].alignment
@@ -144,13 +146,13 @@ def _globals(parsed: Sequence[elf.Object], layout: _Layout) -> dict[str, int]:
                 raise CompileError(f"the symbol {symbol.name!r} is defined twice")
             if symbol.name in table and weak:
                 continue
-            table[symbol.name] = _place(number, symbol, layout)
+            table[symbol.name] = _address(number, symbol, layout)
             if not weak:
                 strong.add(symbol.name)
     return table
 
 
-def _place(number: int, symbol: elf.Symbol, layout: _Layout) -> int:
+def _address(number: int, symbol: elf.Symbol, layout: _Layout) -> int:
     if symbol.section >= elf.SHN_LORESERVE:
         raise CompileError(f"the symbol {symbol.name!r} has an absolute or common place")
     if (number, symbol.section) not in layout.places:
@@ -169,7 +171,7 @@ def _relocate(image: bytearray, number: int, part: elf.Object, layout: _Layout, 
         symbol = part.symbols[item.symbol]
         known = symbol.binding != elf.STB_LOCAL and symbol.name in table
         offset = layout.places[number, item.section] + item.offset
-        target = table[symbol.name] if known else _place(number, symbol, layout)
+        target = table[symbol.name] if known else _address(number, symbol, layout)
         _patch(image, item, offset, target + item.addend - offset, layout.places[number, item.section], symbol.name)
 
 

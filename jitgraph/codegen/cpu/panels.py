@@ -72,7 +72,7 @@ def pack_here(
     elif panels.width % env.target.lanes(panels.memory.dtype.itemsize) == 0:
         _pack_rows(operand, axes, env, panels)
     else:
-        _pack_along_places(operand, axes, env, panels)
+        _pack_gathered(operand, axes, env, panels)
 
 
 def _pack_plain(
@@ -188,7 +188,7 @@ def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, LlvmSc
             env.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
 
 
-def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+def _pack_gathered(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
     """Panel by panel, the places of one depth in a vector; what it holds past the panel the next depth overwrites."""
     own, k = axes
     width, dtype = panels.width, panels.memory.dtype

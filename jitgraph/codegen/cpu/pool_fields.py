@@ -56,6 +56,6 @@ def futex_wake(result: str, address: str, count: str) -> str:
     %syscall(i64 {_FUTEX}, ptr {address}, i64 {_WAKE}, i64 {count}, ptr null, ptr null, i64 0)"""
 
 
-def give_way(result: str) -> str:
+def yield_processor(result: str) -> str:
     """Let any other thread that waits for this processor have it."""
     return f"  {result} = call i64 (i64, ...) %syscall(i64 {_SCHED_YIELD})"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu.pool_fields import POOL_FIELDS, field, futex_wait, give_way
+from jitgraph.codegen.cpu.pool_fields import POOL_FIELDS, field, futex_wait, yield_processor
 from jitgraph.codegen.cpu.pool_threads import SPIN_CYCLES
 from jitgraph.runtime.loader import offsets
 
@@ -146,7 +146,7 @@ give.way:
   %tired = icmp ugt i64 %waited, {_CALLER_CYCLES}
   br i1 %tired, label %sleep, label %yield
 yield:
-{give_way("%yielded")}
+{yield_processor("%yielded")}
   br label %wait
 sleep:
   store atomic i32 1, ptr %waiting seq_cst, align 4

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu.pool_fields import POOL_FIELDS, field, futex_wait, futex_wake, give_way
+from jitgraph.codegen.cpu.pool_fields import POOL_FIELDS, field, futex_wait, futex_wake, yield_processor
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 
@@ -104,7 +104,7 @@ patient:
   %fresh = icmp ult i64 %waited, {SPIN_CYCLES}
   br i1 %fresh, label %watch, label %yield
 yield:
-{give_way("%yielded")}
+{yield_processor("%yielded")}
   br label %watch
 sleep:
   %more = atomicrmw add ptr %sleepers, i32 1 seq_cst

@@ -122,7 +122,7 @@ def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> No
     below = function.emit("i64", f"sub nsw i64 0, {level.name}")
     nearest = function.emit("i64", f"select i1 {any_.name}, {below}, i64 0")
     pointer = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {sums}, {nearest}")
-    for address in _places(ops, tile, dtype, pointer, stride):
+    for address in _addresses(ops, tile, dtype, pointer, stride):
         _fetch(ops, address, write=True)
     totals = _steps(ops, panels, tile, dtype, left, right, depth, totals)
     before, merge, store = function.block, function.label("merge"), function.label("store")
@@ -135,7 +135,7 @@ def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> No
     lower = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {at.value}, {below}")
     fewer = function.emit("i64", f"sub nsw {left_over.value}, 1")
     merged = []
-    for phi, total, address in zip(phis, totals, _places(ops, tile, dtype, lower, stride), strict=True):
+    for phi, total, address in zip(phis, totals, _addresses(ops, tile, dtype, lower, stride), strict=True):
         phi.add(total.name, before)
         merged.append(ops.add(_load(ops, dtype, address, tile.lanes), total._replace(name=phi.value.name)))
         phi.add(merged[-1].name, merge)
@@ -150,13 +150,13 @@ def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> No
     for phi, total, new in zip(phis, totals, merged, strict=True):
         phi.add(total.name, before)
         phi.add(new.name, merge)
-    for phi, total, address in zip(phis, totals, _places(ops, tile, dtype, to.value, stride), strict=True):
+    for phi, total, address in zip(phis, totals, _addresses(ops, tile, dtype, to.value, stride), strict=True):
         _store(ops, total._replace(name=phi.value.name), address)
     function.ret()
     function.finish()
 
 
-def _places(ops: LlvmScalarOps, tile: Tile, dtype: DType, first: LlvmValue, stride: LlvmValue) -> Iterator[str]:
+def _addresses(ops: LlvmScalarOps, tile: Tile, dtype: DType, first: LlvmValue, stride: LlvmValue) -> Iterator[str]:
     """The addresses of a tile's vectors in memory, row by row from ``first``."""
     row = first
     for number in range(tile.rows):

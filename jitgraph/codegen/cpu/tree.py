@@ -61,9 +61,9 @@ class Tree:
 
     def places(self, height: LlvmScalar) -> list[LlvmScalar]:
         """Where the slots of the chunk lie before which so many runs wait."""
-        return self._places(multiply(self.env, height, integer(self.width)))
+        return self._addresses(multiply(self.env, height, integer(self.width)))
 
-    def _places(self, index: LlvmScalar) -> list[LlvmScalar]:
+    def _addresses(self, index: LlvmScalar) -> list[LlvmScalar]:
         return [element(self.env, memory, value, index) for memory, value in zip(self.memories, self.init, strict=True)]
 
     def _read(self, addresses: list[LlvmScalar], lanes: int) -> list[LlvmScalar]:
@@ -95,7 +95,7 @@ class Tree:
             left = subtract(env, right, width)
 
             def register(lane: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-                into, other = self._places(add(env, left, lane)), self._places(add(env, right, lane))
+                into, other = self._addresses(add(env, left, lane)), self._addresses(add(env, right, lane))
                 values = self._read(into, self.register), self._read(other, self.register)
                 self._write(into, combined(env, self.combine, *values))
                 return []

@@ -28,7 +28,7 @@ from jitgraph.codegen.cuda.attend_numbers import (
 from jitgraph.codegen.cuda.attend_products import (
     TILE,
     FloatProducts,
-    LanePlace,
+    LanePosition,
     Numbers,
     Panel,
     Products,
@@ -80,7 +80,7 @@ class _AttendWriter:
         self.dtype = dtype_of(attend)
         self.layout = layout_of(self.dtype)
         self.thread = special_register(env.function, "tid.x")
-        self.lane = LanePlace(env, self.thread)
+        self.lane = LanePosition(env, self.thread)
         self.first = multiply(env, row_tile, integer(tiles.rows))
         self.extents = [index_value(env, extent) for extent in attend.extents]
         self.rows = [self._panel(shared, one.extent, tiles.rows) for one in attend.rows]

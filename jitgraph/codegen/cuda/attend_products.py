@@ -79,7 +79,7 @@ class Products(Protocol):
         """``sums`` plus weights, laid out as ``product`` gives them, by the columns."""
 
 
-class LanePlace:
+class LanePosition:
     """A thread's place: its warp's first row, and in it the lane's group g and twice its number t in that."""
 
     def __init__(self, env: Environment, thread: LlvmScalar) -> None:
@@ -96,7 +96,7 @@ class LanePlace:
 class TensorCoreProducts:
     """Of 16-bit floats."""
 
-    def __init__(self, env: Environment, position: LanePlace, dtype: DType) -> None:
+    def __init__(self, env: Environment, position: LanePosition, dtype: DType) -> None:
         self.env, self.place, self.dtype, self.layout = env, position, dtype, layout_of(dtype)
         s = env.ops
         self._low = s.make(f"and {position.lane}, 7", int64, 1)
@@ -162,7 +162,7 @@ class TensorCoreProducts:
 class FloatProducts:
     """Of float32; ``weights`` is shared memory through which they go to the other lanes of their row."""
 
-    def __init__(self, env: Environment, position: LanePlace, weights: Panel) -> None:
+    def __init__(self, env: Environment, position: LanePosition, weights: Panel) -> None:
         self.env, self.place, self.weights, self.layout = env, position, weights, layout_of(float32)
 
     def product(self, rows: Panel, columns: Panel, inner: int) -> Numbers:

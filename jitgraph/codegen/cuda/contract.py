@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cuda import tree
-from jitgraph.codegen.cuda.indices import AxisPlace
+from jitgraph.codegen.cuda.indices import AxisPosition
 from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer, word
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
@@ -216,7 +216,7 @@ class ContractWriter:
         inside = words.times(words.rest(self.start[side], layout.of_chunk), dtype.itemsize)
         values = []
         for group in range(self.tiles.of_thread // self.group):
-            far = self._apart(layout.side) * group // layout.of_chunk
+            far = self._stride(layout.side) * group // layout.of_chunk
             # The first of several steps is a multiple of their number, and turns no chunk.
             line, begin = (word(step), words.times(first, layout.pitch)) if step is not None else (first, word(0))
             start, more = layout.offset(words, line, 0, chunk, far)
@@ -231,7 +231,7 @@ class ContractWriter:
                 values.append(from_memory(env, LlvmScalar(raw.name, memory, dtype, 1), dtype))
         return values
 
-    def _apart(self, side: int) -> int:
+    def _stride(self, side: int) -> int:
         """How far a thread's groups lie from each other."""
         return side * self.group // self.tiles.of_thread
 
@@ -241,6 +241,6 @@ class ContractWriter:
         row, column = (add(env, first, wide(env, start)) for first, start in zip(self.first, self.start, strict=True))
         for number in range(0, len(totals), group):
             down, across = divmod(number, tiles.of_thread)
-            m = AxisPlace(row, self._apart(tiles.rows) * (down // group) + down % group)
-            n = AxisPlace(column, self._apart(tiles.columns) * (across // group))
+            m = AxisPosition(row, self._stride(tiles.rows) * (down // group) + down % group)
+            n = AxisPosition(column, self._stride(tiles.columns) * (across // group))
             self.results.store(m, n, totals[number : number + group])

@@ -25,7 +25,7 @@ from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod, names
 _LIMIT = 1 << 31
 
 
-class AxisPlace(NamedTuple):
+class AxisPosition(NamedTuple):
     """A value of an axis: that of a thread's first element, and how far the element lies from it."""
 
     first: LlvmScalar
@@ -44,7 +44,7 @@ class Indices:
         self._largest = max((size for size in sizes if isinstance(size, int)), default=0)
         self._extents = _extents(kernel)
 
-    def element(self, env: Environment, dim: DimLike, positions: Mapping[str, AxisPlace]) -> LlvmScalar:
+    def element(self, env: Environment, dim: DimLike, positions: Mapping[str, AxisPosition]) -> LlvmScalar:
         """The index of an element in a buffer; ``positions`` are axes of which a thread has several values."""
         distance = self._distance(dim, positions)
         if distance is not None:
@@ -52,7 +52,7 @@ class Indices:
         index = self._value(env, dim) if self.narrow else index_value(env, dim)
         return add(env, _wide(env, index), integer(distance)) if distance else index
 
-    def _distance(self, dim: DimLike, positions: Mapping[str, AxisPlace]) -> int | None:
+    def _distance(self, dim: DimLike, positions: Mapping[str, AxisPosition]) -> int | None:
         """How far the element lies from that of the first places; None where nothing constant does."""
         if isinstance(dim, int):
             return None

@@ -11,7 +11,7 @@ from typing import Final
 from jitgraph.codegen.cuda import panels
 from jitgraph.codegen.cuda.contract import steps_of
 from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
-from jitgraph.codegen.cuda.indices import AxisPlace
+from jitgraph.codegen.cuda.indices import AxisPosition
 from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
@@ -238,6 +238,6 @@ class MmaWriter:
         for number in range(0, len(totals), 2):
             tile, element = divmod(number, 8)
             at = self.mma.positions()[element]
-            m = AxisPlace(row, TILE * (tile // across) + at[0])
-            n = AxisPlace(column, TILE * (tile % across) + at[1])
+            m = AxisPosition(row, TILE * (tile // across) + at[0])
+            n = AxisPosition(column, TILE * (tile % across) + at[1])
             self.results.store(m, n, totals[number : number + 2])

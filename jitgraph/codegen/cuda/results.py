@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen.cuda.indices import AxisPlace
+from jitgraph.codegen.cuda.indices import AxisPosition
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
@@ -26,7 +26,7 @@ class TileResults:
         self.contract, self.env, self.statements = contract, env, statements
         self.extents, self.sides = extents[:2], sides
 
-    def store(self, m: AxisPlace, n: AxisPlace, totals: Sequence[LlvmScalar]) -> None:
+    def store(self, m: AxisPosition, n: AxisPosition, totals: Sequence[LlvmScalar]) -> None:
         """The elements of row ``m`` from column ``n`` on, which is a multiple of their number."""
         env, s, (rows, columns) = self.env, self.env.ops, self.extents
         together = _divides(len(totals), columns)
@@ -34,7 +34,7 @@ class TileResults:
             for number, total in enumerate(totals):
                 if number and together:
                     continue
-                column = AxisPlace(n.first, n.distance + number)
+                column = AxisPosition(n.first, n.distance + number)
                 inside = None if _divides(self.sides[1], columns) else s.cmp("lt", column.value(env), columns)
                 with loops.only_if(env, inside):
                     if together:
@@ -42,14 +42,14 @@ class TileResults:
                     else:
                         self._element(m, column, total)
 
-    def _row(self, m: AxisPlace, n: AxisPlace, totals: Sequence[LlvmScalar]) -> None:
+    def _row(self, m: AxisPosition, n: AxisPosition, totals: Sequence[LlvmScalar]) -> None:
         """Elements whose accesses LLVM makes one of: the first says how it is aligned."""
         for number, total in enumerate(totals):
             self.statements.first_of = None if number else (self.contract.n, len(totals))
-            self._element(m, AxisPlace(n.first, n.distance + number), total)
+            self._element(m, AxisPosition(n.first, n.distance + number), total)
         self.statements.first_of = None
 
-    def _element(self, m: AxisPlace, n: AxisPlace, total: LlvmScalar) -> None:
+    def _element(self, m: AxisPosition, n: AxisPosition, total: LlvmScalar) -> None:
         contract = self.contract
         scope = self.env.at({contract.m: m.value(self.env), contract.n: n.value(self.env)})
         scope.bind(contract.acc.name, scope.ops.cast(total, contract.acc.dtype))

@@ -49,7 +49,7 @@ def host_sizes(schedule: Schedule, launches: Launches) -> tuple[DimLike, ...]:
         for step in _on_the_host(schedule.steps, launches)
     )
     prints = [step for step in all_steps(schedule.steps) if isinstance(step, PrintStep)]
-    return (_APART, *(_print_places(schedule, step)[-1] for step in prints)) if waits else ()
+    return (_APART, *(_print_indices(schedule, step)[-1] for step in prints)) if waits else ()
 
 
 def _on_the_host(steps: Sequence[Step], launches: Launches) -> list[Step]:
@@ -68,7 +68,7 @@ def _is_launched_once(loop: While, launches: Launches) -> bool:
     return id(loop) in launches and isinstance(loop.count, int) and loop.count <= launches[id(loop)][0].most_turns
 
 
-def _print_places(schedule: Schedule, step: PrintStep) -> list[DimLike]:
+def _print_indices(schedule: Schedule, step: PrintStep) -> list[DimLike]:
     """Where the operands of a print lie in pinned memory, and where they end."""
     offsets: list[DimLike] = [_APART]
     for name in step.buffers:
@@ -91,7 +91,7 @@ class HostSteps:
                     self.bytes[name] = value(of_buffer[name])
                 case PrintStep(_, names):
                     self.bytes |= {name: value(of_buffer[name]) for name in names}
-                    for offset in _print_places(entry.schedule, step):
+                    for offset in _print_indices(entry.schedule, step):
                         value(offset)
                 case While(_, _, _, count) if count is not None:
                     value(count)
@@ -199,7 +199,7 @@ class HostSteps:
     def _fetched(self, step: PrintStep) -> list[str]:
         """Where the operands of a print lie in pinned memory, once they have arrived there."""
         entry, addresses = self.entry, []
-        for name, offset in zip(step.buffers, _print_places(entry.schedule, step), strict=False):
+        for name, offset in zip(step.buffers, _print_indices(entry.schedule, step), strict=False):
             at = f"getelementptr i8, ptr {entry.pinned}, i64 {entry.sizes.value(offset)}"
             addresses.append(entry.function.emit("ptr", at).name)
             self._fetch(addresses[-1], name, self.bytes[name])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from jitgraph.codegen.cuda.failures import Failures
-from jitgraph.codegen.cuda.indices import AxisPlace, Indices, alignment
+from jitgraph.codegen.cuda.indices import AxisPosition, Indices, alignment
 from jitgraph.codegen.cuda.reductions import emit_reduce
 from jitgraph.codegen.kernels.kernel import (
     Body,
@@ -50,7 +50,7 @@ class ThreadStatements:
     def __init__(self, indices: Indices, failures: Failures | None) -> None:
         self.indices, self.failures = indices, failures
         self.first_of: tuple[str, int] | None = None
-        self.places: Mapping[str, AxisPlace] = {}
+        self.places: Mapping[str, AxisPosition] = {}
 
     def statement(self, statement: Statement, env: Environment) -> None:
         """Emit one statement and bind what it defines."""

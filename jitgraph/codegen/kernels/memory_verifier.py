@@ -40,7 +40,7 @@ def verify_plan(schedule: Schedule) -> None:
         raise GraphError(f"{schedule.name} has no memory plan")
     checker = _Checker(schedule, plan)
     for name in checker.sizes:
-        checker.require_placed(name)
+        checker.require_offset(name)
     outputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role == "output")
     inputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role in ("input", "constant"))
     checker.steps(schedule.steps, outputs, inputs)
@@ -63,7 +63,7 @@ class _Checker:
             if buffer.role == "temporary"
         }
 
-    def require_placed(self, name: str) -> None:
+    def require_offset(self, name: str) -> None:
         """The buffer lies inside the arena, aligned."""
         offset = self.plan.offsets.get(name)
         if offset is None:

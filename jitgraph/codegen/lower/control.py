@@ -10,7 +10,7 @@ from jitgraph.codegen.kernels.steps import copied
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.stacks import Held, require_made_inside, require_same, stacks_apart, with_stacks
+from jitgraph.codegen.lower.stacks import Held, diverging_stacks, require_made_inside, require_same, with_stacks
 from jitgraph.codegen.lower.storage import StackSlice, Storage
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.control import CarriedLoop
@@ -48,7 +48,7 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], dests: S
             ends.append(selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(dests)))
         branches.append(steps)
     then, otherwise = branches
-    if renames := stacks_apart(*ends):
+    if renames := diverging_stacks(*ends):
         require_made_inside(renames, operands, node.location)
         otherwise = with_stacks(otherwise, renames)
         builder.stacks = [stack for stack in builder.stacks if stack not in renames]

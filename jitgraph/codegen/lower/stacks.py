@@ -17,7 +17,7 @@ from jitgraph.location import Location
 Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
 
 
-def stacks_apart(then: Sequence[Held], otherwise: Sequence[Held]) -> dict[str, str]:
+def diverging_stacks(then: Sequence[Held], otherwise: Sequence[Held]) -> dict[str, str]:
     """The stacks that the second branch ends with where the first ends with another, each with that of the first."""
     pairs = zip(then, otherwise, strict=True)
     return {b: a for a, b in pairs if isinstance(a, str) and isinstance(b, str) and a != b}

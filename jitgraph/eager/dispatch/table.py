@@ -78,12 +78,12 @@ class NativeTable:
         """The words of what runs."""
         if entry is None or plan is None:
             host = loader.Host()
-            self._keep(host)
+            self._pin(host)
             return {"host": ctypes.addressof(host)}
         state, quiet = loader.CallState(entry.threads), loader.Host.from_buffer_copy(entry.runtime.host)
         state.prepare(plan.arena_bytes)
         quiet.poll = None
-        self._keep(entry, plan, state, quiet)
+        self._pin(entry, plan, state, quiet)
         parallel = entry.is_parallel and bool(entry.runtime.host.pool)
         return {
             "entry": entry.address, "host": ctypes.addressof(entry.runtime.host),
@@ -117,16 +117,16 @@ class NativeTable:
     def _put(self, name: str, value: int) -> None:
         self._words[layout.TABLE[name] // layout.WORD] = value
 
-    def _keep(self, *objects: Any) -> None:
+    def _pin(self, *objects: Any) -> None:
         self._kept.extend(objects)
 
     def _refer(self, obj: Any) -> int:
-        self._keep(obj)
+        self._pin(obj)
         return id(obj)
 
     def _kept_bytes(self, data: bytes) -> int:
         buffer = ctypes.create_string_buffer(data, len(data) + 1)
-        self._keep(buffer)
+        self._pin(buffer)
         return ctypes.addressof(buffer)
 
 

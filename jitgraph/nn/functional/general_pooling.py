@@ -40,7 +40,7 @@ def max_pool(
     best_index: Any = None
     inside: Any = None
     for tap, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
-        at, within = (None, None) if unpadded and not return_indices else _places(settings, x, tap, each)
+        at, within = (None, None) if unpadded and not return_indices else _positions(settings, x, tap, each)
         if best is None:
             best, best_index, inside = each, at, within
             continue
@@ -55,7 +55,7 @@ def max_pool(
     return (values, single(best_index, alone)) if return_indices else values
 
 
-def _places(settings: Windows, x: Any, tap: tuple[int, ...], like: Tensor) -> tuple[Tensor, Tensor]:
+def _positions(settings: Windows, x: Any, tap: tuple[int, ...], like: Tensor) -> tuple[Tensor, Tensor]:
     """For each window where its element at ``tap`` stands in the flat spatial axes, and whether that is inside x."""
     shape, lead = like.value.type.shape, len(like.value.type.shape) - settings.spatial
     flat: Any = None

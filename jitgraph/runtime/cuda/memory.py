@@ -67,7 +67,7 @@ class DeviceAllocator:
             if self._returned or self._waiting:
                 self._collect()
             ready = self._ready.get((stream, size))
-            block = ready.pop() if ready else self._found(size, stream)
+            block = ready.pop() if ready else self._allocate(size, stream)
             self._blocks += 1
             self._allocations += 1
             self._allocated += block.size
@@ -126,12 +126,12 @@ class DeviceAllocator:
             free_list = self._free[key] = FreeBlocks()
         return free_list
 
-    def _found(self, size: int, stream: int) -> MemoryBlock:
+    def _allocate(self, size: int, stream: int) -> MemoryBlock:
         """A block of a free one, or of fresh memory."""
-        block = self._kept(size, stream)
+        block = self._from_cache(size, stream)
         if block is None and self._ready:
             self._merge_ready()
-            block = self._kept(size, stream)
+            block = self._from_cache(size, stream)
         if block is None:
             block = self._fresh(size, stream)
         if blocks.is_worth_splitting(size, block.size - size):
@@ -139,7 +139,7 @@ class DeviceAllocator:
         block.asked = size
         return block
 
-    def _kept(self, size: int, stream: int) -> MemoryBlock | None:
+    def _from_cache(self, size: int, stream: int) -> MemoryBlock | None:
         """A free block of the stream."""
         free_list = self._free.get((stream, blocks.is_small(size)))
         return free_list.take(size) if free_list is not None else None
@@ -155,7 +155,7 @@ class DeviceAllocator:
             driver.synchronize()  # after which every block that waits for other streams is free
             self._collect()
             self._release_free()
-            block = self._kept(size, stream)
+            block = self._from_cache(size, stream)
             if block is not None:
                 return block
             try:

@@ -141,7 +141,7 @@ _OF_FILES: Final = {  # name -> part; a process that reads no file of a model do
 }
 
 
-def _found(name: str) -> Any:
+def _resolve(name: str) -> Any:
     if name not in _OF_FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value = getattr(importlib.import_module(f"{__name__}.{_OF_FILES[name]}"), name)
@@ -149,4 +149,4 @@ def _found(name: str) -> Any:
 
 
 if not TYPE_CHECKING:  # type checkers shall miss what is not there
-    __getattr__ = _found
+    __getattr__ = _resolve

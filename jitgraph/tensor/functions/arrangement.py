@@ -12,7 +12,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.diagonals import diagonal_places
+from jitgraph.tensor.functions.diagonals import diagonal_positions
 from jitgraph.tensor.functions.manipulation import chunk, concat, flip, moveaxis, split
 from jitgraph.tensor.functions.method import array_function, axis_of, method, ordered_axes_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, transpose
@@ -269,7 +269,7 @@ def diagonal_scatter(x: TensorLike, src: TensorLike, offset: int = 0, axis1: int
     rows, columns = front.value.type.shape[:2]
     if not isinstance(rows, int) or not isinstance(columns, int):
         raise ShapeError(f"diagonal_scatter of the named sizes {rows} and {columns}", hint="jg.where with jg.eye")
-    down, across, count = diagonal_places(rows, columns, offset)
+    down, across, count = diagonal_positions(rows, columns, offset)
     steps = wrap(ops.iota(shape=(count,), axis=0, dtype=dtypes.int64))
     source = moveaxis(wrap(lifting.value_of(src, tensor.dtype)), -1, 0)
     return moveaxis(_replaced(front, (steps + down, steps + across), source), (0, 1), (first, second))

@@ -35,7 +35,7 @@ def _device(device: str | None) -> str:
     return placement.canonical(device)
 
 
-def _placed(x: Tensor, device: str) -> Tensor:
+def _moved(x: Tensor, device: str) -> Tensor:
     """A fresh tensor on a device."""
     return x if device == CPU else x._on(device)
 
@@ -226,7 +226,7 @@ def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | No
     target_device, sizes = _device(device), shape_of(shape)
     if target_device != CPU and context.current().trace is None and scalar == 0:
         return wrap(placement.zeros(sizes, target, target_device))  # type: ignore[arg-type]  # no names outside of traces
-    return _placed(wrap(lifting.constant(scalar, target, sizes)), target_device)
+    return _moved(wrap(lifting.constant(scalar, target, sizes)), target_device)
 
 
 @array_function
@@ -249,7 +249,7 @@ def full(
     if not scalars.is_scalar(fill_value):
         value = lifting.value_of(settled(fill_value) if dtype is None else fill_value)
         value = value if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
-        return _placed(wrap(lifting.broadcast_to(value, shape_of(shape))), _device(device))
+        return _moved(wrap(lifting.broadcast_to(value, shape_of(shape))), _device(device))
     return _filled(shape, fill_value, dtype, device)
 
 
@@ -312,7 +312,7 @@ def arange(
         size = trace.to_dim(stop)
         if dtypes.is_integer(target) and target.itemsize < 8:
             rules.at_least(f"arange({size}) in {target.name}", dtypes.LIMITS[target][1] + 1, size)
-        return _placed(wrap(ops.iota(shape=(size,), axis=0, dtype=target)), target_device)
+        return _moved(wrap(ops.iota(shape=(size,), axis=0, dtype=target)), target_device)
     start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
         raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
@@ -329,7 +329,7 @@ def arange(
         values = np.arange(count, dtype=wide) * step + start
         return wrap(EagerValue(values if target == wide else _cast(values, target)))
     steps = wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
-    return _placed((steps * step + start).astype(target), target_device)
+    return _moved((steps * step + start).astype(target), target_device)
 
 
 def _is_plain_number(x: Any) -> bool:
@@ -374,10 +374,10 @@ def eye(
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     rows = wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
     columns = wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
-    return _placed((rows + _held(k) == columns).astype(target), _device(device))
+    return _moved((rows + _clamped(k) == columns).astype(target), _device(device))
 
 
-def _held(k: int) -> int:
+def _clamped(k: int) -> int:
     """The number of a diagonal, held where its sum with a row fits int64: there are no elements so far out."""
     return max(-(2**62), min(k, 2**62)) if k.__class__ is int else k
 
@@ -400,7 +400,7 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
         raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
     shape, last = value.type.shape, value.type.ndim - 1
     rows, columns = (wrap(lifting.places(shape, axis, value)) for axis in (last - 1, last))
-    mask = (columns <= rows + _held(k)) if lower else (columns >= rows + _held(k))
+    mask = (columns <= rows + _clamped(k)) if lower else (columns >= rows + _clamped(k))
     zero = lifting.repeated(0, value.type.dtype, shape)
     return wrap(ops.select(mask.value, value, zero))
 

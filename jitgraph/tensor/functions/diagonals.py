@@ -39,7 +39,7 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
 def diagonal_of(matrices: Tensor, offset: int = 0) -> Tensor:
     """The elements [..., i, i + offset] of matrices in the last two axes."""
     *batch, rows, columns = matrices.value.type.shape
-    down, right, count = diagonal_places(rows, columns, offset)
+    down, right, count = diagonal_positions(rows, columns, offset)
     flat = reshape(matrices, (*batch, rows * columns))
     if isinstance(count, int) and isinstance(columns, int):
         chosen = lifting.value_of(np.arange(count) * (columns + 1) + (down * columns + right))
@@ -51,7 +51,7 @@ def diagonal_of(matrices: Tensor, offset: int = 0) -> Tensor:
         return wrap(ops.gather(flat.value, chosen, axis=flat.ndim - 1))
 
 
-def diagonal_places(rows: Any, columns: Any, offset: int) -> tuple[int, int, Any]:
+def diagonal_positions(rows: Any, columns: Any, offset: int) -> tuple[int, int, Any]:
     """The row and the column in which a diagonal of a matrix begins, and its length."""
     down, right = max(-offset, 0), max(offset, 0)
     if isinstance(rows, int) and isinstance(columns, int):

@@ -408,11 +408,11 @@ def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> T
         return wrap(ops.clamp(value, low=min, high=max))
     result = wrap(value)
     if min is not None:
-        result = _held(result, min, less)
-    return result if max is None else _held(result, max, greater)
+        result = _clamped(result, min, less)
+    return result if max is None else _clamped(result, max, greater)
 
 
-def _held(x: Tensor, bound: TensorLike, beyond: Callable[..., Tensor]) -> Tensor:
+def _clamped(x: Tensor, bound: TensorLike, beyond: Callable[..., Tensor]) -> Tensor:
     """x, or the bound where x is beyond it or the bound is NaN; at the bound the gradient is x's, as of clamp."""
     left, right = map(wrap, lifting.together(*lifting.operands(x, bound)))
     rules.require_dtype("clip", left.value.type, rules.NUMBERS)

@@ -33,7 +33,7 @@ def _plain_shape(shape: Any, name: str) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def _places(x: TensorLike, name: str) -> Tensor:
+def _positions(x: TensorLike, name: str) -> Tensor:
     tensor = tensor_like(x)
     if not dtypes.is_integer(tensor.dtype):
         raise DTypeError(f"{name} takes integers, not {tensor.value.type}", hint="x.astype(jg.int64)")
@@ -59,7 +59,7 @@ def unravel_index(x: TensorLike, shape: Any, order: str = "C") -> tuple[Tensor, 
 
     Negative ones are refused as NumPy does: ValueError for what does not lie within. order: "C" or "F", as in NumPy.
     """
-    flat, sizes = _places(x, "unravel_index"), _plain_shape(shape, "unravel_index")
+    flat, sizes = _positions(x, "unravel_index"), _plain_shape(shape, "unravel_index")
     total = math.prod(sizes)
     _require(logical_and(flat >= 0, flat < total), f"unravel_index: an index does not lie within the {total} elements")
     strides = _strides(sizes, order, "unravel_index")
@@ -81,7 +81,7 @@ def ravel_multi_index(
         raise ShapeError(f"ravel_multi_index: {len(rows)} indices and {len(modes)} modes for {len(sizes)} axes")
     flat: Any = asarray(0, dtype=dtypes.int64)
     for row, size, each, step in zip(rows, sizes, modes, _strides(sizes, order, "ravel_multi_index"), strict=True):
-        index = _places(row, "ravel_multi_index")
+        index = _positions(row, "ravel_multi_index")
         if each == "raise":
             _require(
                 logical_and(index >= 0, index < size), f"ravel_multi_index: an index does not lie within 0 .. {size}"
@@ -208,7 +208,7 @@ def put(x: TensorLike, index: TensorLike, source: TensorLike, accumulate: bool =
     from jitgraph.tensor.functions.scattering import index_put  # here: scattering has no need to be loaded for grids
 
     tensor = tensor_like(x)
-    positions, values = broadcast_arrays(_places(index, "put"), tensor_like(source))
+    positions, values = broadcast_arrays(_positions(index, "put"), tensor_like(source))
     flat = reshape(positions, (-1,)), reshape(astype(values, tensor.dtype), (-1,))
     updated = index_put(reshape(tensor, (-1,)), (flat[0],), flat[1], accumulate=accumulate)
     return reshape(updated, tensor.value.type.shape)

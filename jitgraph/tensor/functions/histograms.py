@@ -11,7 +11,7 @@ from jitgraph.tensor.functions.elementwise import astype, where
 from jitgraph.tensor.functions.manipulation import stack, unstack
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.functions.operands import tensor_like
-from jitgraph.tensor.functions.ordering import counted_places, edges_of, places_between
+from jitgraph.tensor.functions.ordering import bin_indices, counted_indices, edges_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
@@ -41,7 +41,7 @@ def histogramdd(
     edges, sizes, flat, inside = [], [], None, None
     for column, each, span in zip(unstack(rows, axis=1), bin_specs, spans, strict=True):
         ends, size = edges_of(reshape(column, (-1,)), each, span, "histogramdd")
-        bin_index, within = places_between(column, ends, size)
+        bin_index, within = bin_indices(column, ends, size)
         flat = bin_index if flat is None else flat * size + bin_index
         inside = within if inside is None else inside & within
         edges.append(ends)
@@ -54,7 +54,7 @@ def histogramdd(
     total_bins = 1
     for size in sizes:
         total_bins *= size
-    counts = reshape(counted_places(where(inside, flat, 0), amount, total_bins, rows.dtype), tuple(sizes))
+    counts = reshape(counted_indices(where(inside, flat, 0), amount, total_bins, rows.dtype), tuple(sizes))
     if density:
         counts = counts / sum_of(counts)
         for axis, ends in enumerate(edges):

@@ -95,7 +95,7 @@ def nanmin(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tenso
     return _extreme(x, axis, keepdims, largest=False)
 
 
-def _place(x: TensorLike, axis: int | None, keepdims: bool, *, largest: bool) -> Tensor:
+def _position(x: TensorLike, axis: int | None, keepdims: bool, *, largest: bool) -> Tensor:
     tensor = tensor_like(x)
     find = argmax if largest else argmin
     if not dtypes.is_float(tensor.dtype):
@@ -114,13 +114,13 @@ def _place(x: TensorLike, axis: int | None, keepdims: bool, *, largest: bool) ->
 @method
 def nanargmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The index (int64) of the first largest element that is not NaN; ValueError where all are."""
-    return _place(x, axis, keepdims, largest=True)
+    return _position(x, axis, keepdims, largest=True)
 
 
 @method
 def nanargmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The index (int64) of the first smallest element that is not NaN; ValueError where all are."""
-    return _place(x, axis, keepdims, largest=False)
+    return _position(x, axis, keepdims, largest=False)
 
 
 # --- two results, and what is made of two ---------------------------------------------------------------------------

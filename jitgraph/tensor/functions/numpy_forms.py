@@ -66,7 +66,7 @@ def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
     return call
 
 
-def _place(name: str) -> Callable[..., Any]:
+def _searched(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = None, out: Any = None, **kwargs: Any) -> Any:
         return placed(f"np.{name}", functions()[name](a, axis, **_plain(name, kwargs)), out)
 
@@ -252,7 +252,7 @@ def _copied(a: Any, order: str = "K", subok: bool = False) -> Any:
     return functions()["clone"](a)
 
 
-def _flat_places(a: Any) -> Any:
+def _flat_positions(a: Any) -> Any:
     return functions()["nonzero"](_tensor(a).reshape(-1))[0]
 
 
@@ -292,7 +292,7 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     **{name: _reduction(name, typed=True) for name in _TYPED},
     **{name: _reduction(name.removeprefix("a")) for name in ("amax", "amin", "max", "min")},
     **{name: _reduction(name) for name in ("all", "any", "nanmax", "nanmin", "ptp")},
-    **{name: _place(name) for name in ("argmax", "argmin")},
+    **{name: _searched(name) for name in ("argmax", "argmin")},
     **{name: _running(name) for name in ("cumsum", "cumprod")},
     **{name: _sorting(name) for name in ("sort", "argsort")},
     **{name: _like(name) for name in ("zeros_like", "ones_like", "empty_like", "full_like")},
@@ -306,7 +306,7 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     "diff": _differences,
     "dot": _dotted,
     "expand_dims": _expanded,
-    "flatnonzero": _flat_places,
+    "flatnonzero": _flat_positions,
     "hstack": _beside(1),
     "outer": _with_out("outer", 2),
     "pad": _padded,

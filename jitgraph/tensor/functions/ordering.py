@@ -261,7 +261,7 @@ def _along_vector(vector: Tensor, indices: Tensor) -> Tensor:
     return wrap(ops.gather(vector.value, indices.value, axis=0))
 
 
-def counted_places(indices: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
+def counted_indices(indices: Tensor, weights: Tensor | None, size: Any, dtype: Any) -> Tensor:
     """How often each of ``size`` places is named, or the sum of its weights; IndexError for places out of range."""
     flat = reshape(indices, -1)
     with placement.beside(flat.value):
@@ -291,7 +291,7 @@ def bincount(
         length = max(minlength, int(array.max()) + 1 if array.size else 0)
     weight = None if weights is None else tensor_like(weights)
     dtype = dtypes.int64 if weight is None else weight.dtype if dtypes.is_float(weight.dtype) else dtypes.float64
-    return counted_places(indices, weight, length, dtype)
+    return counted_indices(indices, weight, length, dtype)
 
 
 @method
@@ -330,7 +330,7 @@ def edges_of(flat: Tensor, bins: Any, span: Any, name: str) -> tuple[Tensor, int
     return where(steps == bins, high, low + (high - low) * (astype(steps, flat.dtype) / bins)), bins
 
 
-def places_between(flat: Tensor, edges: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+def bin_indices(flat: Tensor, edges: Tensor, bins: int) -> tuple[Tensor, Tensor]:
     """In which of the bins each element is, the last one closed; and whether it is in one."""
     last = _picked(edges, bins, 0)
     bin_index = bucketize(flat, edges, right=True) - 1
@@ -340,10 +340,10 @@ def places_between(flat: Tensor, edges: Tensor, bins: int) -> tuple[Tensor, Tens
 def _histogram(x: Tensor, bins: Any, span: Any, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     flat = reshape(x, -1)
     edges, size = edges_of(flat, bins, span, "histogram")
-    bin_index, inside = places_between(flat, edges, size)
+    bin_index, inside = bin_indices(flat, edges, size)
     dtype = flat.dtype if weight is None else weight.dtype
     amounts = astype(inside, dtype) if weight is None else where(inside, reshape(weight, -1), 0)
-    return counted_places(where(inside, bin_index, 0), amounts, size, dtype), edges
+    return counted_indices(where(inside, bin_index, 0), amounts, size, dtype), edges
 
 
 @method

@@ -37,11 +37,11 @@ def padded(value: Any, widths: Sequence[tuple[int, int]], mode: str) -> Any:
         if low or high:
             size = value.shape[axis]
             rules.require_elements(f"pad with mode={mode!r} of {value.type} along axis {axis}", size)
-            value = ops.gather(value, _places(value, size, low, high, mode).value, axis=axis)
+            value = ops.gather(value, _positions(value, size, low, high, mode).value, axis=axis)
     return value
 
 
-def _places(value: Any, size: DimLike, low: int, high: int, mode: str) -> Tensor:
+def _positions(value: Any, size: DimLike, low: int, high: int, mode: str) -> Tensor:
     """Which element of an axis each place of the padded one shows."""
     index = wrap(lifting.places((low + size + high,), 0, value)) - low
     extent = wrap(ops.full(shape=(), value=size, dtype=index.dtype))

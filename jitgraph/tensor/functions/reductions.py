@@ -24,10 +24,10 @@ Axis = int | Sequence[int] | None
 def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor:
     axes = axes_of(axis, len(value.shape), name)
     result = op(value, axes=axes) if axes else value
-    return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+    return wrap(_keepdims(result, value.type.shape, axes) if keepdims else result)
 
 
-def _keep(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+def _keepdims(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
     return ops.reshape(result, shape=tuple(1 if i in axes else size for i, size in enumerate(shape)))
 
 
@@ -53,7 +53,9 @@ def _calls(op: str, general: Callable[..., Tensor], **attrs: Any) -> DirectCalls
             if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
                 return None
             reduction = getattr(ops, op)
-            return Direct(_keeping(reduction) if keepdims else reduction, {"axes": axes_of(axis, rank, op), **attrs})
+            return Direct(
+                _with_kept_axes(reduction) if keepdims else reduction, {"axes": axes_of(axis, rank, op), **attrs}
+            )
 
         return direct_call(lambda x: general(x, axis, keepdims), 1, lower)
 
@@ -61,11 +63,11 @@ def _calls(op: str, general: Callable[..., Tensor], **attrs: Any) -> DirectCalls
 
 
 @cache
-def _keeping(reduction: Op) -> Op:
+def _with_kept_axes(reduction: Op) -> Op:
     """A reduction over axes that keeps these with one element."""
 
     def body(x: Any, *, axes: tuple[int, ...], **attrs: Any) -> Any:
-        return _keep(reduction(x, axes=axes, **attrs), x.type.shape, axes)
+        return _keepdims(reduction(x, axes=axes, **attrs), x.type.shape, axes)
 
     from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
 
@@ -185,7 +187,7 @@ def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims
     is_whole = float(correction).is_integer() and abs(float(correction)) < 2**63  # no attribute holds a longer int
     plain_correction = int(correction) if is_whole else float(correction)
     result = op(value, axes=axes, correction=plain_correction)
-    return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+    return wrap(_keepdims(result, value.type.shape, axes) if keepdims else result)
 
 
 class _Corrected(dict[int, DirectCalls]):
@@ -244,7 +246,7 @@ def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> 
     if axis is None:
         value = ops.reshape(value, shape=(value.type.size,))
     result = op(value, axis=0 if axis is None else axes[0])
-    return wrap(_keep(result, shape, axes) if keepdims else result)
+    return wrap(_keepdims(result, shape, axes) if keepdims else result)
 
 
 @method
@@ -271,7 +273,7 @@ def _of_all(op: Op) -> Op:
     return fused_op(op, "of_all", lambda x: op(ops.reshape(x, shape=(x.type.size,)), axis=0), ["nondifferentiable"])
 
 
-def _places(name: str) -> DirectCalls:
+def _positions(name: str) -> DirectCalls:
     """``argmax`` or ``argmin`` along one axis, or of all elements."""
 
     def make(axis: int | None) -> NativeFunction:
@@ -288,7 +290,7 @@ def _places(name: str) -> DirectCalls:
     return DirectCalls(make)
 
 
-_places_of_maxima, _places_of_minima = map(_places, ("argmax", "argmin"))
+_places_of_maxima, _places_of_minima = map(_positions, ("argmax", "argmin"))
 
 
 def _along(name: str) -> Callable[[TensorLike, int], Tensor]:

@@ -33,7 +33,7 @@ def _filled(size: DimLike, like: Any) -> Any:
     return ops.full(shape=like.shape, value=size, dtype=dtypes.int64)
 
 
-def _flat_places(name: str, shape: tuple[DimLike, ...], index: Any, axis: int) -> Any:
+def _flat_positions(name: str, shape: tuple[DimLike, ...], index: Any, axis: int) -> Any:
     """For each element of ``index`` the row-major place, in a tensor of ``shape``, that it names along ``axis``."""
     zero, extent = _filled(0, index), _filled(shape[axis], index)
     inside = ops.bitwise_and(ops.ge(index, zero), ops.lt(index, extent))
@@ -82,7 +82,7 @@ def gather(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
         value, picks = _scalar_axes(x, positions)
         number = axis_of(axis, len(value.shape), "gather")
         _require_within("gather", picks, value.shape, number, "the tensor")
-        picked = ops.gather(_vector(value), _flat_places("gather", value.shape, picks, number), axis=0)
+        picked = ops.gather(_vector(value), _flat_positions("gather", value.shape, picks, number), axis=0)
         return wrap(ops.reshape(picked, shape=positions.shape))
 
 
@@ -100,7 +100,7 @@ def _targets(name: str, x: TensorLike, axis: int, index: TensorLike, src: Tensor
     if source.shape != picks.shape:
         none = (0,) * len(picks.shape)
         source = ops.slice(source, starts=none, stops=picks.shape, strides=(1,) * len(picks.shape))
-    return _vector(value), _flat_places(name, value.shape, picks, number), _vector(source)
+    return _vector(value), _flat_positions(name, value.shape, picks, number), _vector(source)
 
 
 def _require_within_source(name: str, index: Any, source: Any) -> None:

@@ -205,7 +205,7 @@ def _both(x1: TensorLike, x2: TensorLike) -> list[Tensor]:
     return [reshape(astype(tensor_like(x), common), (-1,)) for x in (x1, x2)]
 
 
-def _kept(vector: Tensor, mask: Tensor, size: Any, name: str) -> Tensor:
+def _selected(vector: Tensor, mask: Tensor, size: Any, name: str) -> Tensor:
     total = counted(sum_of(mask, dtype=dtypes.int64), size, name)
     return numbered(cumsum(mask) - 1, mask, total, vector.value, 0)
 
@@ -228,7 +228,7 @@ def intersect1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
     """The distinct elements that are in both, in order; a trace needs ``size``."""
     left, right = _both(x1, x2)
     ordered, first = _distinct(left)
-    return _kept(ordered, logical_and(first, isin(ordered, right)), size, "intersect1d")
+    return _selected(ordered, logical_and(first, isin(ordered, right)), size, "intersect1d")
 
 
 @array_function
@@ -236,7 +236,7 @@ def setdiff1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
     """The distinct elements of the first that are not in the second, in order; a trace needs ``size``."""
     left, right = _both(x1, x2)
     ordered, first = _distinct(left)
-    return _kept(ordered, logical_and(first, isin(ordered, right, invert=True)), size, "setdiff1d")
+    return _selected(ordered, logical_and(first, isin(ordered, right, invert=True)), size, "setdiff1d")
 
 
 @array_function
@@ -245,4 +245,4 @@ def setxor1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
     left, right = _both(x1, x2)
     ordered, first = _distinct(concat([left, right]))
     alone = isin(ordered, left, invert=True) | isin(ordered, right, invert=True)
-    return _kept(ordered, logical_and(first, alone), size, "setxor1d")
+    return _selected(ordered, logical_and(first, alone), size, "setxor1d")

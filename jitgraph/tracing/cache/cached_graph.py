@@ -26,7 +26,9 @@ def write_graph(graph: Graph, code: CodeEntry | None, folder: str | None) -> dic
 
     files: dict[str, int] = {}
     modules: dict[tuple[str, ...], int] = {}
-    locations = [None if at is None else _place(at, files, modules) for at in (node.location for node in graph.walk())]
+    locations = [
+        None if at is None else _encoded_location(at, files, modules) for at in (node.location for node in graph.walk())
+    ]
     return {
         "text": print_graph(graph, full=True, locations=False, inline=_INLINE),
         "name": graph.name,
@@ -40,7 +42,7 @@ def write_graph(graph: Graph, code: CodeEntry | None, folder: str | None) -> dic
     }
 
 
-def _place(at: Location, files: dict[str, int], modules: dict[tuple[str, ...], int]) -> list[int]:
+def _encoded_location(at: Location, files: dict[str, int], modules: dict[tuple[str, ...], int]) -> list[int]:
     return [files.setdefault(at.file, len(files)), at.line, modules.setdefault(at.modules, len(modules))]
 
 

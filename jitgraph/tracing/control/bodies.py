@@ -29,7 +29,7 @@ def unchanged(name: str, trace: Recorder, function: Any, journal: WriteLog | Non
     try:
         with nullcontext(log) if capture is None else capture.watching(log):
             if isinstance(function, types.FunctionType):
-                _keep_variables(function, log)
+                _save_variables(function, log)
             yield
         failed = False
     finally:
@@ -40,7 +40,7 @@ def unchanged(name: str, trace: Recorder, function: Any, journal: WriteLog | Non
             raise _changed(left[0].text, name, left[0].location or Location.of_user())
 
 
-def _keep_variables(function: types.FunctionType, log: UndoLog) -> None:
+def _save_variables(function: types.FunctionType, log: UndoLog) -> None:
     """The variables that a function closes over, and the containers in them, may be changed from now on."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         slot = Slot("cell", cell, None, name)

@@ -7,7 +7,7 @@ from typing import Final
 
 from jitgraph.errors import InternalError, JitgraphError
 from jitgraph.ir.fault import keep_report
-from jitgraph.location import Location, located, place_of_frame
+from jitgraph.location import Location, located, location_of_frame
 
 _OF_THE_CALL: Final = (JitgraphError, MemoryError, RecursionError, Warning)
 
@@ -46,4 +46,4 @@ def _last(trace: TracebackType) -> TracebackType:
 
 
 def _user_line(error: BaseException) -> Location | None:
-    return located(place_of_frame(_last(error.__traceback__).tb_frame)) if error.__traceback__ is not None else None
+    return located(location_of_frame(_last(error.__traceback__).tb_frame)) if error.__traceback__ is not None else None

@@ -184,7 +184,7 @@ class Recording:
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
         capture = self._capture(arguments, keys, values)
         trace = Trace(self.name, capture, sizes, declared, portable=portable)
-        trace.numbers.sizes = _size_places(keys, arguments.texts)
+        trace.numbers.sizes = _size_origins(keys, arguments.texts)
         leaves = [
             _traced_leaf(trace, *item)
             for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
@@ -288,7 +288,7 @@ def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     return pinned
 
 
-def _size_places(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizeOrigin]:
+def _size_origins(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizeOrigin]:
     """For each named size, the first place among the arguments where a call has it."""
     origins: dict[str, SizeOrigin] = {}
     for leaf, key in enumerate(keys):

@@ -169,7 +169,7 @@ class MatchesAsTests(ast.NodeTransformer):
         for number, case in reversed([*enumerate(node.cases)]):
             chain = self.case(case, subject, f"jg_case_{self.count}_{number}_", chain)
         first = ast.Assign(targets=[ast.Name(id=subject, ctx=ast.Store())], value=node.subject)
-        return [_placed(first, node), *chain]
+        return [_with_location(first, node), *chain]
 
     def case(self, case: ast.match_case, subject: str, name: str, others: list[ast.stmt]) -> list[ast.stmt]:
         """The statements of one case, of which ``others`` are those of the next ones."""
@@ -193,7 +193,7 @@ class MatchesAsTests(ast.NodeTransformer):
         ]
         first = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=match_call)
         chosen = ast.If(test=test, body=[*binds, *case.body], orelse=others)
-        return [_placed(first, at), _placed(chosen, at)]
+        return [_with_location(first, at), _with_location(chosen, at)]
 
 
 def permanent(names: Iterable[str]) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _lambda(names: Sequence[str], body: ast.expr) -> ast.Lambda:
     return ast.Lambda(args=ast.arguments([], args, None, [], [], None, []), body=body)
 
 
-def _placed(node: Any, at: Any) -> Any:
+def _with_location(node: Any, at: Any) -> Any:
     inner: Any
     for inner in ast.walk(node):
         if "lineno" in inner._attributes and not hasattr(inner, "lineno"):

@@ -96,7 +96,7 @@ def _element(container: Any, key: StagedNumber, rest: Sequence[Any]) -> Any:
     """What the steps of ``rest`` lead to from ``container[key]``."""
     if is_growing(container) and container.has_rows:
         return read(container[key], rest)
-    values, position = _values_and_place(container, key)
+    values, position = _values_and_position(container, key)
     rest = list(map(_step, rest))
     if not rest:
         return pick(values, position)
@@ -127,7 +127,7 @@ def _type(tensor: Tensor) -> tuple[Any, ...]:
     return tensor.dtype, tuple(tensor.shape)
 
 
-def _values_and_place(container: Any, key: StagedNumber) -> tuple[list[Any], Any]:
+def _values_and_position(container: Any, key: StagedNumber) -> tuple[list[Any], Any]:
     """The elements of a builtin container, and the place among them (int64) that an index means."""
     if isinstance(container, dict):
         position = dict_entry(container, key)
@@ -220,7 +220,7 @@ def _after(value: Any, step: Any, condition: Any) -> list[tuple[Any, Any]]:
     """The objects to which a step leads, with their conditions."""
     if type(step) is StagedNumber and is_indexable(value) and not (is_growing(value) and value.has_rows):
         with only_where(condition and partial(_itself, condition)):
-            values, position = _values_and_place(value, step)
+            values, position = _values_and_position(value, step)
         return [(element, _both(condition, ops.eq(position, number_of(i)))) for i, element in enumerate(values)]
     try:
         return [(_follow(value, step), condition)]
@@ -298,11 +298,11 @@ def _entries(owner: Any, step: Any, condition: Any, *, is_there: bool = False) -
     if type(step) is not StagedNumber or not _is_writable(owner):
         return [(owner, step, condition)]
     with only_where(condition and partial(_itself, condition)):
-        entries, position = _entries_and_place(owner, step, is_there)
+        entries, position = _entries_and_position(owner, step, is_there)
     return [(owner, entry, _both(condition, ops.eq(position, number_of(i)))) for i, entry in enumerate(entries)]
 
 
-def _entries_and_place(container: Any, key: StagedNumber, is_there: bool) -> tuple[list[Any], Any]:
+def _entries_and_position(container: Any, key: StagedNumber, is_there: bool) -> tuple[list[Any], Any]:
     """The indices or keys of a container, and which of them (int64) a number is."""
     if isinstance(container, dict):
         if not is_there and not has_every_key(container, key):

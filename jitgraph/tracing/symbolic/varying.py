@@ -18,8 +18,8 @@ from jitgraph.tracing.symbolic.substitution import is_numeric, varies
 class Varying:
     """The numbers that a recording reads at each call: at places and among the leaves of the arguments.
 
-    Ints vary where they were seen to, floats among the arguments from the start. ``pinned`` are those that Python needs,
-    which stay part of the key by their values.
+    Ints vary where they were seen to, floats among the arguments from the start. ``pinned`` are those that Python
+    needs, which stay part of the key by their values.
     """
 
     def __init__(self, arguments: Arguments, sources: Sequence[Source]) -> None:

@@ -19,8 +19,8 @@ LowerGroup: TypeAlias = Callable[[ScheduleBuilder, Group], None]
 class LoweringStrategies:
     """The lowerings of a target and what they go by.
 
-    ``anchors`` lower a group by the one op in it that has a nest of its own, ``rows`` one of reductions that share their
-    rows, ``pointwise`` any other. UnsupportedOp is raised for an op whose nest is not among ``anchors``.
+    ``anchors`` lower a group by the one op in it that has a nest of its own, ``rows`` one of reductions that share
+    their rows, ``pointwise`` any other. UnsupportedOp is raised for an op whose nest is not among ``anchors``.
     """
 
     anchors: Mapping[Nest, LowerRoot]

@@ -129,7 +129,7 @@ def refuse(x: Any, text: str, location: Location | None = None) -> None:
 
 def _hint_of_ways(x: Any, text: str, *first: str) -> str:
     name = _name(text)
-    conversions = dlpack.ways(x, name, (*first, "numpy", "to_numpy"))
+    conversions = dlpack.conversion_calls(x, name, (*first, "numpy", "to_numpy"))
     return f"pass {' or '.join(conversions) or f'np.asarray({name})'}"
 
 

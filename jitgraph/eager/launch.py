@@ -50,7 +50,7 @@ class Direct(NamedTuple):
     dtype: DType | None = None
     operands: Sequence[int] | None = None
 
-    def places(self, inputs: Given) -> Sequence[int]:
+    def operand_positions(self, inputs: Given) -> Sequence[int]:
         """The arguments that are operands."""
         return range(len(inputs)) if self.operands is None else self.operands
 

@@ -86,10 +86,10 @@ def _report(graph: Graph, stage: str, error: BaseException, fault: Fault | None)
 
 def _keep(graph: Graph, stage: str, error: BaseException) -> str:
     """Write the graph and the traceback to a file; returns what to do with it."""
-    return keep_report([f"failed in the stage {stage}"], graph, error, ".jgir", "the graph")
+    return write_report([f"failed in the stage {stage}"], graph, error, ".jgir", "the graph")
 
 
-def keep_report(lines: Sequence[str], text: object, error: BaseException, suffix: str, what: str) -> str:
+def write_report(lines: Sequence[str], text: object, error: BaseException, suffix: str, what: str) -> str:
     """Write lines, a traceback and a text to a file that its owner alone can read; returns what to do with it.
 
     ``what`` names what the file holds.

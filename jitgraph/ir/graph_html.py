@@ -107,14 +107,14 @@ def _by_line(owned: Sequence[tuple[Node, str]]) -> Iterator[str]:
     for location, group in groupby(owned, lambda line: line[0].location):
         members = list(group)
         text = escape("\n".join(text for _, text in members))
-        yield fold(place(location), _count(members), "op", f"<pre>{text}</pre>")
+        yield fold(source_line(location), _count(members), "op", f"<pre>{text}</pre>")
 
 
 def _count(owned: Sequence[tuple[Node, str]]) -> int:
     return len({node for node, _ in owned})
 
 
-def place(location: Location | None) -> str:
+def source_line(location: Location | None) -> str:
     """The line and what stands there, where that can be read."""
     if location is None:
         return "<i>no line of the program</i>"

@@ -101,7 +101,7 @@ def lu(a: TensorLike) -> LUResult:
         size = lesser(rows, columns)
         left = with_ones(below(columns_of(factors, 0, size)))
         right = upper_of(rows_of(factors, 0, size))
-        number = wrap(lifting.places((*order.shape, rows), len(order.shape) - 1, order))
+        number = wrap(lifting.positions_along((*order.shape, rows), len(order.shape) - 1, order))
         permutation = number == wrap(order)[..., None, :]
         return LUResult(permutation.astype(factors.dtype), wrap(left), wrap(right))
 

@@ -9,7 +9,7 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import counted, held, shrink, zero_count
+from jitgraph.optim.formulas import counted, rounded, shrink, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -78,7 +78,7 @@ class Adafactor(Optimizer):
         """One step for one parameter."""
         lr, count = setting["lr"], counted(state)
         floor = float(finfo(parameter.dtype).eps) if setting["eps1"] is None else setting["eps1"]
-        share = held(count ** setting["beta2_decay"], parameter)
+        share = rounded(count ** setting["beta2_decay"], parameter)
         elements = math.prod(parameter.shape)
         size = sqrt(sum(parameter * parameter) / elements).astype(dtypes.float64)
         rate = maximum(size, setting["eps2"]) * minimum(1.0 / sqrt(count), lr)
@@ -94,4 +94,4 @@ class Adafactor(Optimizer):
             estimate = rows * columns / maximum(mean(rows, axis=-2, keepdims=True), floor)
         move = rsqrt(maximum(estimate, floor * floor)) * grad
         spread = sqrt(sum(move * move) / elements).astype(dtypes.float64) / setting["d"]
-        parameter -= held(rate / maximum(spread, 1.0), parameter) * move
+        parameter -= rounded(rate / maximum(spread, 1.0), parameter) * move

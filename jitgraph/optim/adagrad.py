@@ -7,7 +7,7 @@ from typing import Any
 
 from jitgraph.dtypes import is_complex
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import counted, decayed, held, zero_count
+from jitgraph.optim.formulas import counted, decayed, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -70,4 +70,4 @@ class Adagrad(Optimizer):
         total = state["sum"]
         total += grad * grad
         rate = setting["lr"] / (1.0 + (count - 1.0) * setting["lr_decay"])
-        parameter -= held(rate, parameter) * (grad / (sqrt(total) + setting["eps"]))
+        parameter -= rounded(rate, parameter) * (grad / (sqrt(total) + setting["eps"]))

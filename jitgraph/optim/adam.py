@@ -7,7 +7,7 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed_either_way, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed_either_way, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor, lifting
@@ -89,8 +89,8 @@ def _step_by_maximum(parameter: Tensor, grad: Tensor, state: dict[str, Any], set
     average_in(first, beta1, grad)
     average_in(second, beta2, grad * grad)
     largest[...] = maximum(largest, second)
-    spread = sqrt(largest) / held(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
-    parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)
+    spread = sqrt(largest) / rounded(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
+    parameter -= rounded(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)
 
 
 class AdamW(Adam):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -65,4 +65,4 @@ class Adamax(Optimizer):
         moment, norm = state["exp_avg"], state["exp_inf"]
         average_in(moment, beta1, grad)
         norm[...] = maximum(beta2 * norm, abs(grad) + setting["eps"])
-        parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (moment / norm)
+        parameter -= rounded(setting["lr"] / (1.0 - beta1**count), parameter) * (moment / norm)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import counted, decayed, held, zero_count
+from jitgraph.optim.formulas import counted, decayed, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -68,9 +68,9 @@ class ASGD(Optimizer):
         now = where(state["step"] == 0, zeros_like(eta) + lr, eta)  # the rate may change until the first step
         count = counted(state)
         grad = decayed(parameter, grad, setting)
-        parameter *= held(1.0 - lambd * now.astype(count.dtype), parameter)
-        parameter -= held(now, parameter) * grad
-        moved = average + (parameter - average) * held(weight, parameter)
+        parameter *= rounded(1.0 - lambd * now.astype(count.dtype), parameter)
+        parameter -= rounded(now, parameter) * grad
+        moved = average + (parameter - average) * rounded(weight, parameter)
         average[...] = where(weight == 1, parameter.detach(), moved)
         eta[...] = (lr / (1.0 + lambd * lr * count) ** setting["alpha"]).astype(eta.dtype)
         weight[...] = (1.0 / maximum(count - setting["t0"], 1.0)).astype(weight.dtype)

@@ -25,7 +25,7 @@ def counted(state: Mapping[str, Any]) -> Tensor:
     return step.astype(dtypes.float64)  # type: ignore[no-any-return]
 
 
-def held(number: Any, parameter: Tensor) -> Any:
+def rounded(number: Any, parameter: Tensor) -> Any:
     """A number that an update reckoned in float64, in the parameter's dtype."""
     return number.astype(parameter.dtype) if isinstance(number, Tensor) else number
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed_either_way, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed_either_way, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -75,11 +75,13 @@ class NAdam(Optimizer):
         first, second, product = state["exp_avg"], state["exp_avg_sq"], state["mu_product"]
         momentum = beta1 * (1.0 - 0.5 * 0.96 ** (count * decay))
         ahead = beta1 * (1.0 - 0.5 * 0.96 ** ((count + 1.0) * decay))
-        product *= held(momentum, product)
+        product *= rounded(momentum, product)
         average_in(first, beta1, grad)
         average_in(second, beta2, grad * grad)
-        spread = sqrt(second / held(1.0 - beta2**count, parameter)) + setting["eps"]
+        spread = sqrt(second / rounded(1.0 - beta2**count, parameter)) + setting["eps"]
         now = product.astype(count.dtype)
         by_gradient = lr * (1.0 - momentum) / (1.0 - now)
         by_moment = lr * ahead / (1.0 - now * ahead)
-        parameter -= held(by_gradient, parameter) * (grad / spread) + held(by_moment, parameter) * (first / spread)
+        parameter -= rounded(by_gradient, parameter) * (grad / spread) + rounded(by_moment, parameter) * (
+            first / spread
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed_either_way, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed_either_way, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor
@@ -75,4 +75,4 @@ class RAdam(Optimizer):
         ratio = (safe - 4.0) * (safe - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * safe)
         scale = where(known, sqrt(maximum(ratio, 0.0)) * sqrt(bias2), 1.0)
         spread = where(known, sqrt(second) + setting["eps"], 1.0)
-        parameter -= held(lr / (1.0 - beta1**count) * scale, parameter) * (first / spread)
+        parameter -= rounded(lr / (1.0 - beta1**count) * scale, parameter) * (first / spread)

@@ -54,7 +54,7 @@ class DispatcherImage:
         if cache is not None and key is not None:
             cache.remove(key, reason)
 
-    def keep(self, image: bytes) -> None:
+    def store(self, image: bytes) -> None:
         """Write an image that was just made into the cache, unless the sources changed meanwhile."""
         cache, key = disk_cache.current(), self._cache_key
         if cache is not None and key is not None and sources.OWN.digest_of(SOURCES) == self._digest:

@@ -66,9 +66,9 @@ def imported(x: Any, text: str, borrow: bool = False) -> Array:
     kind = (tensor.code, tensor.bits, tensor.lanes)
     if kind == _capsules().BFLOAT16:
         _set_type(tensor, _UINT16)
-        return np.from_dlpack(_Given(capsule)).view(bfloat16)
+        return np.from_dlpack(_Borrowed(capsule)).view(bfloat16)
     try:
-        return np.from_dlpack(_Given(capsule))
+        return np.from_dlpack(_Borrowed(capsule))
     except (BufferError, RuntimeError) as error:
         if kind in _NUMPYS:  # it is the version, the device or the number of axes that NumPy does not take
             raise
@@ -80,19 +80,19 @@ def require_readable(x: Any, text: str) -> None:
     kind, number = x.__dlpack_device__()
     if int(kind) not in _READABLE:
         where = f"{_DEVICES.get(int(kind), f'device type {int(kind)}')}:{number}"
-        conversions = ways(x, "x" if " " in text else text, ("cpu", "get"))
+        conversions = conversion_calls(x, "x" if " " in text else text, ("cpu", "get"))
         raise DeviceError(
             f"{text} is a {type(x).__module__}.{type(x).__qualname__} on {where}, not on the CPU",
             hint=f"pass {' or '.join(conversions) or 'a copy of it on the CPU'}",
         )
 
 
-def ways(x: Any, text: str, methods: tuple[str, ...]) -> list[str]:
+def conversion_calls(x: Any, text: str, methods: tuple[str, ...]) -> list[str]:
     """Calls of those methods that ``x`` has."""
     return [f"{text}.{method}()" for method in methods if hasattr(type(x), method)]
 
 
-class _Given:
+class _Borrowed:
     """A capsule as an array that has it."""
 
     def __init__(self, capsule: Any) -> None:

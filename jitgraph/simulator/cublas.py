@@ -82,7 +82,7 @@ class FakeCublas:
         self.library = CublasLibrary(dict(zip(FUNCTIONS, addresses, strict=True)), "the simulator's cuBLASLt")
 
     @property
-    def held(self) -> list[str]:
+    def live(self) -> list[str]:
         """The kinds of what was made and not given back."""
         return [each.kind for each in self._held.values()]
 

@@ -16,7 +16,7 @@ from jitgraph.simulator.accesses import SITE_WORDS, AccessSite, checks
 from jitgraph.simulator.counters import counting
 from jitgraph.simulator.ir_text import IrFunction
 from jitgraph.simulator.native import filled, native
-from jitgraph.simulator.shared_variables import SharedVariable, is_variable, laid_out, of_kernel, placed
+from jitgraph.simulator.shared_variables import SharedVariable, is_variable, laid_out, of_kernel, with_addresses
 from jitgraph.simulator.state import ARGUMENT_BYTES, MOST_THREADS, STACK_BYTES, memory
 
 _GLOBAL: Final = re.compile(r"@([\w.$-]+) = (?!.*addrspace\(3\))(?!.*\bconstant\b).*\bglobal\b")
@@ -93,7 +93,7 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
             line = _rewritten(line)
         out.append(line)
     events: dict[int, str] = {}
-    text = placed("\n".join(out), addresses) + "\n" + _declared(functions, events)
+    text = with_addresses("\n".join(out), addresses) + "\n" + _declared(functions, events)
     kernels = {each.name: each for each in functions if each.is_kernel and each.body}
     thunks = "".join(_thunk(i, each) for i, each in enumerate(kernels.values()))
     if counted:

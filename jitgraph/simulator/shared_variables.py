@@ -34,7 +34,7 @@ def is_variable(line: str) -> bool:
     return _SHARED.match(line) is not None
 
 
-def placed(text: str, addresses: dict[str, int]) -> str:
+def with_addresses(text: str, addresses: dict[str, int]) -> str:
     """A text with the addresses of variables in the place of their names."""
     if not addresses:
         return text

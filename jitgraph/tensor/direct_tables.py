@@ -25,7 +25,7 @@ from jitgraph.tensor import lifting
 
 def kinds(args: Given, direct: Direct) -> list[Any]:
     """What tables tell arguments apart by."""
-    positions = direct.places(args)
+    positions = direct.operand_positions(args)
     return [
         (id(x.type), x.record is not None)
         if isinstance(x, EagerValue)
@@ -38,7 +38,7 @@ def table_of(args: Given, direct: Direct, now: Context) -> NativeTable | None:
     """A table for such arguments under this context; None where the op runs no kernel, or not a plain one."""
     if direct.op.kind == "movement" and "view" in direct.op.traits:
         return _part_of(args[0], direct, now)
-    positions = direct.places(args)
+    positions = direct.operand_positions(args)
     numbers = [position for position in positions if not isinstance(args[position], EagerValue)]
     if numbers and (direct.dtype is None or direct.dtype.name not in layout.NUMBER_DTYPES):
         return None

@@ -192,7 +192,7 @@ def _element(value: float, kind: str, dtype: DType) -> Any:
         return np.asarray(value).astype(dtype)[()]
 
 
-def places(shape: Sequence[DimLike], axis: int, beside: Any) -> Any:
+def positions_along(shape: Sequence[DimLike], axis: int, beside: Any) -> Any:
     """The number (int64) of each element along an axis of a shape, on the device of the value ``beside``."""
     with placement.beside(beside):
         return ops.iota(shape=tuple(shape), axis=axis, dtype=dtypes.int64)

@@ -54,7 +54,7 @@ class DeviceInvocation:
 
     def __call__(self, handles: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
         """The values of the outputs. State on the device is overwritten in place where nothing else refers to it."""
-        outputs = self._in_place(handles, operands) if self._aliases else self._program.call(self.placed(operands))
+        outputs = self._in_place(handles, operands) if self._aliases else self._program.call(self.on_device(operands))
         if self._host_half is not None:
             for number, value in zip(self._to_host, self._host_half.run(operands), strict=True):
                 outputs[number] = value
@@ -63,7 +63,7 @@ class DeviceInvocation:
                 outputs[number] = placement.copied(outputs[number], CPU)
         return outputs
 
-    def placed(self, operands: Sequence[Any]) -> Sequence[Any]:
+    def on_device(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands, all of them on the device; a second time for the same call they are the same values."""
         if not self._from_host:
             return operands
@@ -92,7 +92,7 @@ class DeviceInvocation:
                     for index, (alias, value) in enumerate(zip(self._aliases, call.held, strict=True))
                     if (alone is None or alone[index]) and value.access == "own"
                 }
-                outputs = self._program.call(self.placed(operands), taken)
+                outputs = self._program.call(self.on_device(operands), taken)
                 for value in taken.values():
                     if value.record is not None:  # how the old contents were made
                         value.record, value.output = None, 0

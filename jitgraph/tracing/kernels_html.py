@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jitgraph.ir import dims
-from jitgraph.ir.graph_html import closed, fold, module_at, place
+from jitgraph.ir.graph_html import closed, fold, module_at, source_line
 from jitgraph.tracing.lowered import sizes_of
 from jitgraph.tracing.memory_html import bytes_text
 
@@ -64,7 +64,7 @@ def _in_lines(steps: _Steps, names: _Names) -> Iterator[str]:
     for location, group in groupby(steps, lambda step: step[1].location):
         members = list(group)
         inside = "\n".join(_kernel(number, launch, names) for number, launch in members)
-        yield fold(place(location), len(members), "kernel", f"<div class='inside'>{inside}</div>")
+        yield fold(source_line(location), len(members), "kernel", f"<div class='inside'>{inside}</div>")
 
 
 def _kernel(number: int, launch: Any, names: _Names) -> str:
@@ -72,7 +72,7 @@ def _kernel(number: int, launch: Any, names: _Names) -> str:
 
     used = list(dict.fromkeys(launch.buffers))
     others = [line for line in launch.lines if line != launch.location]
-    fused = f"<p>with ops from</p>{''.join(f'<p>{place(line)}</p>' for line in others)}" if others else ""
+    fused = f"<p>with ops from</p>{''.join(f'<p>{source_line(line)}</p>' for line in others)}" if others else ""
     inside = f"{fused}{_buffers(launch, names)}<pre>{escape(print_kernel(launch.kernel))}</pre>"
     return closed(f"{number}: {escape(launch.kernel.name)}", bytes_text(sum(map(names.bytes, used))), inside)
 

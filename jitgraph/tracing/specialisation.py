@@ -146,7 +146,7 @@ class Specialisation:
             record = CallRecord(self, handles, arrays_of(operands), outputs)
         else:
             assert isinstance(self._invoke, DeviceInvocation)
-            record = DeviceCallRecord(self, handles, self._invoke.placed(operands), outputs)
+            record = DeviceCallRecord(self, handles, self._invoke.on_device(operands), outputs)
         for value in self.plan.computed:
             if value.kind == "output" and value.differentiable and outputs[value.number].record is not record:
                 outputs[value.number] = outputs[value.number].part_of(record, value.number)

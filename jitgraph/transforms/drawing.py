@@ -13,7 +13,9 @@ from jitgraph.passes.batched import Lane
 from jitgraph.passes.vmap import Batcher
 
 
-def apart(batcher: Batcher, graph: Graph, arguments: Sequence[Lane], index: int, output: Value) -> tuple[Lane, Any]:
+def sequential_draws(
+    batcher: Batcher, graph: Graph, arguments: Sequence[Lane], index: int, output: Value
+) -> tuple[Lane, Any]:
     """The state with which each sample begins, and the one after the last: as if they were run one after another.
 
     UnsupportedOp where how much a sample draws depends on it.

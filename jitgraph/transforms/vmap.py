@@ -27,7 +27,7 @@ from jitgraph.passes.vmap import Batcher
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.transforms.drawing import apart
+from jitgraph.transforms.drawing import sequential_draws
 from jitgraph.transforms.recording import Closed, at_once, own_value, tensor_type
 
 Randomness: TypeAlias = Literal["error", "same", "different"]
@@ -145,7 +145,7 @@ def _batched(closed: Closed, samples: Sequence[Lane], size: DimLike, out_axes: A
         for handle in drawn:
             state_index = len(samples) + closed.keys.index(("handle", id(handle)))
             output = graph.outputs[count + closed.written.index(handle)]
-            arguments[state_index], final[id(handle)] = apart(batcher, graph, arguments, state_index, output)
+            arguments[state_index], final[id(handle)] = sequential_draws(batcher, graph, arguments, state_index, output)
     results = batcher.run(graph, arguments)
     for handle, sample in zip(closed.written, results[count:], strict=True):
         value = sample.value

@@ -56,7 +56,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Machine]:
         assert isinstance(driver, SimulatedDriver)
         made = _Machine(found.fake, driver)
         yield made
-    assert made.library.held == [] and made.library.notes == []
+    assert made.library.live == [] and made.library.notes == []
 
 
 def numbers(dtype: Any, *shape: int) -> Any:
@@ -110,7 +110,7 @@ def test_in_order_nothing_goes_there(there: _Machine, monkeypatch: pytest.Monkey
     monkeypatch.delenv("JITGRAPH_CUDA_ORDER")
     x, y = numbers(jg.bfloat16, 8, 64), numbers(jg.bfloat16, 64, 8)
     jg.trace(lambda x, y: x @ y)(x.cuda(), y.cuda())
-    assert there.library.held == []
+    assert there.library.live == []
 
 
 def test_float32_is_tf32_where_it_was_asked_for(there: _Machine, monkeypatch: pytest.MonkeyPatch) -> None:

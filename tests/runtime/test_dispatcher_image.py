@@ -103,7 +103,7 @@ def test_the_cache_keeps_the_image_for_these_sources_alone(
 ) -> None:
     cache = disk_cache.DiskCache(str(tmp_path / "cache"))
     monkeypatch.setattr(disk_cache, "current", lambda: cache)
-    dispatcher_image.DispatcherImage().keep(made)
+    dispatcher_image.DispatcherImage().store(made)
     assert dispatcher_image.DispatcherImage().cached() == made
     package = tmp_path / "jitgraph"
     for name in dispatcher_image.SOURCES:

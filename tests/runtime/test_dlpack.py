@@ -66,7 +66,7 @@ def test_a_capsule_keeps_the_memory_alive() -> None:
     held = weakref.ref(x._value.array)
     capsule = x.__dlpack__(max_version=(1, 0))
     x[0] = 7
-    array = np.from_dlpack(dlpack._Given(capsule))
+    array = np.from_dlpack(dlpack._Borrowed(capsule))
     del capsule
     gc.collect()
     assert array.tolist() == [0.0, 1.0, 2.0] and held() is not None

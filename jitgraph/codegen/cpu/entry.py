@@ -169,7 +169,7 @@ class _Entry(EntryWriter):
                 self.places[buffer.name] = function.named(self.module.constant(buffer.value.value.tobytes()))
             elif buffer.role == "temporary":
                 self.bind_temporary(buffer, self.arena)
-        self.place_exchanged()
+        self.bind_exchanged()
 
     def _bytes(self, name: str) -> DimLike:
         return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)

@@ -259,7 +259,7 @@ class _Reduction:
             merges = tree.merges(number, height, last)
             if tree.in_registers:
                 return tree.push(self._one_chunk(first, self._stop(first)), height, merges)
-            addresses = tree.places(height)
+            addresses = tree.slots(height)
             if not in_registers:
                 self._chunk_in_memory(first, self._stop(first), self.init, addresses)
                 tree.merge_in_memory(height, merges)

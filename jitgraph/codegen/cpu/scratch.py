@@ -28,7 +28,7 @@ class Scratch:
         self.bytes = 0
         self._top = 0
 
-    def place(self, size: int) -> int:
+    def allocate(self, size: int) -> int:
         """The offset of ``size`` bytes that stay until the frame around ends. CompileError where there is no room."""
         offset = self._top
         self._top += -(-size // loader.ALIGNMENT) * loader.ALIGNMENT
@@ -45,7 +45,7 @@ class Scratch:
         size = max(1, elements) * dtype.itemsize
         if size <= MOST_STACK_BYTES:
             return LlvmScalar(env.function.alloca("i8", size).name, "ptr", dtype, 1)
-        address = env.function.emit("ptr", f"getelementptr i8, {env['$scratch']}, i64 {self.place(size)}")
+        address = env.function.emit("ptr", f"getelementptr i8, {env['$scratch']}, i64 {self.allocate(size)}")
         return LlvmScalar(address.name, "ptr", dtype, 1)
 
     @contextmanager

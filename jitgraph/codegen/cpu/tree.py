@@ -59,7 +59,7 @@ class Tree:
         ones = s.make(f"call i64 @llvm.cttz.i64({zeros}, i1 false)", number.dtype, 1)
         return s.select(last, height, ones)
 
-    def places(self, height: LlvmScalar) -> list[LlvmScalar]:
+    def slots(self, height: LlvmScalar) -> list[LlvmScalar]:
         """Where the slots of the chunk lie before which so many runs wait."""
         return self._addresses(multiply(self.env, height, integer(self.width)))
 
@@ -79,14 +79,14 @@ class Tree:
 
         def merge(done: LlvmScalar, carried: list[LlvmScalar]) -> list[LlvmScalar]:
             below = subtract(env, subtract(env, height, integer(1)), done)
-            return combined(env, self.combine, self._read(self.places(below), self.width), carried)
+            return combined(env, self.combine, self._read(self.slots(below), self.width), carried)
 
         merged = loops.counted(env, integer(0), merges, 1, slots, merge)
-        self._write(self.places(subtract(env, height, merges)), merged)
+        self._write(self.slots(subtract(env, height, merges)), merged)
         return merged
 
     def merge_in_memory(self, height: LlvmScalar, merges: LlvmScalar) -> None:
-        """As ``push``, where the slots of the chunk lie at ``places(height)``."""
+        """As ``push``, where the slots of the chunk lie at ``slots(height)``."""
         env, width = self.env, integer(self.width)
         top = multiply(env, height, width)
 

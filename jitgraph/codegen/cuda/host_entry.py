@@ -124,7 +124,7 @@ class HostEntry(EntryWriter):
         for buffer in self.schedule.buffers:
             if buffer.role == "temporary":
                 self.bind_temporary(buffer, arena)
-        self.place_exchanged()
+        self.bind_exchanged()
 
     def _field(self, structure: LlvmValue, offset: int) -> str:
         address = self.function.emit("ptr", f"getelementptr i8, {structure}, i64 {offset}")

@@ -65,7 +65,7 @@ class LaneState:
         self.values[axis] = np.arange(start, start + count, dtype=np.int64).reshape((1,) * len(self.lanes) + (count,))
         self.lanes.append(count)
 
-    def place(self, statement: Load | Store) -> tuple[BufferMemory, Array, Array]:
+    def resolve(self, statement: Load | Store) -> tuple[BufferMemory, Array, Array]:
         """The buffer, the index in it (0 where masked off) and the mask, which have one shape."""
         memory = self.memory.get(statement.buffer)
         if memory is None:
@@ -87,7 +87,7 @@ class LaneState:
         return memory, index, np.broadcast_to(on, index.shape)
 
     def load(self, load: Load) -> None:
-        memory, index, on = self.place(load)
+        memory, index, on = self.resolve(load)
         if memory.array.size == 0:
             value = np.zeros(index.shape, memory.array.dtype)
         else:
@@ -97,7 +97,7 @@ class LaneState:
         self.values[load.var.name] = value
 
     def store(self, store: Store) -> None:
-        memory, index, on = self.place(store)
+        memory, index, on = self.resolve(store)
         if not memory.writable:
             raise self.fault(store, f"{store.buffer} is only read")
         shape = tuple(self.lanes)

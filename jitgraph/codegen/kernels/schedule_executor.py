@@ -55,7 +55,7 @@ def execute_schedule(
     """
     run = _ScheduleRun(schedule, vectorise)
     run.take_inputs(inputs, sizes)
-    run.place(donate)
+    run.bind_buffers(donate)
     try:
         run.steps(schedule.steps, top=True)
     except CheckFailedError as failed:
@@ -111,7 +111,7 @@ class _ScheduleRun:
                 raise ArgumentError(f"{self.schedule.name}: the size {extent} leaves 64 bits")
         self.sizes |= {number.name: number.value(self.sizes) for number in self.schedule.numbers}
 
-    def place(self, donate: bool) -> None:
+    def bind_buffers(self, donate: bool) -> None:
         plan = self.schedule.plan
         if plan:
             self.arena = np.full(dims.evaluate(plan.arena_bytes, self.sizes), POISON, np.uint8)

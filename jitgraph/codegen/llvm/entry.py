@@ -115,7 +115,7 @@ class EntryWriter:
         offset = self.sizes.value(self.plan.offsets[buffer.name])
         self.places[buffer.name] = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
 
-    def place_exchanged(self) -> None:
+    def bind_exchanged(self) -> None:
         """Variables for the addresses of buffers that exchange their memory, which LLVM's passes lift to registers."""
         names = frozenset[str]().union(*exchanged_together(self.schedule.steps))
         for name in sorted(names):

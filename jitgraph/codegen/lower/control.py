@@ -10,7 +10,7 @@ from jitgraph.codegen.kernels.steps import copied
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.stacks import Held, diverging_stacks, require_made_inside, require_same, with_stacks
+from jitgraph.codegen.lower.stacks import Held, diverging_stacks, require_created_inside, require_same, with_stacks
 from jitgraph.codegen.lower.storage import StackSlice, Storage
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.control import CarriedLoop
@@ -49,7 +49,7 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], dests: S
         branches.append(steps)
     then, otherwise = branches
     if renames := diverging_stacks(*ends):
-        require_made_inside(renames, operands, node.location)
+        require_created_inside(renames, operands, node.location)
         otherwise = with_stacks(otherwise, renames)
         builder.stacks = [stack for stack in builder.stacks if stack not in renames]
     builder.steps.append(Branch(predicate.name, tuple(then), tuple(otherwise)))

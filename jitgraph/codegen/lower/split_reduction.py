@@ -157,7 +157,7 @@ class _SplitReduction:
             shape = (*outer, *self.inner(self.count, self.rows), self.slots(node))
             self.work[node] = [builder.temporary(TensorType(var.dtype, shape)) for var in identity(self.recorder, node)]
 
-    def place(
+    def bind(
         self, storage: Storage, outer: Sequence[DimLike], part: DimLike, row: Sequence[DimLike], slot: DimLike
     ) -> DimLike:
         return offset((*outer, *self.inner(part, row), slot), storage.type.shape)
@@ -209,7 +209,7 @@ class _SplitReduction:
 
         def store(slot: DimLike, accumulators: tuple[Var, ...]) -> None:
             for storage, var in zip(storages, accumulators, strict=True):
-                recorder.store(storage, self.place(storage, outer, part, row, slot), var)
+                recorder.store(storage, self.bind(storage, outer, part, row, slot), var)
 
         several = self.slots(nodes[0]) > 1
         init = tuple(var for node in nodes for var in identity(recorder, node))
@@ -347,7 +347,7 @@ class _SplitReduction:
         def element(step: DimLike) -> tuple[Var, ...]:
             part, slot = (step, 0) if slots == 1 else (0, step)
             return tuple(
-                recorder.load(storage, self.place(storage, outer, part, row, slot), again=True)
+                recorder.load(storage, self.bind(storage, outer, part, row, slot), again=True)
                 for storage in self.work[node]
             )
 

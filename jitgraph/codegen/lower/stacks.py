@@ -23,7 +23,7 @@ def diverging_stacks(then: Sequence[Held], otherwise: Sequence[Held]) -> dict[st
     return {b: a for a, b in pairs if isinstance(a, str) and isinstance(b, str) and a != b}
 
 
-def require_made_inside(names: Mapping[str, str], operands: Sequence[Held], location: Location | None) -> None:
+def require_created_inside(names: Mapping[str, str], operands: Sequence[Held], location: Location | None) -> None:
     """UnsupportedOp where a stack to be renamed, or its new name, is one that both branches are given."""
     if any(name in operands for pair in names.items() for name in pair):
         raise UnsupportedOp(

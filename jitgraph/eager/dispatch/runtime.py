@@ -81,6 +81,6 @@ cpython_api.never_free(_immortal)
 
 
 @cache
-def made_from(image: bytes, handles: type[Any]) -> NativeRuntime:
+def runtime_of(image: bytes, handles: type[Any]) -> NativeRuntime:
     """The runtime of an image, made once."""
     return NativeRuntime(image, handles)

@@ -85,16 +85,16 @@ class _Start:
         with imports.importing():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
-        image_store.keep(image)
+        image_store.store(image)
         try:
             self._begin(image)
         except LoadError as error:
             self.refused = str(error)
 
     def _begin(self, image: bytes) -> None:
-        from jitgraph.eager.dispatch.runtime import made_from
+        from jitgraph.eager.dispatch.runtime import runtime_of
 
-        self.runtime = made_from(image, self.handles)
+        self.runtime = runtime_of(image, self.handles)
 
 
 def is_supported() -> bool:

@@ -85,7 +85,7 @@ def adaptive_max_pool(name: str, spatial: int, input: TensorLike, output_size: A
         values = single(reshape(take_along_axis(windows, expand_dims(best, -1), -1), (*batch, *out)), alone)
         if not return_indices:
             return values
-        row = wrap(lifting.places(best.value.type.shape, 2, best.value)) * rows.shape[1]
+        row = wrap(lifting.positions_along(best.value.type.shape, 2, best.value)) * rows.shape[1]
         at = ops.gather(lifting.value_of(rows.ravel()), (best + row).value, axis=0)
         return values, single(reshape(wrap(at), (*batch, *out)), alone)
 

@@ -39,7 +39,7 @@ def max_pool(
     best: Any = None
     best_index: Any = None
     inside: Any = None
-    for tap, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
+    for tap, each in zip(settings.taps(), settings.slices(x, -math.inf), strict=True):
         at, within = (None, None) if unpadded and not return_indices else _positions(settings, x, tap, each)
         if best is None:
             best, best_index, inside = each, at, within
@@ -63,7 +63,7 @@ def _positions(settings: Windows, x: Any, tap: tuple[int, ...], like: Tensor) ->
     for axis, offset in enumerate(tap):
         size = wrap(ops.full(shape=(), value=x.shape[lead + axis], dtype=dtypes.int64))
         first = offset * settings.dilation[axis] - settings.padding[axis]
-        at = wrap(lifting.places(shape, lead + axis, like.value)) * settings.stride[axis] + first
+        at = wrap(lifting.positions_along(shape, lead + axis, like.value)) * settings.stride[axis] + first
         within = (at >= 0) & (at < size)
         flat = at if flat is None else flat * size + at
         inside = within if inside is None else inside & within

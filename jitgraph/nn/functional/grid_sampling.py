@@ -115,7 +115,7 @@ class _Picker:
             inside = (coord >= 0) & (coord <= size - 1)
             present = inside if present is None else present & inside
             flat = flat * size + astype(clip(where(coord == coord, coord, 0), 0, size - 1), dtypes.int64)
-        batch = wrap(lifting.places(flat.value.type.shape, 0, flat.value))
+        batch = wrap(lifting.positions_along(flat.value.type.shape, 0, flat.value))
         picked = wrap(ops.gather(self.rows.value, (flat + batch * self.count).value, axis=0))
         return moveaxis(where(expand_dims(present, -1), picked, 0), -1, 1)
 

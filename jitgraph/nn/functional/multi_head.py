@@ -29,7 +29,7 @@ def as_bias(mask: Tensor | None, dtype: dtypes.DType) -> Tensor | None:
 
 def causal_mask(queries: Any, keys: Any, beside: Tensor) -> Tensor:
     """True where key j stands behind query i: j > i; on the device of ``beside``."""
-    rows, columns = (wrap(lifting.places((queries, keys), axis, beside.value)) for axis in (0, 1))
+    rows, columns = (wrap(lifting.positions_along((queries, keys), axis, beside.value)) for axis in (0, 1))
     return columns > rows
 
 

@@ -67,7 +67,7 @@ class Windows:
         last: int = (self._output(x, axis) - 1) * self.stride[axis] + self.span(axis)
         return int(max(0, last - size))
 
-    def places(self) -> Iterator[Sizes]:
+    def taps(self) -> Iterator[Sizes]:
         """The places in a window, the last axis fastest."""
         return product(*map(range, self.kernel))
 
@@ -79,7 +79,7 @@ class Windows:
     def strided(self, padded: Any, out: Sequence[Any]) -> Iterator[Tensor]:
         """For each place of the window the elements of a padded tensor that stand there in ``out`` windows."""
         lead = len(padded.shape) - self.spatial
-        for tap in self.places():
+        for tap in self.taps():
             starts = tuple(k * d for k, d in zip(tap, self.dilation, strict=True))
             stops = tuple(
                 start + (count - 1) * step + 1 for start, count, step in zip(starts, out, self.stride, strict=True)

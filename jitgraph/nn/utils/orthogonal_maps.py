@@ -54,7 +54,7 @@ def whole(x: Tensor) -> Tensor:
     return q * expand_dims(sign(linalg.diagonal(r)), -2)
 
 
-def made(x: Tensor, orthogonal_map: str) -> Tensor:
+def orthonormal(x: Tensor, orthogonal_map: str) -> Tensor:
     """Orthonormal columns from x by one of the maps."""
     return reflected(x) if orthogonal_map == "householder" else rotated(x, orthogonal_map)
 

@@ -136,7 +136,7 @@ class _Orthogonal(Module):
         """The orthonormal columns, or rows where there are fewer of them."""
         is_wide = weight.shape[-2] < weight.shape[-1]
         tall = weight.mT if is_wide else weight
-        orthonormal = orthogonal_maps.made(tall, self.orthogonal_map)
+        orthonormal = orthogonal_maps.orthonormal(tall, self.orthogonal_map)
         if self.use_trivialization:
             orthonormal = matmul(self.base, orthonormal)
         return orthonormal.mT if is_wide else orthonormal

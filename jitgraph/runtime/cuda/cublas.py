@@ -112,7 +112,7 @@ class CublasLibrary:
         if status:
             raise error(status, symbol)
 
-    def made(self, symbol: str, *arguments: Any) -> int:
+    def created(self, symbol: str, *arguments: Any) -> int:
         """What a function writes to the address that is its first argument."""
         out = ctypes.c_void_p()
         self.call(symbol, ctypes.addressof(out), *arguments)
@@ -126,7 +126,7 @@ class CublasProducts:
         """The device's context is current; CudaError where the library does not serve it."""
         self.library = library
         self._lock = forks.lock()
-        self._handle = library.made("cublasLtCreate")
+        self._handle = library.created("cublasLtCreate")
         self._kept: dict[LibraryProduct, Any] = {}
         self._made: list[tuple[str, int]] = []
 
@@ -195,7 +195,7 @@ class CublasProducts:
         return layout
 
     def _new(self, kind: str, *arguments: int) -> int:
-        handle = self.library.made(f"{kind}Create", *arguments)
+        handle = self.library.created(f"{kind}Create", *arguments)
         self._made.append((f"{kind}Destroy", handle))
         return handle
 

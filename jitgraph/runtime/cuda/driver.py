@@ -76,12 +76,12 @@ class Driver(DriverTable):
     def total_memory(self, ordinal: int) -> int:
         """Bytes of a device's memory."""
         action = f"the memory of cuda:{ordinal}"
-        return self.made("cuDeviceTotalMem_v2", self.device(ordinal), action=action)
+        return self.created("cuDeviceTotalMem_v2", self.device(ordinal), action=action)
 
     def retain_context(self, ordinal: int) -> int:
         """The primary context of a device, which other libraries share; ``release_context`` gives it back."""
         action = f"the primary context of cuda:{ordinal}"
-        return self.made("cuDevicePrimaryCtxRetain", self.device(ordinal), action=action)
+        return self.created("cuDevicePrimaryCtxRetain", self.device(ordinal), action=action)
 
     def release_context(self, ordinal: int) -> None:
         """Need the primary context no more."""
@@ -100,7 +100,7 @@ class Driver(DriverTable):
 
     def create_stream(self) -> int:
         """A stream that does not wait for the default stream, nor it for this one."""
-        return self.made("cuStreamCreate", _NON_BLOCKING_STREAM, action="a stream")
+        return self.created("cuStreamCreate", _NON_BLOCKING_STREAM, action="a stream")
 
     def destroy_stream(self, stream: int) -> None:
         """Destroy a stream; its work is still done."""
@@ -121,7 +121,7 @@ class Driver(DriverTable):
     def create_event(self, *, timing: bool = False, blocking: bool = False) -> int:
         """An event; ``timing`` measures times, ``blocking`` lets threads that wait for it sleep."""
         flags = (0 if timing else _NO_TIMING) | (_BLOCKING_SYNC if blocking else 0)
-        return self.made("cuEventCreate", flags, action="an event")
+        return self.created("cuEventCreate", flags, action="an event")
 
     def destroy_event(self, event: int) -> None:
         """Destroy an event; streams that wait for it still do."""
@@ -155,7 +155,7 @@ class Driver(DriverTable):
 
     def allocate(self, size: int) -> int:
         """The address of ``size`` fresh bytes of the current device; OutOfMemoryError where it has no more."""
-        return self.made("cuMemAlloc_v2", size, action=f"{size} bytes of device memory")
+        return self.created("cuMemAlloc_v2", size, action=f"{size} bytes of device memory")
 
     def free(self, address: int) -> None:
         """Give memory of a device back."""
@@ -170,7 +170,7 @@ class Driver(DriverTable):
 
     def allocate_host(self, size: int) -> int:
         """The address of ``size`` bytes of the host's that devices reach by themselves (pinned memory)."""
-        return self.made("cuMemHostAlloc", size, 0, action=f"{size} bytes of pinned host memory")
+        return self.created("cuMemHostAlloc", size, 0, action=f"{size} bytes of pinned host memory")
 
     def free_host(self, address: int) -> None:
         """Give pinned memory back."""
@@ -209,7 +209,7 @@ class Driver(DriverTable):
 
     def find_function(self, module: int, name: str) -> int:
         """A kernel of a module by its name."""
-        return self.made("cuModuleGetFunction", module, name.encode(), action=f"the kernel {name}")
+        return self.created("cuModuleGetFunction", module, name.encode(), action=f"the kernel {name}")
 
     def function_attribute(self, function: int, number: int, action: str) -> int:
         """An attribute of a kernel, by its number in CUfunction_attribute."""
@@ -235,7 +235,7 @@ class Driver(DriverTable):
 
     def instantiate(self, graph: int) -> int:
         """A graph that can be launched."""
-        return self.made("cuGraphInstantiateWithFlags", graph, 0, action="a graph that can be launched")
+        return self.created("cuGraphInstantiateWithFlags", graph, 0, action="a graph that can be launched")
 
     def launch_graph(self, graph: int, stream: int) -> None:
         """Do what a graph says, in a stream's order."""

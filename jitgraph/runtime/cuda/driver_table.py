@@ -60,7 +60,7 @@ class DriverTable:
         self._functions[symbol](code, ctypes.addressof(text))
         return (text.value or b"").decode("utf-8", "replace")
 
-    def made(self, symbol: str, *arguments: Any, action: str) -> int:
+    def created(self, symbol: str, *arguments: Any, action: str) -> int:
         """The handle or address that a function writes to its first parameter."""
         made = ctypes.c_uint64()
         self.call(symbol, ctypes.addressof(made), *arguments, action=action)

@@ -75,7 +75,7 @@ class CudaDriver:
         if code:
             raise self.error(code, action)
 
-    def made(self, symbol: str, *arguments: Any, action: str) -> int:
+    def created(self, symbol: str, *arguments: Any, action: str) -> int:
         """The handle, number or address that a function writes to its first parameter."""
         out = ctypes.c_uint64()
         self.call(symbol, ctypes.addressof(out), *arguments, action=action)
@@ -107,18 +107,18 @@ class CudaDevice:
         self.ordinal = int(parts[1] or 0)
         self.name = f"cuda:{self.ordinal}"
         self.driver = driver = CudaDriver()
-        count = driver.made("cuDeviceGetCount", action="the number of CUDA devices")
+        count = driver.created("cuDeviceGetCount", action="the number of CUDA devices")
         if self.ordinal >= count:
             there = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
             raise LoadError(f"there is no {self.name}; the devices are: {there}")
         self._process = os.getpid()
-        self._number = driver.made("cuDeviceGet", self.ordinal, action=self.name)
+        self._number = driver.created("cuDeviceGet", self.ordinal, action=self.name)
         self.capability = 10 * self._attribute(_MAJOR_CAPABILITY) + self._attribute(_MINOR_CAPABILITY)
-        self._context = driver.made("cuDevicePrimaryCtxRetain", self._number, action=f"the context of {self.name}")
+        self._context = driver.created("cuDevicePrimaryCtxRetain", self._number, action=f"the context of {self.name}")
         self.stream = 0
         try:
             with self.current():
-                self.stream = driver.made("cuStreamCreate", _NON_BLOCKING, action=f"a stream of {self.name}")
+                self.stream = driver.created("cuStreamCreate", _NON_BLOCKING, action=f"a stream of {self.name}")
         except BaseException:
             self.release()
             raise
@@ -131,7 +131,7 @@ class CudaDevice:
         return f"{self.name} ({text.value.decode('utf-8', 'replace')})"
 
     def _attribute(self, number: int) -> int:
-        return self.driver.made("cuDeviceGetAttribute", number, self._number, action=f"an attribute of {self.name}")
+        return self.driver.created("cuDeviceGetAttribute", number, self._number, action=f"an attribute of {self.name}")
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -142,7 +142,7 @@ class CudaDevice:
                 'start it by multiprocessing.get_context("spawn")'
             )
         driver = self.driver
-        before = driver.made("cuCtxGetCurrent", action="the current context")
+        before = driver.created("cuCtxGetCurrent", action="the current context")
         if before != self._context:
             driver.call("cuCtxSetCurrent", self._context, action=f"the context of {self.name}")
         try:
@@ -163,7 +163,7 @@ class CudaDevice:
         image = ctypes.create_string_buffer(ptx)
         address = ctypes.addressof
         try:
-            return self.driver.made(
+            return self.driver.created(
                 "cuModuleLoadDataEx", address(image), 2, address(options), address(values), action="loading its PTX"
             )
         except JitgraphError as error:
@@ -173,7 +173,7 @@ class CudaDevice:
     def kernel(self, module: int, name: str) -> int:
         """The handle of a kernel; LoadError where the module has none of this name."""
         try:
-            return self.driver.made("cuModuleGetFunction", module, name.encode(), action=f"the kernel {name}")
+            return self.driver.created("cuModuleGetFunction", module, name.encode(), action=f"the kernel {name}")
         except JitgraphError as error:
             raise LoadError(str(error)) from None
 
@@ -183,7 +183,7 @@ class CudaDevice:
 
     def allocate(self, size: int) -> int:
         """The address of fresh memory of the device; MemoryError where it has no more."""
-        return self.driver.made("cuMemAlloc_v2", max(1, size), action=f"{size} bytes of {self.name}")
+        return self.driver.created("cuMemAlloc_v2", max(1, size), action=f"{size} bytes of {self.name}")
 
     def free(self, address: int) -> None:
         """Give memory of the device back."""
@@ -191,7 +191,7 @@ class CudaDevice:
 
     def pinned(self, size: int) -> int:
         """The address of memory of the host that the device writes to by itself."""
-        return self.driver.made("cuMemHostAlloc", size, 0, action=f"{size} bytes of pinned memory")
+        return self.driver.created("cuMemHostAlloc", size, 0, action=f"{size} bytes of pinned memory")
 
     def free_pinned(self, address: int) -> None:
         """Give pinned memory back."""

@@ -131,8 +131,8 @@ def unfold(x: TensorLike, axis: int, size: int, step: int) -> Tensor:
     if size < 0 or step < 1 or (isinstance(extent, int) and size > extent):
         raise ShapeError(f"unfold: windows of {size} each {step} of the {extent} elements along axis {axis}")
     count = (extent - size) // step + 1
-    starts = wrap(lifting.places((count, size), 0, tensor.value)) * step
-    picks = starts + wrap(lifting.places((count, size), 1, tensor.value))
+    starts = wrap(lifting.positions_along((count, size), 0, tensor.value)) * step
+    picks = starts + wrap(lifting.positions_along((count, size), 1, tensor.value))
     windows = wrap(ops.gather(tensor.value, picks.value, axis=number))
     return moveaxis(windows, number + 1, -1)
 

@@ -399,7 +399,7 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
     if value.type.ndim < 2:
         raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
     shape, last = value.type.shape, value.type.ndim - 1
-    rows, columns = (wrap(lifting.places(shape, axis, value)) for axis in (last - 1, last))
+    rows, columns = (wrap(lifting.positions_along(shape, axis, value)) for axis in (last - 1, last))
     mask = (columns <= rows + _clamped(k)) if lower else (columns >= rows + _clamped(k))
     zero = lifting.repeated(0, value.type.dtype, shape)
     return wrap(ops.select(mask.value, value, zero))

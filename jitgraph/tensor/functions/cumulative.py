@@ -77,7 +77,7 @@ def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tenso
     reached = ops.eq(value, values)
     if dtypes.is_float(value.type.dtype):
         reached = ops.bitwise_or(reached, ops.isnan(value))
-    positions = lifting.places(value.type.shape, number, value)
+    positions = lifting.positions_along(value.type.shape, number, value)
     latest = ops.cummax(ops.select(reached, positions, lifting.repeated(0, dtypes.int64, positions.shape)), axis=number)
     return wrap(values), wrap(latest)
 

@@ -45,7 +45,7 @@ def diagonal_of(matrices: Tensor, offset: int = 0) -> Tensor:
         chosen = lifting.value_of(np.arange(count) * (columns + 1) + (down * columns + right))
     else:
         step = wrap(ops.full(shape=(), value=columns, dtype=dtypes.int64))
-        index = wrap(lifting.places((count,), 0, matrices.value))
+        index = wrap(lifting.positions_along((count,), 0, matrices.value))
         chosen = ((index + down) * step + (index + right)).value
     with placement.beside(flat.value):
         return wrap(ops.gather(flat.value, chosen, axis=flat.ndim - 1))
@@ -72,7 +72,7 @@ def diag_embed(x: TensorLike, offset: int = 0, axis1: int = -2, axis2: int = -1)
     extent = size + shift
     shape = (*tensor.value.type.shape[:-1], extent, extent)
     spread = wrap(lifting.broadcast_to(expand_dims(column, -1).value, shape))
-    rows, columns = (wrap(lifting.places(shape, len(shape) - 2 + i, tensor.value)) for i in range(2))
+    rows, columns = (wrap(lifting.positions_along(shape, len(shape) - 2 + i, tensor.value)) for i in range(2))
     zero = wrap(lifting.repeated(0, tensor.dtype, shape))
     matrices = where(columns - rows == offset, spread, zero)
     return moveaxis(matrices, (-2, -1), (axis1, axis2))

@@ -16,7 +16,7 @@ import numpy as np
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import axis_of
-from jitgraph.tensor.functions.numpy_ufuncs import functions, placed
+from jitgraph.tensor.functions.numpy_ufuncs import functions, written_to
 from jitgraph.tensor.scalars import items
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -61,14 +61,14 @@ def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
             a = _tensor(a).astype(options.pop("dtype"))
         if "ddof" in options:
             options["correction"] = options.pop("ddof")
-        return placed(f"np.{name}", functions()[name](a, axis, **options), into)
+        return written_to(f"np.{name}", functions()[name](a, axis, **options), into)
 
     return call
 
 
 def _searched(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = None, out: Any = None, **kwargs: Any) -> Any:
-        return placed(f"np.{name}", functions()[name](a, axis, **_plain(name, kwargs)), out)
+        return written_to(f"np.{name}", functions()[name](a, axis, **_plain(name, kwargs)), out)
 
     return call
 
@@ -78,7 +78,7 @@ def _running(name: str) -> Callable[..., Any]:
         x = _tensor(a)
         if axis is None:
             x, axis = x.reshape(-1), 0
-        return placed(f"np.{name}", functions()[name](x, axis, dtype=dtype), out)
+        return written_to(f"np.{name}", functions()[name](x, axis, dtype=dtype), out)
 
     return call
 
@@ -97,7 +97,9 @@ def _with_out(name: str, count: int) -> Callable[..., Any]:
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         ordered, options = args[:count], _plain(name, kwargs, ("order", "subok", "copy"))
-        return placed(f"np.{name}", functions()[name](*ordered, **options), out if len(args) == count else args[count])
+        return written_to(
+            f"np.{name}", functions()[name](*ordered, **options), out if len(args) == count else args[count]
+        )
 
     return call
 
@@ -128,12 +130,12 @@ def _like(name: str) -> Callable[..., Any]:
 
 def _joined(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
     joined = functions()["concat"](list(arrays), axis)
-    return placed("np.concatenate", joined if dtype is None else joined.astype(dtype), out)
+    return written_to("np.concatenate", joined if dtype is None else joined.astype(dtype), out)
 
 
 def _stacked(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
     stacked = functions()["stack"](list(arrays), axis)
-    return placed("np.stack", stacked if dtype is None else stacked.astype(dtype), out)
+    return written_to("np.stack", stacked if dtype is None else stacked.astype(dtype), out)
 
 
 def _beside(axis: int) -> Callable[..., Any]:
@@ -209,12 +211,12 @@ def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kw
     low, high = kwargs.pop("min", a_min), kwargs.pop("max", a_max)
     _plain("clip", kwargs)
     bounds = [None if bound is np._NoValue else bound for bound in (low, high)]
-    return placed("np.clip", functions()["clip"](a, *bounds), out)
+    return written_to("np.clip", functions()["clip"](a, *bounds), out)
 
 
 def _rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
     rounded = functions()["round"](_tensor(a), decimals)
-    return placed("np.round", rounded, out)
+    return written_to("np.round", rounded, out)
 
 
 def _taken(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
@@ -222,7 +224,7 @@ def _taken(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode:
         _plain("take", {"mode": mode})
     x = _tensor(a)
     taken = functions()["take"](x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
-    return placed("np.take", taken, out)
+    return written_to("np.take", taken, out)
 
 
 def _dotted(a: Any, b: Any, out: Any = None) -> Any:
@@ -233,7 +235,7 @@ def _dotted(a: Any, b: Any, out: Any = None) -> Any:
         product = x @ y
     else:
         product = functions()["tensordot"](x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
-    return placed("np.dot", product, out)
+    return written_to("np.dot", product, out)
 
 
 def _padded(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:

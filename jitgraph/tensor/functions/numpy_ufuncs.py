@@ -56,7 +56,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         raise JitgraphError(f"{name} of a Tensor\n  hint: {hint}")
     if method != "__call__" and mask is not None and mask is not True:
         raise JitgraphError(f"{name} of a Tensor with where=\n  hint: jg.where(mask, x, neutral) first")
-    return placed(name, compute(inputs, target, rest), into, True if mask is None else mask)
+    return written_to(name, compute(inputs, target, rest), into, True if mask is None else mask)
 
 
 def _computation(name: str, method: str) -> Callable[..., Any] | None:
@@ -78,7 +78,7 @@ def _in_dtype(xs: Sequence[Any], dtype: dtypes.DType | None) -> list[Any]:
     return [x if dtype is None else wrap(lifting.cast(lifting.value_of(x, dtype), dtype)) for x in xs]
 
 
-def placed(name: str, result: Any, into: Any, mask: Any = True) -> Any:
+def written_to(name: str, result: Any, into: Any, mask: Any = True) -> Any:
     """A result, written to the tensors given as ``out`` where there are any, in places where ``mask`` holds.
 
     JitgraphError for arrays as ``out``, for a mask without ``out``; DTypeError where numbers of that kind do not fit.

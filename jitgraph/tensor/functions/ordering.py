@@ -139,7 +139,7 @@ def mode(x: TensorLike, axis: int = -1, *, keepdims: bool = False) -> tuple[Tens
     tensor, number = _one_axis(x, axis, "mode")
     order = argsort(tensor, number)
     ordered = _along(tensor, order, number)
-    position = wrap(lifting.places(tensor.value.type.shape, number, tensor.value))
+    position = wrap(lifting.positions_along(tensor.value.type.shape, number, tensor.value))
     before = _along(ordered, maximum(position - 1, 0), number)
     begins = (before != ordered) | (position == 0)
     length = position - cummax(where(begins, position, 0), number)[0]
@@ -326,7 +326,7 @@ def edges_of(flat: Tensor, bins: Any, span: Any, name: str) -> tuple[Tensor, int
         alone = low == high
         low, high = where(alone, low - 0.5, low), where(alone, high + 0.5, high)
     low, high = wrap(ops.stop_gradient(low.value)), wrap(ops.stop_gradient(high.value))
-    steps = wrap(lifting.places((bins + 1,), 0, flat.value))
+    steps = wrap(lifting.positions_along((bins + 1,), 0, flat.value))
     return where(steps == bins, high, low + (high - low) * (astype(steps, flat.dtype) / bins)), bins
 
 

@@ -43,7 +43,7 @@ def padded(value: Any, widths: Sequence[tuple[int, int]], mode: str) -> Any:
 
 def _positions(value: Any, size: DimLike, low: int, high: int, mode: str) -> Tensor:
     """Which element of an axis each place of the padded one shows."""
-    index = wrap(lifting.places((low + size + high,), 0, value)) - low
+    index = wrap(lifting.positions_along((low + size + high,), 0, value)) - low
     extent = wrap(ops.full(shape=(), value=size, dtype=index.dtype))
     if mode == "edge":
         return clip(index, 0, extent - 1)

@@ -75,5 +75,5 @@ def _repeated_each(value: Any, repeats: TensorLike, axis: int, size: Any) -> Ten
         if size is not None:
             fits = ops.eq(total.value, ops.full(shape=(), value=extent, dtype=dtypes.int64))
             ops.check(fits, kind="ValueError", message=f"repeat: the counts do not add up to size={extent}")
-        positions = wrap(lifting.places((extent,), 0, value))
+        positions = wrap(lifting.positions_along((extent,), 0, value))
         return wrap(ops.gather(value, searchsorted(cumsum(counts), positions, side="right").value, axis=axis))

@@ -208,7 +208,9 @@ def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
     pad = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
     longer = wrap(ops.pad(left.value, zero, low=(pad[0],), high=(pad[1],), interior=(0,)))
     count = n + pad[0] + pad[1] - m + 1
-    starts = wrap(lifting.places((count, m), 0, left.value)) + wrap(lifting.places((count, m), 1, left.value))
+    starts = wrap(lifting.positions_along((count, m), 0, left.value)) + wrap(
+        lifting.positions_along((count, m), 1, left.value)
+    )
     windows = wrap(ops.gather(longer.value, starts.value, axis=0))
     kernel = flip(right, 0)
     if dtypes.is_inexact(left.dtype):
@@ -293,7 +295,7 @@ def corrcoef(x: TensorLike) -> Tensor:
 
 
 def _identity(count: Any, like: Tensor) -> Tensor:
-    rows, columns = (wrap(lifting.places((count, count), axis, like.value)) for axis in (0, 1))
+    rows, columns = (wrap(lifting.positions_along((count, count), axis, like.value)) for axis in (0, 1))
     return rows == columns
 
 

@@ -85,7 +85,7 @@ def nonzero(x: TensorLike, *, size: Any = None, fill_value: int = 0) -> tuple[Te
         raise ShapeError("nonzero of a tensor of rank 0", hint="x.reshape(1) has an axis")
     flat = not_equal(flat_of(tensor), 0)
     count = counted(sum_of(flat, dtype=dtypes.int64), size, "nonzero")
-    order = lifting.places(flat.value.shape, 0, flat.value)
+    order = lifting.positions_along(flat.value.shape, 0, flat.value)
     flat_index = numbered(cumsum(flat) - 1, flat, count, order, -1)
     present = flat_index >= 0
     indices: list[Tensor] = []

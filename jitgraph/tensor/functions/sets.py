@@ -83,7 +83,7 @@ class _Sorted:
 
     def counts(self) -> Tensor:
         """How many elements each kind has: from its first one to the next kind's, or to the end."""
-        positions = wrap(lifting.places(self.length, 0, self.order.value))
+        positions = wrap(lifting.positions_along(self.length, 0, self.order.value))
         starts = numbered(self.kind, self.first, self.size + 1, positions.value, -1)
         end = lifting.cast(ops.full(shape=(), value=self.length[0], dtype=dtypes.int64), dtypes.int64)
         starts = wrap(ops.select((starts < 0).value, lifting.broadcast_to(end, starts.value.shape), starts.value))

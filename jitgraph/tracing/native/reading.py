@@ -92,7 +92,7 @@ class Reader:
         """Whether this is the tuple of all further arguments, which a native call does not make."""
         return source.kind == "argument" and not source.steps and source.key == self._variadic
 
-    def given(self, further: int) -> int:
+    def argument_count(self, further: int) -> int:
         """How many positional arguments there are where so many are further ones."""
         assert self._variadic is not None
         self._counted = True

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Final
 
 from jitgraph.errors import InternalError, JitgraphError
-from jitgraph.ir.fault import keep_report
+from jitgraph.ir.fault import write_report
 from jitgraph.location import Location, located, location_of_frame
 
 _OF_THE_CALL: Final = (JitgraphError, MemoryError, RecursionError, Warning)
@@ -30,7 +30,7 @@ def is_fault(error: BaseException) -> bool:
 
 def internal_error(name: str, error: BaseException) -> InternalError:
     """The error for a fault in the recording of the function ``name``, with a file that tells about it."""
-    report = keep_report([f"failed to record {name}"], "", error, ".txt", "the traceback")
+    report = write_report([f"failed to record {name}"], "", error, ".txt", "the traceback")
     return InternalError(
         f"jitgraph failed to record {name}: {type(error).__name__}: {str(error).strip()}",
         location=_user_line(error),

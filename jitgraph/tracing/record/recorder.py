@@ -31,7 +31,7 @@ from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.record.aliases import Aliases, GrownElement, aliases_of, chosen, unknown_write
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.module_path import ModulePaths
-from jitgraph.tracing.record.refusals import way_out, way_out_of_text
+from jitgraph.tracing.record.refusals import replacement_of, replacement_of_text
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -418,7 +418,7 @@ class Recorder:
             )
         error = ConcretisationError(
             f"{what} needs the value of a traced tensor {self.read(handle).type}; it is known only when the graph runs",
-            hint=way_out(what),
+            hint=replacement_of(what),
         )
         if what == "bool()" and _asks_whether_lazy():
             withdraw(error)
@@ -453,5 +453,5 @@ def text_too_early() -> TraceError:
     """The error for a text that is made of a traced tensor where no print makes it."""
     return TraceError(
         "a text of a traced tensor is made while tracing, but its value is known only when the compiled code runs",
-        hint=way_out_of_text(Location.of_user()),
+        hint=replacement_of_text(Location.of_user()),
     )

@@ -46,7 +46,7 @@ _BY_INSTRUCTION: Final = {
 _CONVERSIONS: Final = ("np.asarray", "use as an index", "float()", "int()", "complex()")
 
 
-def way_out(operation: str) -> str:
+def replacement_of(operation: str) -> str:
     """What to write in place of an operation such as ``np.asarray``, which the user's innermost line asks for."""
     place = user_location()
     if place is not None and operation in _CONVERSIONS:
@@ -57,7 +57,7 @@ def way_out(operation: str) -> str:
     return _BY_OPERATION.get(operation, _OUTSIDE)
 
 
-def way_out_of_text(location: Location | None) -> str:
+def replacement_of_text(location: Location | None) -> str:
     """What to write in place of a text that is made of a traced tensor."""
     line = "" if location is None else linecache.getline(location.file, location.line)
     if re.search(r"\b(raise|assert)\b", line):

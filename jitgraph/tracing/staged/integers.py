@@ -51,7 +51,7 @@ def of_value(value: Any) -> Int:
     return Int(value, *(ends or (LEAST, GREATEST)))
 
 
-def made(value: Any, least: int, greatest: int) -> Int:
+def bounded(value: Any, least: int, greatest: int) -> Int:
     """An int64 value that lies between these ends."""
     least, greatest = max(least, LEAST), min(greatest, GREATEST)
     if least > LEAST or greatest < GREATEST:
@@ -93,7 +93,7 @@ def _checked(op: Op, python: Callable[[int, int], int], a: Int, b: Int, stays: A
     least, greatest = min(corners), max(corners)
     if least < LEAST or greatest > GREATEST:
         require(_is_near(op, a, b, value) if stays is None else stays, "OverflowError", LEAVES_INT64)
-    return made(value, least, greatest)
+    return bounded(value, least, greatest)
 
 
 def _is_near(op: Op, a: Int, b: Int, value: Any) -> Any:
@@ -105,13 +105,13 @@ def _is_near(op: Op, a: Int, b: Int, value: Any) -> Any:
 
 def neg(a: Int) -> Int:
     _require_not_least(a)
-    return made(ops.neg(a.value), -a.greatest, -a.least)
+    return bounded(ops.neg(a.value), -a.greatest, -a.least)
 
 
 def absolute(a: Int) -> Int:
     _require_not_least(a)
     ends = abs(a.least), abs(a.greatest)
-    return made(ops.abs(a.value), 0 if a.may_be(0) else min(ends), max(ends))
+    return bounded(ops.abs(a.value), 0 if a.may_be(0) else min(ends), max(ends))
 
 
 def _require_not_least(a: Int) -> None:
@@ -137,9 +137,9 @@ def floordiv(a: Int, b: Int) -> Int:
     value = ops.floor_divide(a.value, b.value)
     if b.may_be(0):
         size = max(-a.least, a.greatest)
-        return made(value, -size, size)
+        return bounded(value, -size, size)
     corners = [x // y for x in (a.least, a.greatest) for y in (b.least, b.greatest)]
-    return made(value, min(corners), max(corners))
+    return bounded(value, min(corners), max(corners))
 
 
 def mod(a: Int, b: Int) -> Int:
@@ -147,8 +147,8 @@ def mod(a: Int, b: Int) -> Int:
     require_divisor(b, "integer modulo by zero")
     value = ops.remainder(a.value, b.value)
     if a.least >= 0 and a.greatest < b.least:
-        return made(value, a.least, a.greatest)
-    return made(value, min(0, b.least + 1), max(0, b.greatest - 1))
+        return bounded(value, a.least, a.greatest)
+    return bounded(value, min(0, b.least + 1), max(0, b.greatest - 1))
 
 
 # --- powers and shifts ----------------------------------------------------------------------------------------------
@@ -168,11 +168,11 @@ def power(a: Int, b: Int) -> Int:
     most, top = max(abs(a.least), abs(a.greatest)), b.greatest
     value = _wrapped_power(a.value, exponent, min(top, _BITS).bit_length())
     if top < _BITS and most**top <= GREATEST:
-        return made(value, -(most**top) if a.least < 0 else 0, max(most**top, 1))
+        return bounded(value, -(most**top) if a.least < 0 else 0, max(most**top, 1))
     wide = ops.pow(ops.cast(a.value, dtype=dtypes.float64), ops.cast(exponent, dtype=dtypes.float64))
     difference = ops.abs(ops.sub(wide, ops.cast(value, dtype=dtypes.float64)))
     require(ops.lt(difference, lifting.constant(_APART, dtypes.float64)), "OverflowError", LEAVES_INT64)
-    return made(value, 0 if a.least >= 0 else LEAST, GREATEST)
+    return bounded(value, 0 if a.least >= 0 else LEAST, GREATEST)
 
 
 def _power_of_constant(a: Int, exponent: int) -> Int:
@@ -204,12 +204,12 @@ def shift_left(a: Int, b: Int) -> Int:
     if b.greatest < _BITS:
         corners = [x << y for x in (a.least, a.greatest) for y in (max(b.least, 0), max(b.greatest, 0))]
         if min(corners) >= LEAST and max(corners) <= GREATEST:
-            return made(value, min(corners), max(corners))
+            return bounded(value, min(corners), max(corners))
     fits = ops.eq(ops.shift_right(value, count), a.value)
     if b.greatest >= _BITS - 1:
         fits = ops.logical_and(fits, ops.lt(b.value, _constant(_BITS)))
     require(ops.logical_or(fits, ops.eq(a.value, _constant(0))), "OverflowError", LEAVES_INT64)
-    return made(value, 0 if a.least >= 0 else LEAST, GREATEST if a.greatest > 0 else 0)
+    return bounded(value, 0 if a.least >= 0 else LEAST, GREATEST if a.greatest > 0 else 0)
 
 
 def shift_right(a: Int, b: Int) -> Int:
@@ -218,7 +218,7 @@ def shift_right(a: Int, b: Int) -> Int:
     count = ops.minimum(b.value, _constant(_BITS - 1)) if b.greatest >= _BITS else b.value
     low, high = (min(max(end, 0), _BITS) for end in (b.least, b.greatest))
     corners = [x >> y for x in (a.least, a.greatest) for y in (low, high)]
-    return made(ops.shift_right(a.value, count), min(corners), max(corners))
+    return bounded(ops.shift_right(a.value, count), min(corners), max(corners))
 
 
 def _require_count(b: Int) -> None:
@@ -232,7 +232,7 @@ def _require_count(b: Int) -> None:
 def bit_and(a: Int, b: Int) -> Int:
     value = ops.bitwise_and(a.value, b.value)
     tops = [x.greatest for x in (a, b) if x.least >= 0]
-    return made(value, 0 if tops else LEAST, min(tops) if tops else GREATEST)
+    return bounded(value, 0 if tops else LEAST, min(tops) if tops else GREATEST)
 
 
 def bit_or(a: Int, b: Int) -> Int:
@@ -247,11 +247,11 @@ def _mixed(value: Any, a: Int, b: Int) -> Int:
     """A result with no more bits than its operands."""
     bits = max(x.bit_length() for x in (a.least, a.greatest, b.least, b.greatest))
     least = 0 if a.least >= 0 and b.least >= 0 else -(1 << bits)
-    return made(value, least, (1 << bits) - 1)
+    return bounded(value, least, (1 << bits) - 1)
 
 
 def invert(a: Int) -> Int:
-    return made(ops.bitwise_not(a.value), ~a.greatest, ~a.least)
+    return bounded(ops.bitwise_not(a.value), ~a.greatest, ~a.least)
 
 
 def bit_length(a: Int) -> Int:
@@ -264,7 +264,7 @@ def bit_length(a: Int) -> Int:
         count = ops.add(count, ops.select(large, _constant(step), _constant(0)))
         rest = ops.select(large, ops.shift_right(rest, _constant(step)), rest)
     count = ops.add(count, ops.minimum(rest, _constant(1)))
-    return made(ops.select(least, _constant(_BITS), count), 0, _BITS)
+    return bounded(ops.select(least, _constant(_BITS), count), 0, _BITS)
 
 
 def bit_count(a: Int) -> Int:
@@ -277,7 +277,7 @@ def bit_count(a: Int) -> Int:
             high = ops.bitwise_and(ops.shift_right(part, _constant(step)), _constant(mask))
             part = ops.add(ops.bitwise_and(part, _constant(mask)), high)
         total = ops.add(total, part)
-    return made(total, 0, _BITS)
+    return bounded(total, 0, _BITS)
 
 
 # --- comparisons ----------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def round_to(a: Int, digits: int) -> Int:
     if digits >= 0:
         return a
     if -digits > len(str(GREATEST)):  # nearer to 0 than to any multiple
-        return made(ops.mul(a.value, _constant(0)), 0, 0)
+        return bounded(ops.mul(a.value, _constant(0)), 0, 0)
     step = 10**-digits
     if step > GREATEST:  # the int reaches half of it at most
         half = step // 2
@@ -301,15 +301,15 @@ def round_to(a: Int, digits: int) -> Int:
         if large is not None:
             least = ops.eq(a.value, _constant(LEAST))
             require(ops.logical_not(ops.logical_or(large, least)), "OverflowError", LEAVES_INT64)
-        return made(ops.mul(a.value, _constant(0)), 0, 0)
+        return bounded(ops.mul(a.value, _constant(0)), 0, 0)
     by = of_constant(step)
     quotient, rest = floordiv(a, by), mod(a, by)
     half = _constant(step // 2)
     odd = ops.eq(ops.bitwise_and(quotient.value, _constant(1)), _constant(1))
     up = ops.logical_or(ops.gt(rest.value, half), ops.logical_and(ops.eq(rest.value, half), odd))
-    return mul(add(quotient, made(ops.cast(up, dtype=dtypes.int64), 0, 1)), by)
+    return mul(add(quotient, bounded(ops.cast(up, dtype=dtypes.int64), 0, 1)), by)
 
 
 def of_bool(value: Any) -> Int:
     """A bool value as an int."""
-    return made(ops.cast(value, dtype=dtypes.int64), 0, 1)
+    return bounded(ops.cast(value, dtype=dtypes.int64), 0, 1)

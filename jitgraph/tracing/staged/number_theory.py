@@ -90,7 +90,7 @@ def lcm(*numbers: Int) -> Int:
     """The least common multiple, which is 0 where one is 0; 1 of none."""
     multiple = integers.of_constant(1)
     for number in numbers:
-        divisor = integers.made(ops.maximum(gcd(multiple, number).value, _int(1)), 1, GREATEST)
+        divisor = integers.bounded(ops.maximum(gcd(multiple, number).value, _int(1)), 1, GREATEST)
         multiple = integers.absolute(integers.mul(integers.floordiv(multiple, divisor), number))
     return multiple
 
@@ -102,7 +102,7 @@ def isqrt(a: Int) -> Int:
     root = ops.minimum(near, _int(_ROOT))
     root = ops.select(ops.gt(ops.mul(root, root), a.value), ops.sub(root, _int(1)), root)
     above = ops.minimum(ops.add(root, _int(1)), _int(_ROOT))
-    return integers.made(ops.select(ops.le(ops.mul(above, above), a.value), above, root), 0, _ROOT)
+    return integers.bounded(ops.select(ops.le(ops.mul(above, above), a.value), above, root), 0, _ROOT)
 
 
 def _require_not_negative(a: Int, message: str) -> None:
@@ -119,7 +119,7 @@ def factorial(a: Int) -> Int:
     value = _int(1)
     for number in range(2, min(last, max(a.greatest, 1)) + 1):
         value = ops.select(ops.ge(a.value, _int(number)), _int(_FACTORIALS[number]), value)
-    return integers.made(value, 1, _FACTORIALS[last])
+    return integers.bounded(value, 1, _FACTORIALS[last])
 
 
 def comb(n: Int, k: Int) -> Int:
@@ -143,7 +143,7 @@ def comb(n: Int, k: Int) -> Int:
     going = lambda state: ops.logical_and(ops.lt(state[0], state[4]), state[2])
     _, result, fits, *_ = _repeat(going, turn, start)
     require(fits, "OverflowError", LEAVES_INT64)
-    return integers.made(ops.select(ops.gt(k.value, n.value), _int(0), result), 0, GREATEST)
+    return integers.bounded(ops.select(ops.gt(k.value, n.value), _int(0), result), 0, GREATEST)
 
 
 def perm(n: Int, k: Int) -> Int:
@@ -162,4 +162,4 @@ def perm(n: Int, k: Int) -> Int:
     _, result, fits, *_ = _repeat(going, turn, start)
     possible = ops.le(k.value, n.value)
     require(ops.logical_or(fits, ops.logical_not(possible)), "OverflowError", LEAVES_INT64)
-    return integers.made(ops.select(possible, result, _int(0)), 0, GREATEST)
+    return integers.bounded(ops.select(possible, result, _int(0)), 0, GREATEST)

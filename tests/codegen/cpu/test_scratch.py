@@ -14,16 +14,16 @@ from tests.processes import in_child
 
 def test_layout() -> None:
     scratch = Scratch("k")
-    assert scratch.place(100) == 0
+    assert scratch.allocate(100) == 0
     with scratch.frame():
-        assert scratch.place(1) == 128
-        assert scratch.place(64) == 192
+        assert scratch.allocate(1) == 128
+        assert scratch.allocate(64) == 192
     with scratch.frame():
-        assert scratch.place(4096) == 128
-    assert scratch.place(64) == 128
+        assert scratch.allocate(4096) == 128
+    assert scratch.allocate(64) == 128
     assert scratch.bytes == 128 + 4096
     with pytest.raises(CompileError, match=r"kernel k wants \d+ bytes of scratch memory"):
-        scratch.place(loader.SCRATCH_BYTES)
+        scratch.allocate(loader.SCRATCH_BYTES)
 
 
 def test_the_arena_begins_with_scratch_memory() -> None:

@@ -54,7 +54,7 @@ BY_SHORT_NAME: Final[dict[str, DType]] = {short: dtype for dtype, short in SHORT
 COMPLEX: Final = frozenset({complex64, complex128})
 DOUBLE: Final = frozenset({float64, complex128})
 DTYPES: Final[tuple[DType, ...]] = tuple(dtype for dtype in SHORT_NAMES if dtype not in COMPLEX)
-"""The real dtypes: what the scalars of kernels have. A complex number is two of them: ``passes/decompose_complex.py``."""
+"""The real dtypes: what the scalars of kernels have. A complex number is two (``passes/decompose_complex.py``)."""
 
 LIMITS: Final[dict[DType, tuple[int, int]]] = {
     dtype: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for dtype in DTYPES if dtype.kind in "iu"

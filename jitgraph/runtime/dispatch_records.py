@@ -85,7 +85,8 @@ OP_BYTES: Final = 48
 OPS: Final = (
     "end", "tensor", "array", "float", "type", "version", "constant", "field", "field_or_none", "attribute",
     "unset_attribute", "shared_keys", "dictionary", "entry", "absent", "length", "keys", "item", "elements", "equal",
-    "float_bits", "same", "distinct", "is_tensor", "context", "given", "number", "operand", "value", "whole", "place",
+    "float_bits", "same", "distinct", "is_tensor", "context", "argument_count", "number", "operand", "value", "whole",
+    "view_offset",
 )  # fmt: skip
 
 MADE: Final = _words("donor", "donor_handle", "size_class", "bytes", "type", "make")

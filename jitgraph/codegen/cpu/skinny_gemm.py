@@ -43,8 +43,8 @@ _Range: TypeAlias = "tuple[LlvmScalar, LlvmScalar]"
 
 
 def suits(contract: Contract, env: Environment) -> bool:
-    """Whether ``emit_skinny_gemm`` is for this contraction: few rows, and a right factor that is cheap and runs along n,
-    or one that ``crosses``."""
+    """Whether ``emit_skinny_gemm`` is for this contraction: few rows, and a right factor that is cheap and runs along
+    n, or one that ``crosses``."""
     m = constant_of(index_value(env, contract.extents[0]))
     if m is None or not 0 < m <= MOST_ROWS:
         return False

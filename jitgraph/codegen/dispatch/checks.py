@@ -128,7 +128,7 @@ class _Checks(Operands, Reads):
         code.need(code.either(unset, known), "fail")
         code.jump("next")
 
-    def op_given(self) -> None:
+    def op_argument_count(self) -> None:
         """So many positional arguments were given."""
         code = self.code
         count = code.load("i64", self.registers, layout.COUNT_REGISTER * layout.WORD)

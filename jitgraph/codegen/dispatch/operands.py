@@ -53,7 +53,7 @@ class Operands(OpWriter):
         code.drop(native)  # None
         code.jump("next")
 
-    def op_place(self) -> None:
+    def op_view_offset(self) -> None:
         """An int as an index into an axis of ``a`` elements, ``offset`` bytes apart, is added to a number of bytes."""
         code, size = self.code, self._word("a", "i64")
         overflow = code.variable("i32")

@@ -51,7 +51,7 @@ def lower_by_launches(builder: ScheduleBuilder, group: Group, node: Node, sizes:
     elif copied:
         launches.write_runs(sizes.tile)
     elif node.op.reduction is None:
-        launches.keep_the_last()
+        launches.select_last()
     else:
         launches.add_in_order(sizes.tile)
     builder.launch(launches.recorder, group.name)
@@ -101,7 +101,7 @@ class _Launches:
             new = ScalarOps(self.recorder, value.dtype).cast(value, storage.type.dtype)
             self.recorder.store(storage, offset(at, self.shape), new)
 
-    def keep_the_last(self) -> None:
+    def select_last(self) -> None:
         """Each element is the last update to it, or else the operand's."""
         recorder, dtype = self.recorder, _counter(self.count)
         ops = ScalarOps(recorder, dtype)

@@ -55,7 +55,7 @@ class ViewTable(NativeTable):
         program.op("whole", a=program.refer(array_type))
         program.op("constant", 0, offset, a=loader.address_of(view) - loader.address_of(array))
         for register, extent, step in moves:
-            program.op("place", register, offset, a=extent, offset=step)
+            program.op("view_offset", register, offset, a=extent, offset=step)
         check_context(program, ambient)
         outcome = TableOutcome([value_record(program, type, -1 if shares else view.nbytes, type.__class__)])
         outcome.view = _view_record(program, view, offset, shares=shares)

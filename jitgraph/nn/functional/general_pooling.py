@@ -112,7 +112,7 @@ def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
             1.0, x.dtype, (1, 1, *(n + 2 * pad for n, pad in zip(x.shape[-settings.spatial :], counted, strict=True)))
         )
         rest = tuple(pad - done for pad, done in zip(settings.padding, counted, strict=True))
-        high = tuple(left + settings.more(x, axis) for axis, left in enumerate(rest))
+        high = tuple(left + settings.overhang(x, axis) for axis, left in enumerate(rest))
         padded_ones = padded(ones, 0.0, rest, high)
         return _sum(settings.strided(padded_ones, settings.outputs(x)))
 

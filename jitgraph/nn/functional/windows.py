@@ -59,7 +59,7 @@ class Windows:
         count = -(-room // step) + 1
         return count - 1 if (count - 1) * step >= size + pad else count
 
-    def more(self, x: Any, axis: int) -> int:
+    def overhang(self, x: Any, axis: int) -> int:
         """How far the last window reaches beyond the padded axis, which happens with ``ceil_mode`` alone."""
         if not self.ceil_mode:
             return 0
@@ -73,7 +73,7 @@ class Windows:
 
     def slices(self, x: Any, fill: float) -> Iterator[Tensor]:
         """For each place of the window the elements that stand there, [N, C, *outputs]; ``fill`` is the padding."""
-        high = tuple(pad + self.more(x, axis) for axis, pad in enumerate(self.padding))
+        high = tuple(pad + self.overhang(x, axis) for axis, pad in enumerate(self.padding))
         return self.strided(padded(x, fill, self.padding, high), self.outputs(x))
 
     def strided(self, padded: Any, out: Sequence[Any]) -> Iterator[Tensor]:
@@ -139,7 +139,7 @@ def batched(name: str, spatial: int, input: TensorLike) -> tuple[Any, bool]:
 
 
 def require_channels(name: str, input: TensorLike, x: Any, channels: Any, bias: Any, out: Any, spatial: int) -> None:
-    """ShapeError unless x, ``input`` by the user, has the channels that a weight takes, and the bias those it gives."""
+    """ShapeError unless x (``input``) has the channels that a weight takes, and the bias those it gives."""
     if len(x.shape) != spatial + 2 or not context.constraints().same(x.shape[1], channels):
         takes = f"x[N, {channels}, {LETTERS[spatial - 1]}]"
         raise ShapeError(

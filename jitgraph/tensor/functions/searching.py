@@ -44,7 +44,7 @@ def counted(count: Tensor, size: Any, name: str) -> DimLike:
 
 
 def numbered(positions: Tensor, selected: Tensor, size: DimLike, source: Any, filler: TensorLike) -> Tensor:
-    """A vector of ``size`` elements: that of the vector ``source`` at ``places[i]`` for each i that is ``selected``.
+    """A vector of ``size`` elements: that of the vector ``source`` at ``positions[i]`` for each i that is ``selected``.
 
     Further ones hold ``filler``; places from ``size`` on are dropped.
     """

@@ -95,7 +95,7 @@ class Checker:
         assert source is not None
         if self.reader.is_variadic(source) and isinstance(predicate, Exactly | Extent):
             if isinstance(predicate, Extent):
-                self.program.op("given", offset=self.reader.argument_count(predicate.count))
+                self.program.op("argument_count", offset=self.reader.argument_count(predicate.count))
             return
         match predicate:
             case Is() | IsOrStandIn():

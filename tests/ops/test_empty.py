@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitgraph as jg
 from jitgraph import compiler, dtypes
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
@@ -211,3 +212,19 @@ def test_op_behind_every_movement_op(name: str) -> None:
     graph = builder.graph(outputs, name)
     found = compiler.compile(graph).run(arguments)
     require_same(interpret(graph, arguments), found, ulps=64)
+
+
+@pytest.mark.parametrize("extent", [0, 1, 384])  # 384: one block of the packed product, and no more
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64", "bfloat16"])
+@pytest.mark.parametrize("text", ["mk,nk->mn", "mk,kn->mn", "km,kn->mn", "bmk,bkn->bmn"])
+def test_products_of_named_sizes_over_nothing(text: str, dtype: str, extent: int) -> None:
+    lengths = {"b": 2, "m": 4, "n": 19, "k": extent}
+    left, right = text.split("->")[0].split(",")
+    x, y = (jg.ones(tuple(lengths[axis] for axis in axes), dtype=dtype) for axes in (left, right))
+    named = {
+        name: {at: axis for at, axis in enumerate(axes) if axis != "k"} for name, axes in (("x", left), ("y", right))
+    }
+    traced = jg.trace(lambda x, y: jg.einsum(text, x, y), dynamic_shapes=named)
+    for _ in range(2):
+        product = traced(x, y).astype("complex128").numpy()
+        np.testing.assert_array_equal(product, np.full([lengths[axis] for axis in text.split("->")[1]], extent))

@@ -80,12 +80,13 @@ def end_of_block(
 ) -> LlvmScalar:
     """Where the block that begins with ``first`` ends, of those of ``size`` into which (begin, end) is cut.
 
-    Where all are known to be full nothing is compared, and ``subtract`` knows their length.
+    Where all are known to be full nothing is compared, and ``subtract`` knows their length. An empty range is one block
+    that is empty: a sum over nothing is computed, too.
     """
     begin, end = bounds
     total, each = difference(env, end, begin), constant_of(size)
     last = add(env, first, size)
-    return last if total is not None and each is not None and total % each == 0 else least(env, last, end)
+    return last if total and each is not None and total % each == 0 else least(env, last, end)
 
 
 def multiply(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:

@@ -62,3 +62,12 @@ def test_blocks_that_are_known_to_be_full_are_not_compared_with_the_end() -> Non
     assert constant_of(subtract(env, add(env, first, integer(3)), add(env, integer(5), first))) == -2
     assert constant_of(subtract(env, add(env, first, integer(3)), other)) is None
     assert constant_of(subtract(env, add(env, first, integer(2**63 - 1)), add(env, first, integer(-1)))) == -(2**63)
+
+
+def test_the_one_block_of_an_empty_range_is_empty() -> None:
+    module = LlvmModule(machine.TRIPLE)
+    function = LlvmFunction(module, "f", "void")
+    env = Environment(function, Kernel("f", (), ()), Target.host(), Names(), Scratch("f"), lambda statement, env: None)
+    for size in (1, 14, 384):
+        assert constant_of(end_of_block(env, integer(0), integer(size), (integer(0), integer(0)))) == 0
+        assert constant_of(end_of_block(env, integer(7), integer(size), (integer(7), integer(7)))) == 7

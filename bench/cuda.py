@@ -20,6 +20,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,10 @@ def tests() -> dict[str, Any]:
     """The tests on the device; a rehearsal runs one of their files on the simulator."""
     files = ["tests/cuda/test_array_functions.py"] if is_rehearsal() else ["tests/cuda", "tests/test_cuda.py"]
     environment = {} if is_rehearsal() else {"TEST_GPU": "1"}
-    run = [sys.executable, "-m", "pytest", "-q", "-x", "--maxfail=20", "-p", "no:cacheprovider", *files]
+    options = ["-q", "--maxfail=20", "-p", "no:cacheprovider", "-p", "no:benchmark"]
+    if find_spec("xdist"):
+        options += ["-n", "8"]  # one after the other they take several minutes
+    run = [sys.executable, "-m", "pytest", *options, *files]
     return command(run, _TEST_SECONDS, **environment)
 
 

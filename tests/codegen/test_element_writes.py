@@ -502,3 +502,14 @@ def test_select_proves_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("jitgraph.codegen.kernels.coalescing._Classes._meet", lambda self, one, others: None)
     with pytest.raises(GraphError, match=r"does not contain the value of|twice|written"):
         select(pipeline.run(graph, TARGET), CPU, verify=True)
+
+
+def test_a_branch_that_copies_nothing_is_no_step() -> None:
+    def either(x: Any, p: Any) -> Any:
+        return tuple(jg.cond(p, lambda x: x, lambda x: x, ~x) for _ in range(2))
+
+    graph = jg.trace(either).lower(jg.zeros((3, 0), dtype="bool"), jg.asarray(True)).graph
+    before = select_with_copies(pipeline.run(graph, TARGET), CPU)
+    coalesced = coalesce_copies(before)
+    verify_coalescing(before, coalesced.schedule, coalesced.names)
+    assert not before.steps and not coalesced.schedule.steps

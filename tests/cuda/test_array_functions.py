@@ -49,6 +49,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "repeat": lambda x, i: jg.repeat(x, i[0], axis=1),
     "diff": lambda x, i: jg.diff(x, prepend=0.0),
     "cumulative_sum": lambda x, i: jg.cumulative_sum(x, axis=1, include_initial=True),
+    "cumulative ops of int16": lambda x, i: jg.concat(
+        [op(jg.tile(i.astype(jg.int16) * 9999, (1, 1024)), axis=1) for op in (jg.cumsum, jg.cumprod)], axis=0
+    ),
     "meshgrid": lambda x, i: jg.meshgrid(x[0], x[1])[0],
     "bools as indices": lambda x, i: x[True, ..., 0],
     "NumPy's functions": lambda x, i: np.concatenate([np.sin(x), np.maximum(x, 0)]) * np.sum(x),

@@ -278,7 +278,7 @@ def test_a_writer_that_is_killed(where: str, named: bool, cache: DiskCache) -> N
     if named:
         code += "system.unnamed_file = lambda folder: None\n"
     code += f"{where} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-    code += f"disk_cache.DiskCache({cache.folder!r}).keep({KEY!r}, bytes(100_000))\n"
+    code += f"disk_cache.DiskCache({cache.folder!r}).store({KEY!r}, bytes(100_000))\n"
     assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
     assert cache.find(KEY, "it") is None and cache.info()[:2] == (0, 0)
     cache._sweep()

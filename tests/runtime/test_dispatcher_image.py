@@ -28,7 +28,7 @@ WITHOUT_INFLUENCE = {  # modules that the maker of the image imports, and that s
     *(f"codegen.cpu{name}" for name in ("", ".object_store", ".objects", ".units")),
     *(f"codegen.llvm{name}" for name in ("", ".room", ".undisturbed")),
     *(f"runtime.{name}" for name in ("cache_entry", "collector", "cpython_api", "disk_cache", "forks", "imports")),
-    *(f"runtime.{name}" for name in ("module_locks", "shared", "sources", "system", "whole_file")),
+    *(f"runtime.{name}" for name in ("module_locks", "shared", "sources", "system", "atomic_file")),
 }
 
 

@@ -227,7 +227,7 @@ def test_files_are_written_whole(system: str, tmp_path: Path) -> None:
     )
     output_on(
         system,
-        f"from jitgraph.runtime import whole_file\n{closed}with whole_file.replacing({str(path)!r}) as file:\n"
+        f"from jitgraph.runtime import atomic_file\n{closed}with atomic_file.replacing({str(path)!r}) as file:\n"
         f"    file.write(b'new')\n    assert open({str(path)!r}, 'rb').read() == b'old'\n",
     )
     assert path.read_bytes() == b"new"

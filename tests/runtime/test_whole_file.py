@@ -38,7 +38,7 @@ def names(folder: Path) -> set[str]:
 
 def killed(code: str, path: Path) -> None:
     """Run ``code``, which must end by SIGKILL, with ``path`` and the module at hand."""
-    start = f"import os, signal\nfrom jitgraph.runtime import system, whole_file\npath = {str(path)!r}\n"
+    start = f"import os, signal\nfrom jitgraph.runtime import system, atomic_file\npath = {str(path)!r}\n"
     done = subprocess.run([sys.executable, "-c", start + code])
     assert done.returncode == -signal.SIGKILL
 
@@ -92,12 +92,12 @@ def test_a_killed_save_leaves_nothing_for_the_next_one(tmp_path: Path, setup: st
     path = tmp_path / "model.jg"
     path.write_bytes(b"old")
     if moment == "while it is written":
-        killed(f"{setup}with whole_file.replacing(path) as file:\n  file.write(b'new'); file.flush()\n  {KILL}", path)
+        killed(f"{setup}with atomic_file.replacing(path) as file:\n  file.write(b'new'); file.flush()\n  {KILL}", path)
         if not setup:  # without a name, nothing is there from the start
             assert names(tmp_path) == {"model.jg"}
     else:
         stop = f"os.replace = lambda *names: {KILL}"
-        killed(f"{setup}{stop}with whole_file.replacing(path) as file:\n  file.write(b'new')\n", path)
+        killed(f"{setup}{stop}with atomic_file.replacing(path) as file:\n  file.write(b'new')\n", path)
         assert len(names(tmp_path)) == 2
     assert path.read_bytes() == b"old"
     with replacing(path) as file:

@@ -316,9 +316,9 @@ def test_values(name: str) -> None:
 
 def test_roots_and_fits() -> None:
     p = np.array([0.0, 2.0, -3.0, 1.0, 5.0, 0.0])
-    np.testing.assert_allclose(jg.anchors(p).numpy(), np.anchors(p), rtol=1e-12)
-    np.testing.assert_allclose(jg.trace(jg.anchors)(p[1:5]).numpy(), np.anchors(p[1:5]), rtol=1e-12)
-    assert jg.anchors(np.zeros(3)).shape == jg.anchors(X[:1]).shape == (0,)
+    np.testing.assert_allclose(jg.roots(p).numpy(), np.roots(p), rtol=1e-12)
+    np.testing.assert_allclose(jg.trace(jg.roots)(p[1:5]).numpy(), np.roots(p[1:5]), rtol=1e-12)
+    assert jg.roots(np.zeros(3)).shape == jg.roots(X[:1]).shape == (0,)
     x, y = np.linspace(-1, 2, 9), np.cos(np.arange(9.0))
     np.testing.assert_allclose(jg.polyfit(x, y, 3).numpy(), np.polyfit(x, y, 3), rtol=1e-10)
     both = np.stack([y, x * x], 1)
@@ -331,7 +331,7 @@ def test_roots_and_fits() -> None:
     np.testing.assert_allclose(full[3].numpy(), wanted_full[3], rtol=1e-10)
     assert (full[2].item(), full[4]) == (3, wanted_full[4])
     assert jg.autograd.gradcheck(lambda v: jg.polyfit(x, v, 2), [jg.asarray(y, requires_grad=True)])
-    assert jg.autograd.gradcheck(lambda v: jg.anchors(v).real, [jg.asarray(p[1:5], requires_grad=True)])
+    assert jg.autograd.gradcheck(lambda v: jg.roots(v).real, [jg.asarray(p[1:5], requires_grad=True)])
     np.testing.assert_allclose(jg.poly(np.array([[2.0, 1.0], [1.0, 3.0]])).real.numpy(), [1.0, -5.0, 5.0], rtol=1e-12)
 
 

@@ -103,7 +103,7 @@ def test_calls_that_leave_arguments_out_go_around_python(
     kind: str, x: jg.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
-    function = kinds()[kind]
+    function, x = kinds()[kind], x.astype(jg.float32)
     traced = jg.trace(function)
     for _ in range(40):
         found = traced(x)

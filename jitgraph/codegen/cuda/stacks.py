@@ -15,7 +15,7 @@ _LEAST_BYTES: Final = 1 << 16
 """Of a stack's first memory: the driver gives no less, and each growth asks it."""
 
 
-class EntryWriter(Protocol):
+class StackEntry(Protocol):
     """The entry under construction (``plan.py``)."""
 
     function: LlvmFunction
@@ -28,7 +28,7 @@ class EntryWriter(Protocol):
 class DeviceStacks:
     """The stacks of an entry: each has an address, the bytes in use and its capacity in the entry's frame."""
 
-    def __init__(self, entry: EntryWriter) -> None:
+    def __init__(self, entry: StackEntry) -> None:
         self.entry = entry
         self._at: dict[str, tuple[LlvmValue, LlvmValue, LlvmValue]] = {}
         self._code = LlvmValue("", "ptr")

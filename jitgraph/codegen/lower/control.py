@@ -52,7 +52,8 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], dests: S
         require_created_inside(renames, operands, node.location)
         otherwise = with_stacks(otherwise, renames)
         builder.stacks = [stack for stack in builder.stacks if stack not in renames]
-    builder.steps.append(Branch(predicate.name, tuple(then), tuple(otherwise)))
+    if then or otherwise:  # copies of nothing are no steps
+        builder.steps.append(Branch(predicate.name, tuple(then), tuple(otherwise)))
     return ends[0]
 
 

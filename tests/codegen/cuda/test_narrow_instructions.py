@@ -34,9 +34,9 @@ OF_PAIRS = frozenset(_OF_PAIRS.split())
 _OF_OTHER_OPS = """
     div.s16 div.u16 mad.lo.s16 mul.wide.u16 setp.eq.b16 setp.ge.s16 setp.ge.u16 setp.gt.u16 setp.le.s16
     setp.le.u16 cvt.rn.f16.f32 cvt.rn.f32.s16 cvt.rn.f32.u16 cvt.rn.f64.s16 cvt.rn.f64.u16
-    ld.global.b16 ld.global.b8 ld.global.s8 ld.local.b16 ld.local.b8 ld.local.s8
+    ld.global.b16 ld.global.b8 ld.global.s8 ld.global.nc.v4.b16 ld.local.b16 ld.local.b8 ld.local.s8
     ld.shared.b16 ld.shared.b8 ld.shared.s8 ld.shared.v2.b16
-    st.global.v2.b16 st.global.v2.b8 st.local.b16 st.local.b8 st.shared.b16 st.shared.b8
+    st.global.v2.b16 st.global.v2.b8 st.global.v4.b16 st.local.b16 st.local.b8 st.shared.b16 st.shared.b8
     ldmatrix.sync.aligned.m8n8.x4.shared.b16
     mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32
 """

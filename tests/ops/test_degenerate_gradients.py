@@ -149,7 +149,11 @@ MEETINGS: dict[str, tuple[Callable[[Any], Any], list[float], Callable[[Any], Any
     "ndtri": (SPECIAL.ndtri, [0.0, 1.0, 0.5], lambda x: np.where(x == 0.5, math.sqrt(2 * math.pi), math.inf)),
     "i1": (SPECIAL.i1, [0.0, 5e-324, -5e-324, 1e-310], lambda x: x * 0 + 0.5),
     "i1e": (SPECIAL.i1e, [0.0, 5e-324, -5e-324, 1e-310], lambda x: x * 0 + 0.5),
-    "erfcx far below": (SPECIAL.erfcx, [-31.0, -1e8, -1e300, -math.inf], lambda x: -abs(x) * math.inf),
+    "erfcx far below": (
+        SPECIAL.erfcx,
+        [-26.63, -27.5, -29.0, -30.0, -31.0, -1e8, -1e300, -math.inf],
+        lambda x: -abs(x) * math.inf,
+    ),
     "entr outside": (SPECIAL.entr, [-1.0, -1e-300], lambda x: abs(x) * math.inf),
     "rel_entr outside": (lambda x: SPECIAL.rel_entr(x, jg.asarray([1.0, 1.0])), [-1.0, -2.0], lambda x: x * math.inf),
     "kl_div by y at 0": (

@@ -169,6 +169,15 @@ def test_values(name: str) -> None:
             np.testing.assert_allclose(found.numpy(), wanted, rtol=rough, atol=1e-15)
 
 
+def test_slopes_of_quantiles_are_nan_in_rows_with_nan_alone() -> None:
+    x = jg.asarray(np.array([[3.0, 1.0, 2.0, 5.0], [1.0, NAN, 2.0, 3.0]]))
+    slope = jg.grad(lambda x: jg.quantile(x, 0.5, 1).sum())
+    for derivative in (slope, jg.trace(slope)):
+        slopes = derivative(x).numpy()
+        np.testing.assert_array_equal(slopes[0], [0.5, 0.0, 0.5, 0.0])
+        assert np.isnan(slopes[1]).any()
+
+
 @pytest.mark.parametrize(
     ("function", "at", "first", "second"),
     [

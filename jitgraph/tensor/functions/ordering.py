@@ -173,7 +173,9 @@ def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpol
     weight = where(ranks == low, 0.0, 0.5) if interpolation == "midpoint" else ranks - low
     quantiles = where(below == above, below, lerp(below, above, astype(weight, rows.dtype)))
     if name == "quantile":
-        quantiles = where(any_of(missing, -1, keepdims=True), quantiles * math.nan, quantiles)  # with NaN for slopes
+        lost = any_of(missing, -1, keepdims=True)
+        undefined = where(lost, quantiles, 1.0) * math.nan  # with NaN for slopes, those of the other rows excepted
+        quantiles = where(lost, undefined, quantiles)
     else:
         quantiles = where(count == 0, math.nan, quantiles)
     quantiles = moveaxis(quantiles, -1, 0)  # quantiles first

@@ -161,6 +161,9 @@ def _exp_of_square(x: Tensor, factor: float) -> Tensor:
     return exp(head * head * factor) * exp((x - head) * (x + head) * factor)
 
 
+_ERFCX_FINITE: Final = 26.628735713751492  # sqrt(log(greatest / 2)), beyond which 2 exp(x * x) overflows
+
+
 @array_function
 def erfcx(x: TensorLike) -> Tensor:
     """exp(x * x) * erfc(x), without underflow where x is large; infinite from about -27 down."""
@@ -168,9 +171,10 @@ def erfcx(x: TensorLike) -> Tensor:
     def body(a: Tensor) -> Tensor:
         size = where(a < 0, -a, a)  # not abs, which has no slope at 0
         scaled = _erfcx_positive(size)
-        clamped = where(a < 0, minimum(size, 30.0), 0.0)
+        clamped = where(a < 0, minimum(size, _ERFCX_FINITE), 0.0)
         scaled = where(a < 0, 2 * _exp_of_square(clamped, 1.0) - scaled, scaled)
-        return where(a < -30, where(a < -30, -a, 1.0) * math.inf, scaled)  # whose slope is infinite, too
+        overflows = a < -_ERFCX_FINITE
+        return where(overflows, where(overflows, -a, 1.0) * math.inf, scaled)  # whose slope is infinite, too
 
     return in_float64(body, x)
 

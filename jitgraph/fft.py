@@ -19,7 +19,7 @@ from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.manipulation import roll
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of
 from jitgraph.tensor.lifting import TensorLike
-from jitgraph.tensor.scalars import listed
+from jitgraph.tensor.scalars import listed, python_int
 
 __all__ = [
     "fft",
@@ -66,6 +66,7 @@ def _resized(value: Any, n: int | None, axis: int) -> tuple[Any, int]:
         if not isinstance(size, int) or size < 1:
             raise ShapeError(f"a transform along axis {axis} of size {size}, which is no positive number", hint="n=...")
         return value, size
+    n = python_int(n)
     if n < 1:
         raise ShapeError(f"a transform of n={n} elements", hint="n is at least 1")
     if not isinstance(size, int):

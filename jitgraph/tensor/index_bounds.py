@@ -31,7 +31,7 @@ def index_of(item: Any, size: DimLike, axis: int) -> DimLike:
 
 def bounds_of(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
     """Start, stop and positive stride of a slice, and whether its elements are then to be reversed."""
-    step = 1 if item.step is None else int(item.step)
+    step = 1 if item.step is None else _integer(item.step, "step")
     if step == 0:
         raise ValueError("a slice's step cannot be 0")
     if isinstance(size, int):
@@ -54,11 +54,15 @@ def bounds_of(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
 def _known(bound: Any, trace: Any) -> int | None:
     if bound is None:
         return None
-    if hasattr(bound, "__index__"):
-        return int(bound.__index__())
-    if trace is not None:
+    if trace is not None and not hasattr(bound, "__index__") and isinstance(bound, int):
         raise UndecidedError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
-    raise IndexingError(f"a slice's bound must be an integer, not {type(bound).__name__}")
+    return _integer(bound, "bound")
+
+
+def _integer(number: Any, what: str) -> int:
+    if not hasattr(number, "__index__"):
+        raise IndexingError(f"a slice's {what} must be an integer, not {number.__class__.__name__}")
+    return int(number.__index__())
 
 
 def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
@@ -66,7 +70,7 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     if bound is None:
         return default
     trace = context.current().trace
-    offset = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
+    offset = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else _integer(bound, "bound")
     number: DimLike = size + offset if isinstance(offset, int) and offset < 0 else offset
     known = context.constraints()
     if not (known.at_least(size, number) and known.at_least(number, 0)):

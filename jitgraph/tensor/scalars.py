@@ -13,7 +13,7 @@ import numpy as np
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.errors import DTypeError, NumberError
+from jitgraph.errors import DTypeError, NumberError, ShapeError
 from jitgraph.ir import context
 
 Scalar: TypeAlias = "bool | int | float | complex"
@@ -42,8 +42,15 @@ def is_computed(x: object) -> bool:
 
 
 def python_int(number: Any) -> Any:
-    """A count or a number of places as sizes and attributes take it: NumPy's integers become Python's."""
-    return int(number) if isinstance(number, np.integer) else number
+    """A count or a number of positions as sizes and attributes take it: NumPy's integers become Python's.
+
+    ShapeError for floats, whole ones included, as no two functions would agree on how to round the others.
+    """
+    if isinstance(number, np.integer):
+        return int(number)
+    if isinstance(number, float | np.floating | complex):
+        raise ShapeError(f"an integer is needed, not {number.__class__.__name__}", hint="int(x), or x // y for x / y")
+    return number
 
 
 def items(argument: Any) -> tuple[Any, ...] | None:

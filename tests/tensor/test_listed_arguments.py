@@ -378,3 +378,32 @@ def test_no_function_with_axes_is_left_out() -> None:
     tested = {key.split(" ")[0].split(".")[-1] for key in (*MANY, *ONE)}
     missing = {prefix + name for prefix, name in listing() if name not in tested}
     assert missing <= {"concatenate", "poisson", "binomial"}, missing  # another name; a shape beside parameters
+
+
+COUNTS: dict[str, Callable[[Any, Any], Any]] = {
+    "a bound": lambda x, n: x[:n],
+    "a bound at the end": lambda x, n: x[n:],
+    "a step": lambda x, n: x[::n],
+    "roll": jg.roll,
+    "roll along an axis": lambda x, n: jg.roll(x, n, 0),
+    "roll along two": lambda x, n: jg.roll(x[:, None], (1, n), (0, 1)),
+    "kthvalue": lambda x, n: jg.kthvalue(x, n)[0],
+    "fft": lambda x, n: jg.real(jg.fft.fft(x, n)),
+    "rfft": lambda x, n: jg.real(jg.fft.rfft(x, n=n)),
+    "pad": jg.pad,
+    "chunk": lambda x, n: jg.chunk(x, n)[0],
+    "repeat": jg.repeat,
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_count_is_an_integer(name: str) -> None:
+    function, x = COUNTS[name], jg.arange(8) * 1.0
+    match = "must be an integer, not float|an integer is needed, not float|cannot be interpreted as an integer"
+    for n in (2.5, 2.0):
+        for called in (function, jg.trace(lambda x, n: function(x, n))):
+            with pytest.raises((jg.JitgraphError, TypeError), match=match):
+                called(x, n)
+        named = jg.trace(lambda x, n: function(x, n), dynamic_shapes={"x": {0: "m"}})
+        with pytest.raises((jg.JitgraphError, TypeError), match=f"{match}|whose size m is a name|named size m"):
+            named(x, n)

@@ -95,30 +95,28 @@ class _Variable(NamedTuple):
 
 
 class _ReviseError(Exception):
-    """The carry needs other variables or types: what ``name`` is to be."""
+    """The carry needs other variables or types: what some names are to be."""
 
-    def __init__(self, name: Name, variable: _Variable) -> None:
-        super().__init__(name)
-        self.name = name
-        self._variable = variable
+    def __init__(self, variables: Mapping[Name, _Variable]) -> None:
+        super().__init__(*variables)
+        self._variables = variables
 
     @property
-    def variable(self) -> _Variable:
-        """The variable, asked for when the body's changes have been put back."""
-        return self._variable
+    def variables(self) -> Mapping[Name, _Variable]:
+        """The variables, asked for when the body's changes have been put back."""
+        return self._variables
 
 
 class _CarriedFromNowOnError(_ReviseError):
-    """``name`` has to be carried, too, starting as ``value``: in which lists may stand that the body has changed."""
+    """Names have to be carried, too, starting as these values: in which lists may stand that the body has changed."""
 
-    def __init__(self, name: Name, value: Any) -> None:
-        Exception.__init__(self, name)
-        self.name = name
-        self._value = value
+    def __init__(self, values: Mapping[Name, Any]) -> None:
+        super().__init__({})
+        self._values = values
 
     @property
-    def variable(self) -> _Variable:
-        return _Variable.of(self._value)
+    def variables(self) -> Mapping[Name, _Variable]:
+        return {name: _Variable.of(value) for name, value in self._values.items()}
 
 
 class _RedefinedError(Exception):
@@ -159,7 +157,7 @@ class StagedLoop:
                 with trying():
                     outputs = make(carry)
             except _ReviseError as change:
-                variables = {**variables, change.name: change.variable}
+                variables = {**variables, **change.variables}
                 continue
             except UnforeseenIdentityError:
                 continue
@@ -289,14 +287,13 @@ class _Carry:
             if type(before := self.before[name]) is Dropped:
                 raise _RedefinedError(name, before.error(name, None), before)
             if before is not UNBOUND:
-                raise _CarriedFromNowOnError(name, before)
+                raise _CarriedFromNowOnError({name: before})
             self._consider(name, value)
+        self._require_carried(changes)
         self.growth = Growth()
         for entry, changed in changes.items():
             if isinstance(entry, Tail):
                 self._grown(entry, changed.after)
-            elif entry not in self.variables:
-                raise self._entry(entry, changed)
         return tensors
 
     def ended(self, values: dict[Name, Any]) -> dict[int, Tensor]:
@@ -390,7 +387,7 @@ class _Carry:
                     location=entry.location,
                     hint="put so many elements into it before the loop",
                 )
-            raise _CarriedFromNowOnError(window, start)
+            raise _CarriedFromNowOnError({window: start})
         self._require_own(entry, parts)
         if type(self.loop.turns) is int and self.loop.turns <= LONGEST:
             self._require_unknown(entry, parts)
@@ -408,10 +405,27 @@ class _Carry:
             name in site.live and name not in site.targets and _is_carried(value)
         )  # it is set again before it is read
         if name == RESULT or sure or (name in site.live and self.loop.runs):
-            raise _ReviseError(name, _Variable.starting_as_zeros(value))
+            raise _ReviseError({name: _Variable.starting_as_zeros(value)})
         if name in self.loop.site.targets or isinstance(value, MaybeUnbound):
-            raise _ReviseError(name, _Variable.starting_as_zeros(MaybeUnbound.of(value)))
+            raise _ReviseError({name: _Variable.starting_as_zeros(MaybeUnbound.of(value))})
         self.undefined.add(name)
+
+    def _require_carried(self, changes: Mapping[WriteTarget, Changed]) -> None:
+        """_ReviseError where the body sets entries of outer objects that are not carried.
+
+        All that start as numbers or tensors are asked for at once: one at a time, a loop over a list would be recorded
+        once more for each element. What starts as a container may hold other entries, and is asked for by itself.
+        """
+        numbers: dict[Name, Any] = {}
+        for entry, changed in changes.items():
+            if isinstance(entry, Tail) or entry in self.variables:
+                continue
+            if changed.after is not UNBOUND and kind_of(changed.before) is not None:
+                numbers[entry] = changed.before
+            elif not numbers:
+                raise self._entry(entry, changed)
+        if numbers:
+            raise _CarriedFromNowOnError(numbers)
 
     def _entry(self, entry: WriteTarget, changed: Changed) -> _ReviseError:
         """What asks for the variable for an entry of an outer object that the body sets."""
@@ -423,8 +437,8 @@ class _Carry:
                 hint="set it to a value of the same type before the loop",
             )
         if changed.before is not UNBOUND:
-            return _CarriedFromNowOnError(entry, changed.before)
-        return _ReviseError(entry, _Variable.starting_as_zeros(changed.after))
+            return _CarriedFromNowOnError({entry: changed.before})
+        return _ReviseError({entry: _Variable.starting_as_zeros(changed.after)})
 
     def _next(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
         """The tensors of a carried variable; ScriptError where it does not keep its type, unless it may be another
@@ -465,7 +479,7 @@ class _Carry:
             tensors.append(wrap(operand(leaf, both, trace)))
             ir_values.append(tensors[-1].value.ir)
         if tuple(kinds) != variable.kinds:
-            raise _ReviseError(name, variable._replace(kinds=tuple(kinds)))
+            raise _ReviseError({name: variable._replace(kinds=tuple(kinds))})
         entered, values = self._entered[name]
         if value is entered and values == ir_values and variable.start is not UNBOUND:
             self.unchanged.add(name)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import jitgraph as jg
+from jitgraph.tracing.script import loops
 from tests.tracing.script.scripts import define
 
 PROGRAMS = {
@@ -56,6 +59,12 @@ PROGRAMS = {
         s += rows[i % 2][other(i)] * 10 + {0: rows, 1: rows}[i % 2][other(i)][int(i > 2)]
         s -= rows[abs(i) % 2][max(i, 3) % 2] + rows[i % 2][other(rows[i % 2][1] % 2)]
     return s, count, rows
+""",
+    "elements that become floats, beside one that stays an int": """
+    s = [1] * 12
+    for k in range(1, 12):
+        s[k] = s[k - 1] * 0.5
+    return s, n
 """,
     "match": """
     s, seen = 0, 0
@@ -188,3 +197,44 @@ def test_what_no_graph_does_is_refused(name: str) -> None:
     line = 3 + REFUSED[name][: REFUSED[name].index("# here")].count("\n") - 1
     with pytest.raises(jg.ScriptError, match=rf":{line}\n.*hint: "):
         jg.script(program)(jg.asarray(3))
+
+
+OVER_LISTS = {
+    "a sieve": """
+    for i in range(2, size):
+        if s[i]:
+            for j in range(i * i, size, i):
+                s[j] = 0
+    return s, n
+""",
+    "a Fibonacci sequence": """
+    for i in range(n):
+        for k in range(2, size):
+            s[k] = s[k - 1] + s[k - 2]
+    return s, n
+""",
+    "attributes": """
+    particles = [SimpleNamespace(x=k) for k in range(size)]
+    for i in range(n):
+        for p in particles:
+            p.x += i
+    return [p.x for p in particles], n
+""",
+}
+
+
+@pytest.mark.parametrize("name", OVER_LISTS)
+def test_a_loop_is_recorded_as_often_for_long_lists_as_for_short_ones(name: str, monkeypatch: Any) -> None:
+    recordings: list[int] = []
+    scope: dict[str, Any] = {"enter": loops._Carry.enter, "recordings": recordings}
+    text = "def counted(carry, tensors):\n    recordings.append(1)\n    enter(carry, tensors)"
+    exec(compile(text, loops.__file__, "exec"), scope)  # as code of the package, whose state no trace watches
+    monkeypatch.setattr(loops._Carry, "enter", scope["counted"])
+    counts = []
+    for size in (12, 24):
+        text = f"from types import SimpleNamespace\ndef program(n):\n    size, s = {size}, [1] * {size}"
+        program = define(text + OVER_LISTS[name])
+        assert repr(jg.script(program)(jg.asarray(3))) == repr(program(jg.asarray(3)))
+        counts.append(len(recordings))
+        recordings.clear()
+    assert 0 < counts[0] == counts[1] <= 16

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
-from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 
 _NARROW = 1 << 31
@@ -23,8 +23,9 @@ def unravelled(env: Environment, position: LlvmScalar, extents: Sequence[DimLike
     """The index in a row-major space of these extents whose number is ``position``."""
     if not extents:
         return []
-    total = dims.product(extents)
-    narrow = isinstance(total, int) and total < _NARROW  # a division of 32 bits takes a third of the instructions
+    # A division of 32 bits takes a third of the instructions. A product may be known, as 0, where an extent is not.
+    known = [extent for extent in extents if isinstance(extent, int)]
+    narrow = len(known) == len(extents) and prod(known) < _NARROW
     indices: list[LlvmScalar] = []
     rest = position
     for extent in reversed(extents[1:]):

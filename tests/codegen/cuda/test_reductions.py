@@ -66,6 +66,19 @@ def test_a_sum_of_a_named_extent(extent: int, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [("n", 0), (0, "n"), ("n", 3, 0), (0, 3, "n")])
+def test_sums_of_no_elements_beside_a_named_extent(shape: tuple[Any, ...], target: str) -> None:
+    """The number of elements is known to be 0 where the extents are not all known."""
+    array = np.zeros([2 if extent == "n" else extent for extent in shape], np.float32)
+
+    def sums(x: Any) -> Any:
+        turned = jg.permute_dims(x, tuple(range(x.ndim))[::-1])
+        return jg.sum(x), jg.prod(turned), jg.sum(turned, axis=0)
+
+    assert_gives(sums, target, array, spec=(jg.TensorSpec(shape, jg.float32),), launches=9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_few_long_rows(target: str) -> None:
     assert_gives(lambda x: jg.sum(x, axis=1), target, normal(3, 40_001))
     assert_gives(lambda x: jg.sum(x, axis=(0, 2)), target, normal(2, 3, 20_001))

@@ -325,9 +325,12 @@ def test_an_op_loads_its_family_and_what_that_is_made_of() -> None:
 
 
 def test_modules_and_optimizers_load_no_op_of_losses_or_loops() -> None:
+    families = {f"jitgraph.ops.{family}" for family in ("loss", "statistics", "cumulative", "control")}
     loaded = modules_after("import jitgraph as jg; jg.nn.Linear; jg.optim.Adam")
-    assert "jitgraph.nn.functional.loss" in loaded and "numpy.typing" not in loaded
-    assert not loaded & {f"jitgraph.ops.{family}" for family in ("loss", "statistics", "cumulative", "control")}
+    assert "jitgraph.nn.functional.linear" in loaded and "numpy.typing" not in loaded
+    assert not loaded & {*families, *(name for name in loaded if name.endswith("losses"))}
+    used = modules_after("import jitgraph as jg; jg.nn.MSELoss(); jg.nn.functional.cross_entropy")
+    assert {"jitgraph.nn.losses", "jitgraph.nn.functional.classification_losses"} <= used and not used & families
 
 
 def test_a_compiled_call_loads_what_it_needs() -> None:

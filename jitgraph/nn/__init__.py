@@ -9,10 +9,20 @@ from jitgraph.nn import functional, init, utils
 from jitgraph.nn.containers import ModuleList, Sequential
 from jitgraph.nn.embeddings import Embedding, EmbeddingBag
 from jitgraph.nn.layers import Linear
-from jitgraph.nn.losses import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.module import ModuleBuffer as Buffer
-from jitgraph.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from jitgraph.nn.normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
 from jitgraph.nn.stateless import (
     ELU,
     GELU,
@@ -81,49 +91,46 @@ if TYPE_CHECKING:
         FractionalMaxPool2d,
         FractionalMaxPool3d,
     )
-    from jitgraph.nn.further_losses import (
-        BCELoss,
-        CosineEmbeddingLoss,
-        CosineSimilarity,
-        CTCLoss,
-        GaussianNLLLoss,
-        HingeEmbeddingLoss,
-        HuberLoss,
-        KLDivLoss,
-        MarginRankingLoss,
-        MultiLabelMarginLoss,
-        MultiLabelSoftMarginLoss,
-        MultiMarginLoss,
-        NLLLoss2d,
-        PairwiseDistance,
-        PoissonNLLLoss,
-        SoftMarginLoss,
-        TripletMarginLoss,
-        TripletMarginWithDistanceLoss,
-    )
-    from jitgraph.nn.further_norms import (
-        BatchNorm3d,
-        InstanceNorm1d,
-        InstanceNorm2d,
-        InstanceNorm3d,
-        LocalResponseNorm,
-    )
     from jitgraph.nn.lazy import (
         LazyBatchNorm1d,
         LazyBatchNorm2d,
         LazyBatchNorm3d,
-        LazyInstanceNorm1d,
-        LazyInstanceNorm2d,
-        LazyInstanceNorm3d,
-        LazyLinear,
-    )
-    from jitgraph.nn.lazy_convolution import (
         LazyConv1d,
         LazyConv2d,
         LazyConv3d,
         LazyConvTranspose1d,
         LazyConvTranspose2d,
         LazyConvTranspose3d,
+        LazyInstanceNorm1d,
+        LazyInstanceNorm2d,
+        LazyInstanceNorm3d,
+        LazyLinear,
+    )
+    from jitgraph.nn.losses import (
+        BCELoss,
+        BCEWithLogitsLoss,
+        CosineEmbeddingLoss,
+        CosineSimilarity,
+        CrossEntropyLoss,
+        CTCLoss,
+        GaussianNLLLoss,
+        HingeEmbeddingLoss,
+        HuberLoss,
+        KLDivLoss,
+        L1Loss,
+        MarginRankingLoss,
+        MSELoss,
+        MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss,
+        MultiMarginLoss,
+        NLLLoss,
+        NLLLoss2d,
+        PairwiseDistance,
+        PoissonNLLLoss,
+        SmoothL1Loss,
+        SoftMarginLoss,
+        TripletMarginLoss,
+        TripletMarginWithDistanceLoss,
     )
     from jitgraph.nn.paddings import (
         CircularPad1d,
@@ -194,47 +201,42 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # module -> its classes, which load when one of them is first used
-    "further_losses": (
-        "BCELoss CTCLoss CosineEmbeddingLoss CosineSimilarity GaussianNLLLoss HingeEmbeddingLoss HuberLoss "
-        "KLDivLoss MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss2d "
-        "PairwiseDistance PoissonNLLLoss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"
-    ),
-    "transformer": (
-        "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
-    ),
-    "adaptive_softmax": ("AdaptiveLogSoftmaxWithLoss"),
-    "attention": ("MultiheadAttention"),
-    "fractional_pooling": ("FractionalMaxPool2d FractionalMaxPool3d"),
-    "summaries": ("summary"),
-    "recurrent": ("GRU GRUCell LSTM LSTMCell RNN RNNCell"),
-    "dictionaries": ("ModuleDict ParameterDict ParameterList"),
+    "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
+    "adaptive_softmax": "AdaptiveLogSoftmaxWithLoss",
+    "attention": "MultiheadAttention",
+    "fractional_pooling": "FractionalMaxPool2d FractionalMaxPool3d",
+    "summaries": "summary",
+    "recurrent": "GRU GRUCell LSTM LSTMCell RNN RNNCell",
+    "dictionaries": "ModuleDict ParameterDict ParameterList",
     "shapes": (
-        "Bilinear ChannelShuffle Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample "
-        "UpsamplingBilinear2d UpsamplingNearest2d"
+        "Bilinear ChannelShuffle Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample UpsamplingBilinear2d "
+        "UpsamplingNearest2d"
     ),
     "paddings": (
         "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
-        "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d "
-        "ZeroPad2d ZeroPad3d"
+        "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "
+        "ZeroPad3d"
     ),
     "lazy": (
         "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d "
-        "LazyLinear"
+        "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d"
     ),
-    "lazy_convolution": (
-        "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d"
-    ),
-    "dropouts": ("AlphaDropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout"),
-    "further_norms": ("BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm"),
-    "convolution": ("Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
+    "dropouts": "AlphaDropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+    "convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "pooling": (
-        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
-        "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d "
-        "MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
+        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d "
+        "AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d "
+        "MaxUnpool2d MaxUnpool3d"
     ),
     "activations": (
         "CELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh Mish PReLU RReLU Softmax2d Softmin Softshrink "
         "Softsign Tanhshrink Threshold"
+    ),
+    "losses": (
+        "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss GaussianNLLLoss "
+        "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss MultiLabelMarginLoss "
+        "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PairwiseDistance PoissonNLLLoss SmoothL1Loss "
+        "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"
     ),
 }
 _MODULE_OF: Final = {name: module for module, names in _LATER.items() for name in names.split()}

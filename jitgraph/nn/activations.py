@@ -7,7 +7,6 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional
-from jitgraph.nn.functional import more_activations
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.stateless import activation, shown
 from jitgraph.tensor import Tensor
@@ -49,7 +48,7 @@ class Hardtanh(_Activation):
 class CELU(_Activation):
     """``functional.celu`` of x."""
 
-    function, settings = more_activations.celu, ("alpha",)
+    function, settings = functional.celu, ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class CELU(_Activation):
 class Hardshrink(_Activation):
     """``functional.hardshrink`` of x."""
 
-    function, settings = more_activations.hardshrink, ("lambd",)
+    function, settings = functional.hardshrink, ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -72,7 +71,7 @@ class Hardshrink(_Activation):
 class Softshrink(_Activation):
     """``functional.softshrink`` of x."""
 
-    function, settings = more_activations.softshrink, ("lambd",)
+    function, settings = functional.softshrink, ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -85,7 +84,7 @@ class Softshrink(_Activation):
 class Threshold(_Activation):
     """``functional.threshold`` of x."""
 
-    function, settings = more_activations.threshold, ("threshold", "value")
+    function, settings = functional.threshold, ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -95,7 +94,7 @@ class Threshold(_Activation):
 class GLU(_Activation):
     """``functional.glu`` of x along ``dim``."""
 
-    function, settings = more_activations.glu, ("dim",)
+    function, settings = functional.glu, ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -105,7 +104,7 @@ class GLU(_Activation):
 class Softmin(_Activation):
     """``functional.softmin`` of x along ``dim``."""
 
-    function, settings = more_activations.softmin, ("dim",)
+    function, settings = functional.softmin, ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -133,7 +132,7 @@ class PReLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """``functional.prelu`` of input."""
-        return more_activations.prelu(input, self.weight)
+        return functional.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
@@ -148,15 +147,15 @@ class RReLU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """``functional.rrelu`` of input."""
-        return more_activations.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return shown(f"lower={self.lower}, upper={self.upper}", self.inplace)
 
 
-SELU = activation("SELU", more_activations.selu, __name__)
-Mish = activation("Mish", more_activations.mish, __name__)
-Hardsigmoid = activation("Hardsigmoid", more_activations.hardsigmoid, __name__)
-Hardswish = activation("Hardswish", more_activations.hardswish, __name__)
-Softsign = activation("Softsign", more_activations.softsign, __name__, takes_inplace=False)
-Tanhshrink = activation("Tanhshrink", more_activations.tanhshrink, __name__, takes_inplace=False)
+SELU = activation("SELU", functional.selu, __name__)
+Mish = activation("Mish", functional.mish, __name__)
+Hardsigmoid = activation("Hardsigmoid", functional.hardsigmoid, __name__)
+Hardswish = activation("Hardswish", functional.hardswish, __name__)
+Softsign = activation("Softsign", functional.softsign, __name__, takes_inplace=False)
+Tanhshrink = activation("Tanhshrink", functional.tanhshrink, __name__, takes_inplace=False)

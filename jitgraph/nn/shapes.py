@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitgraph.nn import functional, init
-from jitgraph.nn.functional import further_linear
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.arrangement import unflatten
@@ -183,7 +182,7 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """[..., in1] and [..., in2] to [..., out]."""
-        return further_linear.bilinear(input1, input2, self.weight, self.bias)
+        return functional.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"

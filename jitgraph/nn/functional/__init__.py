@@ -6,36 +6,78 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import migration_hints
 from jitgraph.nn.functional.activation import (
+    celu,
+    celu_,
     dropout,
     elu,
+    elu_,
     gelu,
+    glu,
+    gumbel_softmax,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
     hardtanh,
+    hardtanh_,
     leaky_relu,
+    leaky_relu_,
     log_softmax,
     logsigmoid,
+    mish,
+    prelu,
     relu,
     relu6,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
     sigmoid,
     silu,
     softmax,
+    softmin,
     softplus,
+    softshrink,
+    softsign,
     tanh,
+    tanhshrink,
+    threshold,
+    threshold_,
 )
 from jitgraph.nn.functional.folding import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
-from jitgraph.nn.functional.linear import conv1d, conv2d, conv3d, embedding, linear, scaled_dot_product_attention
-from jitgraph.nn.functional.loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_similarity,
-    cross_entropy,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    one_hot,
-    smooth_l1_loss,
+from jitgraph.nn.functional.linear import (
+    bilinear,
+    conv1d,
+    conv2d,
+    conv3d,
+    embedding,
+    linear,
+    scaled_dot_product_attention,
 )
-from jitgraph.nn.functional.normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
-from jitgraph.nn.functional.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d, pad
+from jitgraph.nn.functional.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
+from jitgraph.nn.functional.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+    pad,
+)
 from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
@@ -49,6 +91,17 @@ if TYPE_CHECKING:
     )
     from jitgraph.nn.functional.bags import (
         embedding_bag,
+    )
+    from jitgraph.nn.functional.classification_losses import (
+        binary_cross_entropy,
+        binary_cross_entropy_with_logits,
+        cross_entropy,
+        multi_margin_loss,
+        multilabel_margin_loss,
+        multilabel_soft_margin_loss,
+        nll_loss,
+        one_hot,
+        soft_margin_loss,
     )
     from jitgraph.nn.functional.ctc import (
         ctc_loss,
@@ -64,67 +117,8 @@ if TYPE_CHECKING:
         fractional_max_pool2d,
         fractional_max_pool3d,
     )
-    from jitgraph.nn.functional.further_linear import (
-        bilinear,
-    )
-    from jitgraph.nn.functional.further_losses import (
-        cosine_embedding_loss,
-        gaussian_nll_loss,
-        hinge_embedding_loss,
-        huber_loss,
-        kl_div,
-        margin_ranking_loss,
-        multi_margin_loss,
-        multilabel_margin_loss,
-        multilabel_soft_margin_loss,
-        pairwise_distance,
-        pdist,
-        poisson_nll_loss,
-        soft_margin_loss,
-        triplet_margin_loss,
-        triplet_margin_with_distance_loss,
-    )
-    from jitgraph.nn.functional.further_norms import (
-        instance_norm,
-        local_response_norm,
-    )
-    from jitgraph.nn.functional.further_pooling import (
-        lp_pool1d,
-        lp_pool2d,
-        lp_pool3d,
-        max_unpool1d,
-        max_unpool2d,
-        max_unpool3d,
-    )
     from jitgraph.nn.functional.grid_sampling import affine_grid, grid_sample
-    from jitgraph.nn.functional.in_place import (
-        celu_,
-        elu_,
-        hardtanh_,
-        leaky_relu_,
-        relu_,
-        rrelu_,
-        selu_,
-        threshold_,
-    )
     from jitgraph.nn.functional.interpolation import interpolate
-    from jitgraph.nn.functional.more_activations import (
-        celu,
-        glu,
-        gumbel_softmax,
-        hardshrink,
-        hardsigmoid,
-        hardswish,
-        mish,
-        prelu,
-        rrelu,
-        selu,
-        softmin,
-        softshrink,
-        softsign,
-        tanhshrink,
-        threshold,
-    )
     from jitgraph.nn.functional.multi_head import multi_head_attention_forward
     from jitgraph.nn.functional.other_names import (
         adaptive_max_pool1d_with_indices,
@@ -141,6 +135,25 @@ if TYPE_CHECKING:
         upsample_bilinear,
         upsample_nearest,
     )
+    from jitgraph.nn.functional.ranking_losses import (
+        cosine_embedding_loss,
+        cosine_similarity,
+        hinge_embedding_loss,
+        margin_ranking_loss,
+        pairwise_distance,
+        pdist,
+        triplet_margin_loss,
+        triplet_margin_with_distance_loss,
+    )
+    from jitgraph.nn.functional.regression_losses import (
+        gaussian_nll_loss,
+        huber_loss,
+        kl_div,
+        l1_loss,
+        mse_loss,
+        poisson_nll_loss,
+        smooth_l1_loss,
+    )
     from jitgraph.nn.functional.transposed_convolution import (
         conv_transpose1d,
         conv_transpose2d,
@@ -148,36 +161,32 @@ if TYPE_CHECKING:
     )
 
 _LATER: Final[dict[str, str]] = {  # family -> its functions, which load when one of them is first used
-    "ctc": ("ctc_loss"),
-    "fractional_pooling": ("fractional_max_pool2d fractional_max_pool3d"),
-    "further_linear": ("bilinear"),
-    "further_losses": (
-        "cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss kl_div margin_ranking_loss "
-        "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss pairwise_distance pdist "
-        "poisson_nll_loss soft_margin_loss triplet_margin_loss triplet_margin_with_distance_loss"
-    ),
-    "dropouts": ("alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout"),
-    "bags": ("embedding_bag"),
-    "multi_head": ("multi_head_attention_forward"),
+    "ctc": "ctc_loss",
+    "fractional_pooling": "fractional_max_pool2d fractional_max_pool3d",
+    "dropouts": "alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
+    "bags": "embedding_bag",
+    "multi_head": "multi_head_attention_forward",
     "other_names": (
-        "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices "
-        "adaptive_max_pool3d_with_indices conv_tbc fractional_max_pool2d_with_indices "
-        "fractional_max_pool3d_with_indices linear_cross_entropy max_pool1d_with_indices "
-        "max_pool2d_with_indices max_pool3d_with_indices upsample upsample_bilinear upsample_nearest"
+        "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices conv_tbc "
+        "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices linear_cross_entropy "
+        "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices upsample upsample_bilinear "
+        "upsample_nearest"
     ),
-    "grid_sampling": ("affine_grid grid_sample"),
-    "interpolation": ("interpolate"),
-    "in_place": ("celu_ elu_ hardtanh_ leaky_relu_ relu_ rrelu_ selu_ threshold_"),
-    "further_norms": ("instance_norm local_response_norm"),
-    "transposed_convolution": ("conv_transpose1d conv_transpose2d conv_transpose3d"),
-    "further_pooling": ("lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d"),
+    "grid_sampling": "affine_grid grid_sample",
+    "interpolation": "interpolate",
+    "transposed_convolution": "conv_transpose1d conv_transpose2d conv_transpose3d",
     "adaptive_pooling": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
         "adaptive_max_pool3d"
     ),
-    "more_activations": (
-        "celu glu gumbel_softmax hardshrink hardsigmoid hardswish mish prelu rrelu selu softmin softshrink softsign "
-        "tanhshrink threshold"
+    "classification_losses": (
+        "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy multi_margin_loss multilabel_margin_loss "
+        "multilabel_soft_margin_loss nll_loss one_hot soft_margin_loss"
+    ),
+    "regression_losses": "gaussian_nll_loss huber_loss kl_div l1_loss mse_loss poisson_nll_loss smooth_l1_loss",
+    "ranking_losses": (
+        "cosine_embedding_loss cosine_similarity hinge_embedding_loss margin_ranking_loss pairwise_distance pdist "
+        "triplet_margin_loss triplet_margin_with_distance_loss"
     ),
 }
 _FAMILY_OF: Final = {name: family for family, names in _LATER.items() for name in names.split()}

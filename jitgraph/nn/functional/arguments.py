@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from jitgraph import dtypes
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
@@ -127,3 +127,44 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"
+
+
+# --- operands and reductions of losses --------------------------------------------------------------------------------
+
+
+def reduced(each: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of losses, or each; JitgraphError for another word."""
+    if reduction == "none":
+        return each
+    return each.mean() if known_reduction(reduction) == "mean" else each.sum()  # type: ignore[no-any-return]
+
+
+def known_reduction(reduction: str) -> str:
+    """``reduction``; JitgraphError for another word than "mean", "sum" or "none"."""
+    if reduction not in ("mean", "sum", "none"):
+        raise JitgraphError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
+    return reduction
+
+
+def paired(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
+    """Input and target in their common float dtype; ShapeError where their shapes differ."""
+    x, y = loss_floats(input, target)
+    if not same_shape(x.shape, y.shape):
+        raise ShapeError(
+            f"{name} takes an input and a target of one shape, not {x.type} and {y.type}",
+            hint="reshape one of them; broadcasting them would compare every one with every other",
+        )
+    return x, y
+
+
+def weighted(each: Tensor, weight: TensorLike) -> Tensor:
+    """Losses times weights of their shape; ShapeError for weights of another one."""
+    w = wrap(lifting.value_of(weight)).astype(each.dtype)
+    if not same_shape(w.value.type.shape, each.value.type.shape):
+        raise ShapeError(f"a weight for each of {each.value.type} has that shape, not {w.value.type}")
+    return each * w  # type: ignore[no-any-return]
+
+
+def hinge(x: Tensor) -> Tensor:
+    """max(0, x)."""
+    return x.clip(min=0.0)  # type: ignore[no-any-return]

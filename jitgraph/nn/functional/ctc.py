@@ -10,8 +10,7 @@ import numpy as np
 from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import fits, loss_floats
-from jitgraph.nn.functional.loss import reduced
+from jitgraph.nn.functional.arguments import fits, loss_floats, reduced
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange, asarray

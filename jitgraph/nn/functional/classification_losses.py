@@ -1,6 +1,6 @@
-"""Losses. ``reduction`` is "mean", "sum" or "none"; class labels out of range raise IndexError.
+"""Losses of scores and classes: cross entropies and margins, and ``one_hot``. Labels out of range raise IndexError.
 
-``size_average`` and ``reduce`` are how older code says it.
+``reduction`` is "mean", "sum" or "none"; ``size_average`` and ``reduce`` are how older code says it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,25 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.ir.op import Op
-from jitgraph.nn.functional.activation import softplus
-from jitgraph.nn.functional.arguments import axis_or_dim, floats, loss_floats, reduction_of, same_shape
+from jitgraph.nn.functional.activation import logsigmoid, softplus
+from jitgraph.nn.functional.arguments import (
+    floats,
+    hinge,
+    known_reduction,
+    loss_floats,
+    paired,
+    reduced,
+    reduction_of,
+    same_shape,
+)
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.cumulative import cumprod
 from jitgraph.tensor.functions.elementwise import where
-from jitgraph.tensor.functions.manipulation import broadcast_arrays
-from jitgraph.tensor.functions.norms import finite_or_nan, p_norm
+from jitgraph.tensor.functions.manipulation import take_along_axis
+from jitgraph.tensor.functions.reductions import any as any_of
+from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
-
-
-def reduced(each: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of losses, or each; JitgraphError for another word."""
-    if reduction == "none":
-        return each
-    return each.mean() if _known(reduction) == "mean" else each.sum()  # type: ignore[no-any-return]
-
-
-def _known(reduction: str) -> str:
-    if reduction not in ("mean", "sum", "none"):
-        raise JitgraphError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
-    return reduction
-
-
-# --- class labels ---------------------------------------------------------------------------------------------------
 
 
 def _classes(name: str, scores: Any, target: TensorLike) -> Any:
@@ -81,7 +75,9 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     safe = ops.select(ignored, lifting.repeated(0, dtypes.int64, labels.shape), labels)
     shares = ops.select(ignored, lifting.repeated(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
     weighted_losses, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
-    return (weighted_losses.sum() / total if _known(reduction) == "mean" else reduced(weighted_losses, reduction)).value
+    return (
+        weighted_losses.sum() / total if known_reduction(reduction) == "mean" else reduced(weighted_losses, reduction)
+    ).value
 
 
 def nll_loss(
@@ -97,7 +93,7 @@ def nll_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     scores, target, alone = _scores("nll_loss", input, target)
     labels = _classes("nll_loss", scores, target)
-    op_reduction = _known(reduction) if weight is None else "none"
+    op_reduction = known_reduction(reduction) if weight is None else "none"
     loss = ops.nll_loss(scores, labels, reduction=op_reduction, ignore_index=ignore_index)
     if weight is not None:
         loss = _weighted(loss, labels, weight, reduction, ignore_index, scores.shape[1])
@@ -131,7 +127,7 @@ def cross_entropy(
     smoothing = float(label_smoothing)
     attrs: dict[str, Any] = {"ignore_index": ignore_index, "label_smoothing": smoothing}
     if weight is None:
-        return _single(ops.cross_entropy(scores, labels, reduction=_known(reduction), **attrs), alone)
+        return _single(ops.cross_entropy(scores, labels, reduction=known_reduction(reduction), **attrs), alone)
     each = ops.cross_entropy(scores, labels, reduction="none", ignore_index=ignore_index, label_smoothing=0.0)
     loss = _weighted(each, labels, weight, reduction, ignore_index, scores.shape[1])
     if not smoothing:
@@ -167,84 +163,6 @@ def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, s
     return reduced(-terms.sum(axis=1), reduction)
 
 
-# --- numbers --------------------------------------------------------------------------------------------------------
-
-
-def paired(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
-    """Input and target in their common float dtype; ShapeError where their shapes differ."""
-    x, y = loss_floats(input, target)
-    if not same_shape(x.shape, y.shape):
-        raise ShapeError(
-            f"{name} takes an input and a target of one shape, not {x.type} and {y.type}",
-            hint="reshape one of them; broadcasting them would compare every one with every other",
-        )
-    return x, y
-
-
-def weighted(each: Tensor, weight: TensorLike) -> Tensor:
-    """Losses times weights of their shape; ShapeError for weights of another one."""
-    w = wrap(lifting.value_of(weight)).astype(each.dtype)
-    if not same_shape(w.value.type.shape, each.value.type.shape):
-        raise ShapeError(f"a weight for each of {each.value.type} has that shape, not {w.value.type}")
-    return each * w  # type: ignore[no-any-return]
-
-
-def _over_weights(each: Tensor, weight: TensorLike, reduction: str) -> Tensor:
-    """Losses times weights, reduced; the mean is over the weights."""
-    losses = weighted(each, weight)
-    return losses.sum() / wrap(lifting.value_of(weight)).sum() if reduction == "mean" else reduced(losses, reduction)
-
-
-def _of_distance(op: Op, input: TensorLike, target: TensorLike, reduction: str, weight: TensorLike | None) -> Tensor:
-    """The op's loss; with ``weight`` the mean is over the weights."""
-    x, y = paired(op.name, input, target)
-    op_reduction = _known(reduction) if weight is None else "none"
-    loss = wrap(op(x, y, reduction=op_reduction))
-    return loss if weight is None else _over_weights(loss, weight, reduction)
-
-
-def mse_loss(
-    input: TensorLike,
-    target: TensorLike,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: TensorLike | None = None,
-) -> Tensor:
-    """(input - target)^2, both of one shape; with ``weight`` of that shape the mean is over the weights."""
-    return _of_distance(ops.mse_loss, input, target, reduction_of(reduction, size_average, reduce), weight)
-
-
-def l1_loss(
-    input: TensorLike,
-    target: TensorLike,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: TensorLike | None = None,
-) -> Tensor:
-    """|input - target|, both of one shape; with ``weight`` of that shape the mean is over the weights."""
-    return _of_distance(ops.l1_loss, input, target, reduction_of(reduction, size_average, reduce), weight)
-
-
-def smooth_l1_loss(
-    input: TensorLike,
-    target: TensorLike,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
-    """d^2 / (2 beta) where the distance d is below ``beta``, else d - beta / 2."""
-    reduction = reduction_of(reduction, size_average, reduce)
-    if beta == 0.0:
-        return l1_loss(input, target, reduction=reduction)
-    x, y = map(wrap, paired("smooth_l1_loss", input, target))
-    distance = abs(x - y)
-    near = distance.clip(max=beta)
-    return reduced(near * near * (0.5 / beta) + (distance - near), reduction)
-
-
 def binary_cross_entropy_with_logits(
     input: TensorLike,
     target: TensorLike,
@@ -265,6 +183,9 @@ def binary_cross_entropy_with_logits(
     else:
         each = (1.0 - t) * x + ((wrap(lifting.value_of(pos_weight)) - 1.0) * t + 1.0) * softplus(-x)
     return reduced(each if weight is None else each * weight, reduction)
+
+
+_LEAST_VARIANCE = 1e-12  # of a probability in the gradient of binary_cross_entropy
 
 
 def binary_cross_entropy(
@@ -293,7 +214,104 @@ def binary_cross_entropy(
     return loss
 
 
-_LEAST_VARIANCE = 1e-12  # of a probability in the gradient of binary_cross_entropy
+def soft_margin_loss(
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """log(1 + exp(-t x)), without overflow."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    x, t = map(wrap, paired("soft_margin_loss", input, target))
+    return reduced(softplus(-t * x), reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes of -(t log s + (1 - t) log(1 - s)) for s = sigmoid(x[..., C])."""
+    reduction = reduction_of(reduction, size_average, reduce)
+    x, t = map(wrap, paired("multilabel_soft_margin_loss", input, target))
+    each = -(t * logsigmoid(x) + (1.0 - t) * logsigmoid(-x))
+    return reduced((each if weight is None else each * weight).mean(axis=-1), reduction)
+
+
+def _of_classes(x: Tensor) -> Tensor:
+    """x, of which a number alone stands for a vector of one."""
+    return expand_dims(x, 0) if x.ndim == 0 else x
+
+
+def _labels(name: str, x: Tensor, target: TensorLike, rank: int) -> Tensor:
+    labels = lifting.value_of(target)
+    if not dtypes.is_integer(labels.dtype) or len(labels.shape) != rank:
+        raise DTypeError(f"{name} of scores {x.value.type} takes integers of rank {rank}, not {labels.type}")
+    return wrap(lifting.positions(labels))
+
+
+def multi_margin_loss(
+    input: TensorLike,
+    target: TensorLike,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: TensorLike | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The sum over the other classes i of max(0, margin - x[y] + x[i])^p / C, times the weight of class y.
+
+    Scores [N, C] and class numbers [N], or [C] and one number; one score alone is that of one class. ``p`` is 1 or 2.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise JitgraphError(f"multi_margin_loss: p={p} is neither 1 nor 2")
+    x = _of_classes(wrap(loss_floats(input)[0]))
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"multi_margin_loss takes scores [N, C] or [C], not {x.value.type}")
+    y = expand_dims(_labels("multi_margin_loss", x, target, x.ndim - 1), -1)
+    classes: Any = x.value.type.shape[-1]
+    terms = hinge(margin - take_along_axis(x, y, -1) + x)
+    terms = terms if p == 1 else terms * terms
+    if weight is not None:
+        table = wrap(lifting.cast(lifting.value_of(weight), x.dtype))
+        terms = terms * table[y]
+    other = wrap(lifting.places(x.value.type.shape, x.ndim - 1, x.value)) != y
+    return reduced(where(other, terms, 0.0).sum(axis=-1) / classes, reduction)
+
+
+def multilabel_margin_loss(
+    input: TensorLike,
+    target: TensorLike,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The sum over labels y and classes i that are none of max(0, 1 - (x[y] - x[i])) / C.
+
+    Scores [N, C], [C] or one, and as many integers, of which those before the first negative one are labels.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    x = _of_classes(wrap(loss_floats(input)[0]))
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"multilabel_margin_loss takes scores [N, C] or [C], not {x.value.type}")
+    target_labels = _labels("multilabel_margin_loss", x, _of_classes(wrap(lifting.value_of(target))), x.ndim)
+    if target_labels.shape != x.shape:
+        raise ShapeError(f"multilabel_margin_loss: labels {target_labels.value.type} for scores {x.value.type}")
+    counts = cumprod((target_labels >= 0).astype("int64"), x.ndim - 1) > 0
+    labels = where(counts, target_labels, 0)
+    classes: Any = x.value.type.shape[-1]
+    kinds = wrap(lifting.places(x.value.type.shape, x.ndim - 1, x.value))
+    is_label = any_of((expand_dims(labels, -1) == expand_dims(kinds, -2)) & expand_dims(counts, -1), -2)
+    chosen = expand_dims(take_along_axis(x, labels, -1), -1)
+    terms = hinge(1.0 - (chosen - expand_dims(x, -2)))
+    used = expand_dims(counts, -1) & ~expand_dims(is_label, -2)
+    return reduced(where(used, terms, 0.0).sum(axis=(-2, -1)) / classes, reduction)
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
@@ -318,11 +336,3 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
         classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
         wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
         return wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
-
-
-@axis_or_dim
-def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """sum(x1 x2) / (|x1| |x2|) along ``dim`` of the broadcast shape, each norm at least ``eps``."""
-    a, b = broadcast_arrays(*map(wrap, floats(x1, x2)))
-    left, right = (finite_or_nan(p_norm(x, 2.0, dim)).clip(min=eps) for x in (a, b))
-    return (a * b).sum(axis=dim) / left / right  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ from jitgraph.data.samplers import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from jitgraph.data.worker import WorkerInfo, get_worker_info
+from jitgraph.data.workers import WorkerInfo, get_worker_info
 from jitgraph.runtime import imports
 
 __all__ = [

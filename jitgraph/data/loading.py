@@ -12,8 +12,7 @@ from jitgraph import random
 from jitgraph.data.collating import collate, default_convert
 from jitgraph.data.dataset import TensorDataset, is_iterable
 from jitgraph.data.samplers import BatchSampler, RandomSampler, SequentialSampler
-from jitgraph.data.worker import ENDED
-from jitgraph.data.workers import Workers, batches
+from jitgraph.data.workers import ENDED, Workers, batches
 from jitgraph.errors import JitgraphError
 
 

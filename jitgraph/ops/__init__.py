@@ -57,11 +57,10 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
         "complex_abs complex_angle complex_conj complex_div complex_dot complex_eq complex_isfinite "
         "complex_isinf complex_isnan complex_mul complex_ne complex_reciprocal complex_sign complex_square"
     ),
-    "complex_logarithms": "complex_expm1 complex_log10 complex_log1p complex_log2",
     "complex_functions": (
         "complex_acos complex_acosh complex_asin complex_asinh complex_atan complex_atanh complex_cos "
-        "complex_cosh complex_exp complex_log complex_pow complex_sin complex_sinh complex_sqrt complex_tan "
-        "complex_tanh"
+        "complex_cosh complex_exp complex_expm1 complex_log complex_log10 complex_log1p complex_log2 complex_pow "
+        "complex_sin complex_sinh complex_sqrt complex_tan complex_tanh"
     ),
     "fourier": "fft irfft rfft",
     "draws": "exponential gamma_candidate gumbel poisson_candidate",

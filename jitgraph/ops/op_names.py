@@ -48,7 +48,11 @@ from jitgraph.ops.complex_functions import (
     complex_cos,
     complex_cosh,
     complex_exp,
+    complex_expm1,
     complex_log,
+    complex_log1p,
+    complex_log2,
+    complex_log10,
     complex_pow,
     complex_sin,
     complex_sinh,
@@ -56,7 +60,6 @@ from jitgraph.ops.complex_functions import (
     complex_tan,
     complex_tanh,
 )
-from jitgraph.ops.complex_logarithms import complex_expm1, complex_log1p, complex_log2, complex_log10
 from jitgraph.ops.complex_parts import complex_, imag, real
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.control import call, cond, fused, grad, scan, while_

@@ -7,15 +7,12 @@ from jitgraph.optim import lr_scheduler, swa_utils
 from jitgraph.optim.adadelta import Adadelta
 from jitgraph.optim.adafactor import Adafactor
 from jitgraph.optim.adagrad import Adagrad
-from jitgraph.optim.adam import Adam, AdamW
-from jitgraph.optim.adamax import Adamax
+from jitgraph.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from jitgraph.optim.asgd import ASGD
 from jitgraph.optim.lbfgs import LBFGS
 from jitgraph.optim.lion import Lion
 from jitgraph.optim.muon import Muon
-from jitgraph.optim.nadam import NAdam
 from jitgraph.optim.optimizer import Optimizer
-from jitgraph.optim.radam import RAdam
 from jitgraph.optim.rmsprop import RMSprop
 from jitgraph.optim.rprop import Rprop
 from jitgraph.optim.sgd import SGD

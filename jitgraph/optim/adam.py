@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019)."""
+"""Adam, AdamW and what is made of them: Adamax, NAdam and RAdam."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed_either_way, rounded, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed, decayed_either_way, held, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor, lifting
-from jitgraph.tensor.functions.creation import zeros_like
-from jitgraph.tensor.functions.elementwise import maximum, sqrt
+from jitgraph.tensor.functions.creation import ones, zeros_like
+from jitgraph.tensor.functions.elementwise import abs, maximum, sqrt, where
 
 
 class Adam(Optimizer):
@@ -89,8 +89,8 @@ def _step_by_maximum(parameter: Tensor, grad: Tensor, state: dict[str, Any], set
     average_in(first, beta1, grad)
     average_in(second, beta2, grad * grad)
     largest[...] = maximum(largest, second)
-    spread = sqrt(largest) / rounded(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
-    parameter -= rounded(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)
+    spread = sqrt(largest) / held(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
+    parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)
 
 
 class AdamW(Adam):
@@ -125,3 +125,192 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
+
+
+class Adamax(Optimizer):
+    """``u = max(beta2 * u, |g| + eps); p -= lr / (1 - beta1 ** t) * m / u``; weight decay is added to the gradient.
+
+    ``foreach`` and ``capturable`` change nothing here.
+    """
+
+    PAIRS = {"betas": ("beta1", "beta2")}  # noqa: RUF012 - a constant of the class
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": float(lr),
+            "beta1": float(betas[0]),
+            "beta2": float(betas[1]),
+            "eps": float(eps),
+            "weight_decay": float(weight_decay),
+            **without_effect(
+                "Adamax",
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+                lacks=("fused",),
+            ),
+        }
+        super().__init__(params, defaults)
+
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
+        """A zero moment and norm, and the count of steps."""
+        like = parameter.detach()
+        return {"exp_avg": zeros_like(like), "exp_inf": zeros_like(like), "step": zero_count(parameter)}
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
+        """One step for one parameter."""
+        beta1, beta2 = setting["beta1"], setting["beta2"]
+        count = counted(state)
+        grad = decayed(parameter, grad, setting)
+        moment, norm = state["exp_avg"], state["exp_inf"]
+        average_in(moment, beta1, grad)
+        norm[...] = maximum(beta2 * norm, abs(grad) + setting["eps"])
+        parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (moment / norm)
+
+
+class NAdam(Optimizer):
+    """Adam whose first moment looks one step ahead, with a momentum mu_t that grows by ``momentum_decay``.
+
+    ``mu_t = beta1 * (1 - 0.96 ** (t * momentum_decay) / 2)``. With ``decoupled_weight_decay`` weights decay as in
+    AdamW. ``foreach`` and ``capturable`` change nothing here.
+    """
+
+    PAIRS = {"betas": ("beta1", "beta2")}  # noqa: RUF012 - a constant of the class
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": float(lr),
+            "beta1": float(betas[0]),
+            "beta2": float(betas[1]),
+            "eps": float(eps),
+            "weight_decay": float(weight_decay),
+            "momentum_decay": float(momentum_decay),
+            "decoupled_weight_decay": bool(decoupled_weight_decay),
+            **without_effect(
+                "NAdam",
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+                lacks=("fused",),
+            ),
+        }
+        super().__init__(params, defaults)
+
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
+        """Zero moments, the count of steps and the product of all mu so far."""
+        like, count = parameter.detach(), zero_count(parameter)
+        return {
+            "exp_avg": zeros_like(like),
+            "exp_avg_sq": zeros_like(like),
+            "mu_product": ones((), dtype=count.dtype, device=parameter.device),
+            "step": count,
+        }
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
+        """One step for one parameter."""
+        lr, beta1, beta2, decay = (setting[name] for name in ("lr", "beta1", "beta2", "momentum_decay"))
+        count = counted(state)
+        grad = decayed_either_way(parameter, grad, setting)
+        first, second, product = state["exp_avg"], state["exp_avg_sq"], state["mu_product"]
+        momentum = beta1 * (1.0 - 0.5 * 0.96 ** (count * decay))
+        ahead = beta1 * (1.0 - 0.5 * 0.96 ** ((count + 1.0) * decay))
+        product *= held(momentum, product)
+        average_in(first, beta1, grad)
+        average_in(second, beta2, grad * grad)
+        spread = sqrt(second / held(1.0 - beta2**count, parameter)) + setting["eps"]
+        now = product.astype(count.dtype)
+        by_gradient = lr * (1.0 - momentum) / (1.0 - now)
+        by_moment = lr * ahead / (1.0 - now * ahead)
+        parameter -= held(by_gradient, parameter) * (grad / spread) + held(by_moment, parameter) * (first / spread)
+
+
+class RAdam(Optimizer):
+    """Adam that moves by the first moment alone until the second one's variance is known, and rectifies it then.
+
+    With ``decoupled_weight_decay`` weights decay as in AdamW. ``foreach`` and ``capturable`` change nothing here.
+    """
+
+    PAIRS = {"betas": ("beta1", "beta2")}  # noqa: RUF012 - a constant of the class
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": float(lr),
+            "beta1": float(betas[0]),
+            "beta2": float(betas[1]),
+            "eps": float(eps),
+            "weight_decay": float(weight_decay),
+            **without_effect(
+                "RAdam",
+                maximize=maximize,
+                foreach=foreach,
+                capturable=capturable,
+                differentiable=differentiable,
+                lacks=("fused",),
+            ),
+            "decoupled_weight_decay": bool(decoupled_weight_decay),
+        }
+        super().__init__(params, defaults)
+
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
+        """Zero moments and the count of steps."""
+        like = parameter.detach()
+        return {"exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like), "step": zero_count(parameter)}
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
+        """One step for one parameter."""
+        lr, beta1, beta2 = (setting[name] for name in ("lr", "beta1", "beta2"))
+        count = counted(state)
+        grad = decayed_either_way(parameter, grad, setting)
+        first, second = state["exp_avg"], state["exp_avg_sq"]
+        average_in(first, beta1, grad)
+        average_in(second, beta2, grad * grad)
+        bias2 = 1.0 - beta2**count
+        longest = 2.0 / (1.0 - beta2) - 1.0
+        length = longest - 2.0 * count * beta2**count / bias2
+        known = length > 5.0
+        safe = maximum(length, 5.0)  # where the length is less, the ratio is not used
+        ratio = (safe - 4.0) * (safe - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * safe)
+        scale = where(known, sqrt(maximum(ratio, 0.0)) * sqrt(bias2), 1.0)
+        spread = where(known, sqrt(second) + setting["eps"], 1.0)
+        parameter -= held(lr / (1.0 - beta1**count) * scale, parameter) * (first / spread)

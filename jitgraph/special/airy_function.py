@@ -17,7 +17,7 @@ from jitgraph.special import airy_table
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.elementwise import cos, exp, isnan, maximum, minimum, sin, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64
+from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.lifting import TensorLike
 
 _LOW: Final = -6.0

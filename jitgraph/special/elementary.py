@@ -8,7 +8,8 @@ from jitgraph import ops
 from jitgraph.tensor import Tensor, elementwise, wrap
 from jitgraph.tensor.functions.elementwise import abs, exp, expm1, log, log1p, pow, sin, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64, ndtri
+from jitgraph.tensor.functions.operands import in_float64
+from jitgraph.tensor.functions.special_functions import ndtri
 from jitgraph.tensor.lifting import TensorLike
 
 

@@ -29,7 +29,7 @@ from jitgraph.tensor.functions.elementwise import (
     where,
 )
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64
+from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.lifting import TensorLike
 
 _G: Final = 6.024680040776729583740234375

@@ -28,7 +28,8 @@ from jitgraph.special.gamma_products import gamma1p
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, log1p, maximum, minimum, pow, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64, ndtr
+from jitgraph.tensor.functions.operands import in_float64
+from jitgraph.tensor.functions.special_functions import ndtr
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.transforms.custom import custom_vjp
 

@@ -31,7 +31,8 @@ from jitgraph.special.gamma_products import gamma1p
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, minimum, pow, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import erfcx, in_float64
+from jitgraph.tensor.functions.operands import in_float64
+from jitgraph.tensor.functions.special_functions import erfcx
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.transforms.custom import custom_vjp
 

@@ -18,8 +18,8 @@ from jitgraph.tensor.functions.creation import ones_like, zeros_like
 from jitgraph.tensor.functions.elementwise import abs, sin, where
 from jitgraph.tensor.functions.manipulation import broadcast_arrays
 from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.functions.reductions import max as greatest
-from jitgraph.tensor.functions.special_functions import in_float64
 from jitgraph.tensor.lifting import TensorLike, value_of
 from jitgraph.tracing.control.flow import while_loop
 

@@ -12,7 +12,8 @@ from jitgraph.special.incomplete_gamma import gammainc, gammaincc
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.elementwise import floor, sqrt, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.special_functions import in_float64, ndtr
+from jitgraph.tensor.functions.operands import in_float64
+from jitgraph.tensor.functions.special_functions import ndtr
 from jitgraph.tensor.lifting import TensorLike
 
 _NAN: Final = float("nan")

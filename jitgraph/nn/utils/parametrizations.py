@@ -1,24 +1,87 @@
-"""Parametrizations that are used often: weight_norm, spectral_norm and orthogonal. Names and keys as PyTorch."""
+"""Parametrizations that are used often: weight_norm, spectral_norm and orthogonal. Names and keys as PyTorch.
+
+Matrices with orthonormal columns are made of free numbers by one of three maps.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from jitgraph import linalg
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import float32, float64
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.nn import init
 from jitgraph.nn.module import Module, Parameter
-from jitgraph.nn.utils import orthogonal_maps
 from jitgraph.nn.utils.parametrize import register_parametrization
 from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.creation import asarray, zeros, zeros_like
+from jitgraph.tensor.functions.creation import asarray, eye, tril, zeros, zeros_like
+from jitgraph.tensor.functions.elementwise import sign
 from jitgraph.tensor.functions.linear_algebra import matmul
-from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.manipulation import concat, moveaxis
 from jitgraph.tensor.functions.norms import p_norm
-from jitgraph.tensor.functions.shapes import reshape
+from jitgraph.tensor.functions.shapes import expand_dims, reshape
 
-__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+MAPS: Final = ("matrix_exp", "cayley", "householder")
+
+
+def identity(beside: Tensor) -> Tensor:
+    """Ones on the diagonal of a matrix of the sizes, dtype and device of ``beside``."""
+    return eye(*beside.shape[-2:], dtype=beside.dtype, device=beside.device)
+
+
+def reflected(x: Tensor) -> Tensor:
+    """The first columns of the product of reflections along the columns of x, each times its sign on the diagonal."""
+    below = tril(x, -1)
+    product = linalg.householder_product(below, 2.0 / (1.0 + (below * below).sum(axis=-2)))
+    return product * expand_dims(sign(linalg.diagonal(x).detach()), -2)
+
+
+def reflections(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The x of which ``reflected`` makes Q, where matrix = Q R and the diagonal of R is positive."""
+    raw, scales = np.linalg.qr(matrix, mode="raw")
+    reflectors = np.swapaxes(raw, -1, -2).copy()
+    index = np.arange(matrix.shape[-1])
+    signs = np.sign(reflectors[..., index, index])
+    reflectors[..., index, index] = np.where(scales == 0, -signs, signs)  # LAPACK gives 0 where it does not reflect
+    return reflectors
+
+
+def whole(x: Tensor) -> Tensor:
+    """A square orthogonal matrix that begins with the columns of x, orthogonalised where they are not."""
+    rows, columns = x.shape[-2:]
+    if rows != columns:
+        more = init.normal_(zeros((*x.shape[:-1], rows - columns), dtype=x.dtype, device=x.device))
+        x = concat([x, more], axis=-1)
+    else:
+        beside = matmul(x.mT, x) - identity(x)
+        if abs(beside).max().item() <= 10 * rows * float(np.finfo(x.dtype).eps):
+            return x + 0.0
+    q, r = linalg.qr(x)
+    return q * expand_dims(sign(linalg.diagonal(r)), -2)
+
+
+def made(x: Tensor, orthogonal_map: str) -> Tensor:
+    """Orthonormal columns from x by one of the maps."""
+    return reflected(x) if orthogonal_map == "householder" else rotated(x, orthogonal_map)
+
+
+def rotated(x: Tensor, orthogonal_map: str) -> Tensor:
+    """The first columns of the rotation that a skew-symmetric matrix stands for."""
+    rows, columns = x.shape[-2:]
+    below = tril(x)
+    if rows != columns:
+        more = zeros((*x.shape[:-1], rows - columns), dtype=x.dtype, device=x.device)
+        below = concat([below, more], axis=-1)
+    skew = below - below.mT
+    if orthogonal_map == "matrix_exp":
+        rotation = linalg.matrix_exp(skew)
+    else:
+        one = identity(skew)
+        rotation = linalg.solve(one - 0.5 * skew, one + 0.5 * skew)
+    return rotation[..., :columns]
 
 
 def _parameter_of(what: str, module: Module, name: str) -> Parameter:
@@ -136,7 +199,7 @@ class _Orthogonal(Module):
         """The orthonormal columns, or rows where there are fewer of them."""
         is_wide = weight.shape[-2] < weight.shape[-1]
         tall = weight.mT if is_wide else weight
-        orthonormal = orthogonal_maps.orthonormal(tall, self.orthogonal_map)
+        orthonormal = made(tall, self.orthogonal_map)
         if self.use_trivialization:
             orthonormal = matmul(self.base, orthonormal)
         return orthonormal.mT if is_wide else orthonormal
@@ -151,16 +214,14 @@ class _Orthogonal(Module):
         with no_grad():
             tall = value.mT if is_wide else value
             if self.use_trivialization:
-                self.base = orthogonal_maps.whole(tall)
-                return zeros(value.shape, dtype=value.dtype, device=value.device) - orthogonal_maps.identity(value)
+                self.base = whole(tall)
+                return zeros(value.shape, dtype=value.dtype, device=value.device) - identity(value)
             if self.orthogonal_map != "householder":
                 raise JitgraphError(
                     f"orthogonal: the map {self.orthogonal_map!r} without use_trivialization takes no value\n"
                     "  hint: use_trivialization=True, or orthogonal_map='householder'"
                 )
-            reflectors = asarray(
-                orthogonal_maps.reflections(tall.detach().cpu().numpy()), dtype=value.dtype, device=value.device
-            )
+            reflectors = asarray(reflections(tall.detach().cpu().numpy()), dtype=value.dtype, device=value.device)
         return reflectors.mT if is_wide else reflectors
 
 
@@ -179,8 +240,13 @@ def orthogonal(
         hint = "orthogonal(module.float()); jg.amp.autocast runs its products in 16 bits"
         raise DTypeError(f"orthogonal: {name!r} is {weight.dtype}, which has no QR decomposition", hint=hint)
     chosen = orthogonal_map or ("matrix_exp" if weight.shape[-1] == weight.shape[-2] else "householder")
-    if chosen not in orthogonal_maps.MAPS:
-        raise JitgraphError(
-            f"orthogonal: orthogonal_map={orthogonal_map!r} is none of {', '.join(orthogonal_maps.MAPS)}"
-        )
+    if chosen not in MAPS:
+        raise JitgraphError(f"orthogonal: orthogonal_map={orthogonal_map!r} is none of {', '.join(MAPS)}")
     return register_parametrization(module, name, _Orthogonal(chosen, use_trivialization))
+
+
+__all__ = [
+    "orthogonal",
+    "spectral_norm",
+    "weight_norm",
+]

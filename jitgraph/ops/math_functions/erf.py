@@ -1,11 +1,17 @@
-"""The error function and its complement, and 1/sqrt."""
+"""The error function, its complement and its inverse, the normal distribution made of them, and 1/sqrt."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+from jitgraph import dtypes
 from jitgraph.ir.scalar import Scalar, Scalars
-from jitgraph.ops.math_functions.exp import exp, exponential_parts, scale
+from jitgraph.ops.math_functions import tables as tables
+from jitgraph.ops.math_functions.exp import exp, exponential_part, exponential_parts, scale
 from jitgraph.ops.math_functions.format import (
     Format,
+    Pair,
     copy_sign,
     fast_two_sum,
     format_of,
@@ -14,6 +20,7 @@ from jitgraph.ops.math_functions.format import (
     two_product,
     two_sum,
 )
+from jitgraph.ops.math_functions.log import log
 
 _OFFSET = 0.4375  # of ERFC in math_tables.py
 
@@ -70,3 +77,64 @@ def _tail(s: Scalars, x: Scalar, form: Format) -> Scalar:
 def rsqrt(s: Scalars, x: Scalar) -> Scalar:
     """``1 / sqrt(x)``: infinity of the sign of a zero, NaN below 0."""
     return s.div(s.const(1.0, x.dtype), s.sqrt(x))
+
+
+def erfinv(s: Scalars, x: Scalar) -> Scalar:
+    """The y with erf(y) = x: infinite at -1 and 1, NaN beyond."""
+    form = format_of(x)
+    w = s.neg(log(s, s.fma(s.neg(x), x, s.const(1.0, form.dtype))))
+    root = s.sqrt(w)
+    lost = s.div(s.fma(s.neg(root), root, w), s.add(root, root))  # of the root's rounding: the result is nearly root
+    if form.dtype == dtypes.float32:
+        near = _series(s, w, None, 1.25, tables.ERFINV_32)
+        tail = _series(s, root, lost, 3.125, tables.ERFINV_TAIL_32)
+        constant, rest = _select(s, s.cmp("lt", w, s.const(5.0, form.dtype)), near, tail)
+    else:
+        near = _series(s, w, None, 1.5, tables.ERFINV_64)
+        tail = _series(s, root, lost, 3.25, tables.ERFINV_TAIL_64)
+        far = _series(s, root, lost, 5.0, tables.ERFINV_FAR_64)
+        tail = _select(s, s.cmp("lt", w, s.const(16.0, form.dtype)), tail, far)
+        constant, rest = _select(s, s.cmp("lt", w, s.const(6.25, form.dtype)), near, tail)
+    high, low = two_product(s, x, constant)
+    result = s.add(high, s.fma(x, rest, low))
+    result = s.select(s.cmp("eq", x, s.const(0.0, form.dtype)), x, result)  # the sum lost the sign of -0.0
+    end = s.cmp("eq", s.abs(x), s.const(1.0, form.dtype))
+    return s.select(end, s.mul(x, s.const(math.inf, form.dtype)), result)
+
+
+def _series(s: Scalars, x: Scalar, x_low: Scalar | None, centre: float, coefficients: Sequence[float]) -> Pair:
+    """The polynomial in ``x + x_low - centre``: its constant's first part, and the rest."""
+    first, low, *rest = coefficients
+    t = s.sub(x, s.const(centre, x.dtype))
+    t = t if x_low is None else s.add(t, x_low)
+    return s.const(first, x.dtype), s.fma(t, polynomial(s, t, rest), s.const(low, x.dtype))
+
+
+def _select(s: Scalars, condition: Scalar, left: Pair, right: Pair) -> Pair:
+    return s.select(condition, left[0], right[0]), s.select(condition, left[1], right[1])
+
+
+def gaussian(s: Scalars, x: Scalar) -> Scalar:
+    """``exp(-x^2 / 2)``; the square is a sum of two floats, so that large ones lose no digits."""
+    form = format_of(x)
+    k, part = gaussian_parts(s, s.min(s.abs(x), s.const(form.ndtr_zero, form.dtype)), form)
+    return scale(s, part, k, form)
+
+
+def ndtr(s: Scalars, x: Scalar) -> Scalar:
+    """The distribution function: ``exp(-z^2 / 2) h / (z + c)`` at z = |x|, with a smooth h; 1 less that above 0."""
+    form = format_of(x)
+    size = s.min(s.abs(x), s.const(form.ndtr_zero, form.dtype))
+    k, part = gaussian_parts(s, size, form)
+    centre, one = s.const(form.ndtr_centre, form.dtype), s.const(1.0, form.dtype)
+    inverse = s.div(one, s.add(size, centre))
+    factor = s.mul(polynomial(s, s.mul(s.sub(size, centre), inverse), form.ndtr), inverse)
+    tail = scale(s, s.mul(part, factor), k, form)
+    return s.select(s.cmp("gt", x, s.const(0.0, form.dtype)), s.sub(one, tail), tail)
+
+
+def gaussian_parts(s: Scalars, size: Scalar, form: Format) -> tuple[Scalar, Scalar]:
+    """Integer k, and what times ``2**k`` is exp(-size^2 / 2)."""
+    half = s.const(-0.5, form.dtype)
+    square, low = two_product(s, size, size)
+    return exponential_part(s, s.mul(square, half), s.mul(low, half), form)

@@ -7,8 +7,7 @@ once for each answer.
 
 from jitgraph.optim.lr_scheduler.base import LRScheduler
 from jitgraph.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR
-from jitgraph.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
-from jitgraph.optim.lr_scheduler.cycles import CyclicLR, OneCycleLR
+from jitgraph.optim.lr_scheduler.cycles import CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from jitgraph.optim.lr_scheduler.decays import (
     ConstantLR,
     ExponentialLR,

@@ -9,10 +9,9 @@ from jitgraph.runtime import imports
 from jitgraph.tensor.tensor import Tensor
 
 METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods of Tensor, too
-    "more_elementwise": (
-        "addcdiv addcmul allclose array_equal deg2rad float_power fmax fmin fmod frac frexp gcd heaviside isclose lcm "
-        "ldexp lerp nan_to_num rad2deg"
-    ),
+    "arithmetic": "addcdiv addcmul cbrt deg2rad divmod float_power fmod frac frexp ldexp lerp logaddexp2 modf rad2deg",
+    "comparisons": ("allclose array_equal fmax fmin heaviside isclose iscomplex isneginf isposinf isreal nan_to_num"),
+    "integers": "bitwise_count gcd lcm packbits unpackbits",
     "arrangement": (
         "diagonal_scatter dsplit fliplr flipud hsplit movedim narrow ravel rollaxis rot90 select_scatter "
         "slice_scatter swapdims tensor_split unflatten unfold vsplit"
@@ -20,7 +19,6 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
     "cumulative": "cummax cummin cumprod cumsum cumulative_prod cumulative_sum",
     "bit_views": "view",
     "choosing": "append choose delete insert",
-    "elementary": ("bitwise_count cbrt divmod iscomplex isneginf isposinf isreal logaddexp2 modf packbits unpackbits"),
     "grid_numbers": "combinations digitize put unravel_index",
     "histograms": "histogramdd",
     "diagonals": "diag diag_embed diagflat diagonal",
@@ -36,13 +34,11 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
     "sampled": "corrcoef cov interp logcumsumexp unwrap",
     "repeating": "repeat",
     "scattering": (
-        "dynamic_slice dynamic_update_slice gather index_copy index_fill index_put masked_scatter masked_select "
-        "put_along_axis scatter scatter_add scatter_reduce segment_sum"
+        "dynamic_slice dynamic_update_slice gather index_copy index_fill index_put index_reduce masked_scatter "
+        "masked_select put_along_axis scatter scatter_add scatter_reduce segment_reduce segment_sum"
     ),
     "searching": "count_nonzero diff isin nonzero searchsorted",
-    "segments": "index_reduce segment_reduce",
-    "sorted_orders": "argpartition partition unique unique_consecutive",
-    "top_elements": "topk",
+    "sorted_orders": "argpartition partition topk unique unique_consecutive",
     "sets": "unique_all unique_counts unique_inverse unique_values",
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jitgraph import dtypes
+from jitgraph.eager import placement
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import astype
 from jitgraph.tensor.lifting import TensorLike
@@ -25,3 +28,19 @@ def float_tensors(*xs: TensorLike) -> list[Tensor]:
     dtype = lifting.common_dtype(*xs)
     target = dtype if dtypes.is_inexact(dtype) else dtypes.float32
     return [wrap(value) for value in lifting.together(*lifting.operands(*xs, dtype=target))]
+
+
+def promoted(*xs: TensorLike) -> list[Tensor]:
+    """The operands as tensors of one dtype and one shape."""
+    return [wrap(value) for value in lifting.together(*lifting.operands(*xs))]
+
+
+def in_float64(function: Callable[..., Tensor], *xs: TensorLike) -> Tensor:
+    """``function`` of the operands in float64, rounded once to their common float dtype."""
+    tensors = float_tensors(*xs)
+    values = [x.value for x in tensors]
+    on_device = next((value for value in values if placement.is_on_device([value])), None)
+    if on_device is not None:
+        placement.common_device("a function in float64", values)
+    with placement.beside(on_device):
+        return astype(function(*(astype(x, dtypes.float64) for x in tensors)), tensors[0].dtype)

@@ -12,6 +12,7 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedErro
 from jitgraph.ir import context
 from jitgraph.ops import rules
 from jitgraph.tensor import indexing, lifting, scalars
+from jitgraph.tensor.functions.arithmetic import lerp
 from jitgraph.tensor.functions.cumulative import cummax
 from jitgraph.tensor.functions.elementwise import (
     astype,
@@ -28,7 +29,6 @@ from jitgraph.tensor.functions.elementwise import (
 )
 from jitgraph.tensor.functions.manipulation import moveaxis
 from jitgraph.tensor.functions.method import array_function, axis_of, method
-from jitgraph.tensor.functions.more_elementwise import lerp
 from jitgraph.tensor.functions.operands import tensor_like
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import argmax, argsort, sort

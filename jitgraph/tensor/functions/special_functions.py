@@ -10,28 +10,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError
 from jitgraph.ops import special_tables
 from jitgraph.ops.bessel_functions import chebyshev
-from jitgraph.tensor.functions.elementwise import abs, astype, exp, isnan, log, log1p, maximum, minimum, pow, sin, where
+from jitgraph.tensor.functions.elementwise import abs, exp, isnan, log, log1p, maximum, minimum, pow, sin, where
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.operands import float_tensors
+from jitgraph.tensor.functions.operands import float_tensors, in_float64
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 
 _ROOT_HALF: Final = math.sqrt(0.5)
-
-
-def in_float64(function: Callable[..., Tensor], *xs: TensorLike) -> Tensor:
-    """``function`` of the operands in float64, rounded once to their common float dtype."""
-    tensors = float_tensors(*xs)
-    values = [x.value for x in tensors]
-    on_device = next((value for value in values if placement.is_on_device([value])), None)
-    if on_device is not None:
-        placement.common_device("a function in float64", values)
-    with placement.beside(on_device):
-        return astype(function(*(astype(x, dtypes.float64) for x in tensors)), tensors[0].dtype)
 
 
 @array_function

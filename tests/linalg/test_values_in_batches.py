@@ -1,4 +1,4 @@
-"""The rest of jg.linalg against NumPy: eager and traced alike, of complex matrices, in batches, and at the edges."""
+"""Values of jg.linalg against NumPy: eager and traced alike, of complex matrices, in batches, and at the edges."""
 
 from __future__ import annotations
 

@@ -1,124 +1,61 @@
-"""Elementwise functions that few programs use: cube roots, signs, wholes and parts, bits of integers."""
+"""Functions of integers: common divisors and multiples, and their bits, counted, packed and unpacked.
+
+All are written over the array functions, so they are differentiated, fused and compiled as what they are made of.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.ir.builder import build
+from jitgraph.ir.types import TensorType
 from jitgraph.tensor import lifting
-from jitgraph.tensor.functions.complex_numbers import imag
 from jitgraph.tensor.functions.elementwise import (
     abs,
     astype,
-    copysign,
-    exp2,
-    floor_divide,
-    isfinite,
-    isinf,
-    log1p,
-    logical_not,
-    maximum,
-    pow,
-    remainder,
-    signbit,
-    trunc,
     where,
 )
 from jitgraph.tensor.functions.manipulation import moveaxis, pad
 from jitgraph.tensor.functions.method import axis_of, method
-from jitgraph.tensor.functions.operands import float_tensors, tensor_like
+from jitgraph.tensor.functions.operands import promoted, tensor_like
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
-from jitgraph.tensor.functions.special_functions import in_float64
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
 
 @method
-def cbrt(x: TensorLike) -> Tensor:
-    """The real cube root, which keeps the sign, that of zeros as well. Integers and bools in float32.
+def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
+    a, b = promoted(x1, x2)
+    if not dtypes.is_integer(a.dtype):
+        raise DTypeError(f"gcd takes integers, not {a.value.type}")
+    type = TensorType(a.dtype, a.value.type.shape)
+    axes = tuple(range(type.ndim))
 
-    DTypeError for complex numbers, which have three.
-    """
-    if dtypes.is_complex(lifting.dtype_of(x)):
-        raise DTypeError("cbrt of complex numbers", hint="x ** (1 / 3) is the principal root")
-    return in_float64(_cbrt, x)
+    def unfinished(x: Any, y: Any) -> Any:
+        return ops.reduce_max(ops.ne(y, ops.zeros_like(y)), axes=axes) if axes else ops.ne(y, ops.zeros_like(y))
 
+    def step(x: Any, y: Any) -> tuple[Any, Any]:
+        done = ops.eq(y, ops.zeros_like(y))
+        return ops.select(done, x, y), ops.select(done, y, ops.remainder(x, y))
 
-def _cbrt(x: Tensor) -> Tensor:
-    below = signbit(x)
-    size = where(below, -x, x)
-    root = pow(size, 1 / 3)
-    rough, goal = (wrap(ops.stop_gradient(each.value)) for each in (root, size))
-    step = (rough * rough * rough - goal) / (3 * rough * rough)  # one of Newton's, which rounds to the last place
-    root = root - where(isfinite(step), step, 0.0)
-    return where(below, -root, root)
-
-
-@method
-def logaddexp2(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """log2(2**x1 + 2**x2), without overflow. Integers and bools are computed in float32."""
-    a, b = float_tensors(x1, x2)
-    same = a == b  # infinities of one sign among them
-    u, v = where(same, 0.0, a), where(same, 0.0, b)
-    return where(same, (a * 0.5 + b * 0.5) + 1, maximum(u, v) + log1p(exp2(-abs(u - v))) / math.log(2))
+    regions = (build(unfinished, [type, type], "unfinished"), build(step, [type, type], "euclid"))
+    divisor, _ = ops.while_(a.value, b.value, regions=regions, num_carries=2)
+    return abs(wrap(divisor))
 
 
 @method
-def modf(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """What stands behind the point, and the whole number before it, both with the sign of x, as in NumPy."""
-    (a,) = float_tensors(x)
-    integral = trunc(a)
-    return copysign(where(isinf(a), 0.0, a - integral), a), integral
-
-
-@method
-def divmod(x1: TensorLike, x2: TensorLike) -> tuple[Tensor, Tensor]:
-    """x1 // x2 and x1 % x2."""
-    return floor_divide(x1, x2), remainder(x1, x2)
-
-
-@method
-def isposinf(x: TensorLike) -> Tensor:
-    """Whether an element is inf; DTypeError for complex numbers, which have no signs."""
-    return _infinite(x, math.inf, "isposinf")
-
-
-@method
-def isneginf(x: TensorLike) -> Tensor:
-    """Whether an element is -inf; DTypeError for complex numbers, which have no signs."""
-    return _infinite(x, -math.inf, "isneginf")
-
-
-def _infinite(x: TensorLike, which: float, name: str) -> Tensor:
-    tensor = tensor_like(x)
-    if dtypes.is_complex(tensor.dtype):
-        raise DTypeError(f"{name} of {tensor.value.type}", hint="jg.isinf(x), or of jg.real(x)")
-    if not dtypes.is_float(tensor.dtype):
-        return wrap(lifting.repeated(False, dtypes.bool_, tensor.value.type.shape))
-    return tensor == which
-
-
-@method
-def isreal(x: TensorLike) -> Tensor:
-    """Whether an element has no imaginary part; all but complex numbers have none."""
-    tensor = tensor_like(x)
-    if not dtypes.is_complex(tensor.dtype):
-        with placement.beside(tensor.value):
-            return wrap(lifting.repeated(True, dtypes.bool_, tensor.value.type.shape))
-    return imag(tensor) == 0
-
-
-@method
-def iscomplex(x: TensorLike) -> Tensor:
-    """Whether an element has an imaginary part other than 0."""
-    return logical_not(isreal(x))
+def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The least common multiple of integers, not negative; 0 where one of both is 0; it wraps."""
+    a, b = promoted(x1, x2)
+    return abs(a // gcd(a, b) * b)
 
 
 # --- bits -----------------------------------------------------------------------------------------------------------
+
 
 _PAIRS: Final = 0x5555555555555555
 _FOURS: Final = 0x3333333333333333

@@ -440,8 +440,13 @@ def test_files_are_small() -> None:
     assert sorted(lengths.values())[len(lengths) // 2] <= 200
     longer = {name: length for name, length in lengths.items() if length > LONGEST}
     assert not longer, f"a file of more than one subject? {LONGEST} lines are the cap: {longer}"
-    forbidden = {"utils.py", "helpers.py", "common.py", "misc.py"}
-    assert not [path for path in SOURCES if path.name in forbidden]
+
+
+def test_files_are_named_by_subject() -> None:
+    """By what a reader looks for, and not by what they add to another file."""
+    empty = re.compile(r"(test_)?((utils|helpers|common|misc|more|further|rest|extra)|(more|further|extra)_\w+)\.py")
+    assert empty.fullmatch("test_more.py") and empty.fullmatch("further_losses.py") and not empty.fullmatch("more.pyi")
+    assert not [path for path in (*SOURCES, *(ROOT / "tests").rglob("*.py")) if empty.fullmatch(path.name)]
 
 
 def test_no_class_name_stands_twice() -> None:

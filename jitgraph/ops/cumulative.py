@@ -1,6 +1,6 @@
 """cumsum, cumprod, cummax and cummin along an axis, and the product of all other elements.
 
-Element i combines elements 0 .. i; sums and products of floats have an order (``ops/running_order.py``), all else is
+Element i combines elements 0 .. i; sums and products of floats have an order (``ops/order.py``), all else is
 the same in any. 16-bit floats are accumulated in float32 and rounded at each output.
 """
 
@@ -27,7 +27,7 @@ from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.gathering import scatter_add
 from jitgraph.ops.movement import flip, inverse, reshape, transpose
 from jitgraph.ops.numeric import Array, greatest, joined, least, widen, widen_dtype
-from jitgraph.ops.running_order import accumulate_in_order
+from jitgraph.ops.order import accumulate_in_order
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.windows import pad, slice
 

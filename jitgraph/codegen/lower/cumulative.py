@@ -1,6 +1,6 @@
 """Cumulative ops: rows, which are independent of each other, in chunks whose totals stand in chunks in turn.
 
-The chunks are those of ``ops/running_order.py``. A row is walked from its beginning to its end with a carry for each
+The chunks are those of ``ops/order.py``. A row is walked from its beginning to its end with a carry for each
 level of chunks (one carry, where the order is free); or its chunks are worked on at once, in a launch for each level.
 """
 
@@ -22,7 +22,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
-from jitgraph.ops.running_order import CHUNK, levels_of
+from jitgraph.ops.order import CHUNK, levels_of
 
 Step = Callable[[DimLike, tuple[Var, ...]], tuple[Var, ...]]
 

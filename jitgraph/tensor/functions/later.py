@@ -38,15 +38,16 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
         "masked_select put_along_axis scatter scatter_add scatter_reduce segment_reduce segment_sum"
     ),
     "searching": "count_nonzero diff isin nonzero searchsorted",
-    "sorted_orders": "argpartition partition topk unique unique_consecutive",
-    "sets": "unique_all unique_counts unique_inverse unique_values",
+    "sorted_orders": "argpartition partition topk",
+    "sets": "unique unique_all unique_consecutive unique_counts unique_inverse unique_values",
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods
     "arrangement": "atleast_1d atleast_2d atleast_3d column_stack dstack hstack vstack",
     "choosing": "apply_over_axes piecewise resize select",
     "grid_numbers": "cartesian_prod diag_indices indices ix_ ravel_multi_index tri",
     "histograms": "histogram2d",
-    "sorted_orders": "intersect1d lexsort setdiff1d setxor1d union1d",
+    "sets": "intersect1d setdiff1d setxor1d union1d",
+    "sorted_orders": "lexsort",
     "tapers": ("bartlett_window blackman_window geomspace hamming_window hann_window kaiser_window logspace"),
     "diagonals": "block_diag tril_indices triu_indices",
     "grids": "broadcast_shapes from_dlpack meshgrid",

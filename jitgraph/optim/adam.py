@@ -7,7 +7,7 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed, decayed_either_way, held, zero_count
+from jitgraph.optim.formulas import average_in, counted, decayed, decayed_either_way, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.optim.settings import Setting, without_effect
 from jitgraph.tensor import Tensor, lifting
@@ -89,8 +89,8 @@ def _step_by_maximum(parameter: Tensor, grad: Tensor, state: dict[str, Any], set
     average_in(first, beta1, grad)
     average_in(second, beta2, grad * grad)
     largest[...] = maximum(largest, second)
-    spread = sqrt(largest) / held(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
-    parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)
+    spread = sqrt(largest) / rounded(sqrt(1.0 - beta2**count), parameter) + setting["eps"]
+    parameter -= rounded(setting["lr"] / (1.0 - beta1**count), parameter) * (first / spread)
 
 
 class AdamW(Adam):
@@ -178,7 +178,7 @@ class Adamax(Optimizer):
         moment, norm = state["exp_avg"], state["exp_inf"]
         average_in(moment, beta1, grad)
         norm[...] = maximum(beta2 * norm, abs(grad) + setting["eps"])
-        parameter -= held(setting["lr"] / (1.0 - beta1**count), parameter) * (moment / norm)
+        parameter -= rounded(setting["lr"] / (1.0 - beta1**count), parameter) * (moment / norm)
 
 
 class NAdam(Optimizer):
@@ -242,14 +242,16 @@ class NAdam(Optimizer):
         first, second, product = state["exp_avg"], state["exp_avg_sq"], state["mu_product"]
         momentum = beta1 * (1.0 - 0.5 * 0.96 ** (count * decay))
         ahead = beta1 * (1.0 - 0.5 * 0.96 ** ((count + 1.0) * decay))
-        product *= held(momentum, product)
+        product *= rounded(momentum, product)
         average_in(first, beta1, grad)
         average_in(second, beta2, grad * grad)
-        spread = sqrt(second / held(1.0 - beta2**count, parameter)) + setting["eps"]
+        spread = sqrt(second / rounded(1.0 - beta2**count, parameter)) + setting["eps"]
         now = product.astype(count.dtype)
         by_gradient = lr * (1.0 - momentum) / (1.0 - now)
         by_moment = lr * ahead / (1.0 - now * ahead)
-        parameter -= held(by_gradient, parameter) * (grad / spread) + held(by_moment, parameter) * (first / spread)
+        parameter -= rounded(by_gradient, parameter) * (grad / spread) + rounded(by_moment, parameter) * (
+            first / spread
+        )
 
 
 class RAdam(Optimizer):
@@ -313,4 +315,4 @@ class RAdam(Optimizer):
         ratio = (safe - 4.0) * (safe - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * safe)
         scale = where(known, sqrt(maximum(ratio, 0.0)) * sqrt(bias2), 1.0)
         spread = where(known, sqrt(second) + setting["eps"], 1.0)
-        parameter -= held(lr / (1.0 - beta1**count) * scale, parameter) * (first / spread)
+        parameter -= rounded(lr / (1.0 - beta1**count) * scale, parameter) * (first / spread)

@@ -297,7 +297,7 @@ def gumbel_softmax(
         return soft
     last = moveaxis(soft, dim, -1)
     indices = argmax(last, -1, keepdims=True)
-    kinds = wrap(lifting.places(last.value.type.shape, last.ndim - 1, last.value))
+    kinds = wrap(lifting.positions_along(last.value.type.shape, last.ndim - 1, last.value))
     firm: Tensor = moveaxis((kinds == indices).astype(x.dtype), -1, dim)
     return firm - soft.detach() + soft
 

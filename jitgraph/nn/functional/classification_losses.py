@@ -281,7 +281,7 @@ def multi_margin_loss(
     if weight is not None:
         table = wrap(lifting.cast(lifting.value_of(weight), x.dtype))
         terms = terms * table[y]
-    other = wrap(lifting.places(x.value.type.shape, x.ndim - 1, x.value)) != y
+    other = wrap(lifting.positions_along(x.value.type.shape, x.ndim - 1, x.value)) != y
     return reduced(where(other, terms, 0.0).sum(axis=-1) / classes, reduction)
 
 
@@ -306,7 +306,7 @@ def multilabel_margin_loss(
     counts = cumprod((target_labels >= 0).astype("int64"), x.ndim - 1) > 0
     labels = where(counts, target_labels, 0)
     classes: Any = x.value.type.shape[-1]
-    kinds = wrap(lifting.places(x.value.type.shape, x.ndim - 1, x.value))
+    kinds = wrap(lifting.positions_along(x.value.type.shape, x.ndim - 1, x.value))
     is_label = any_of((expand_dims(labels, -1) == expand_dims(kinds, -2)) & expand_dims(counts, -1), -2)
     chosen = expand_dims(take_along_axis(x, labels, -1), -1)
     terms = hinge(1.0 - (chosen - expand_dims(x, -2)))

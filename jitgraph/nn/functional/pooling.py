@@ -43,7 +43,7 @@ def max_pool(
     best: Any = None
     best_index: Any = None
     inside: Any = None
-    for tap, each in zip(settings.places(), settings.slices(x, -math.inf), strict=True):
+    for tap, each in zip(settings.taps(), settings.slices(x, -math.inf), strict=True):
         at, within = (None, None) if unpadded and not return_indices else _positions(settings, x, tap, each)
         if best is None:
             best, best_index, inside = each, at, within
@@ -67,7 +67,7 @@ def _positions(settings: Windows, x: Any, tap: tuple[int, ...], like: Tensor) ->
     for axis, offset in enumerate(tap):
         size = wrap(ops.full(shape=(), value=x.shape[lead + axis], dtype=dtypes.int64))
         first = offset * settings.dilation[axis] - settings.padding[axis]
-        at = wrap(lifting.places(shape, lead + axis, like.value)) * settings.stride[axis] + first
+        at = wrap(lifting.positions_along(shape, lead + axis, like.value)) * settings.stride[axis] + first
         within = (at >= 0) & (at < size)
         flat = at if flat is None else flat * size + at
         inside = within if inside is None else inside & within
@@ -116,7 +116,7 @@ def _counts(settings: Windows, x: Any, count_include_pad: bool) -> Tensor:
             1.0, x.dtype, (1, 1, *(n + 2 * pad for n, pad in zip(x.shape[-settings.spatial :], counted, strict=True)))
         )
         rest = tuple(pad - done for pad, done in zip(settings.padding, counted, strict=True))
-        high = tuple(left + settings.more(x, axis) for axis, left in enumerate(rest))
+        high = tuple(left + settings.overhang(x, axis) for axis, left in enumerate(rest))
         padded_ones = padded(ones, 0.0, rest, high)
         return _sum(settings.strided(padded_ones, settings.outputs(x)))
 

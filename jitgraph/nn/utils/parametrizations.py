@@ -63,7 +63,7 @@ def whole(x: Tensor) -> Tensor:
     return q * expand_dims(sign(linalg.diagonal(r)), -2)
 
 
-def made(x: Tensor, orthogonal_map: str) -> Tensor:
+def orthonormal_columns(x: Tensor, orthogonal_map: str) -> Tensor:
     """Orthonormal columns from x by one of the maps."""
     return reflected(x) if orthogonal_map == "householder" else rotated(x, orthogonal_map)
 
@@ -199,7 +199,7 @@ class _Orthogonal(Module):
         """The orthonormal columns, or rows where there are fewer of them."""
         is_wide = weight.shape[-2] < weight.shape[-1]
         tall = weight.mT if is_wide else weight
-        orthonormal = made(tall, self.orthogonal_map)
+        orthonormal = orthonormal_columns(tall, self.orthogonal_map)
         if self.use_trivialization:
             orthonormal = matmul(self.base, orthonormal)
         return orthonormal.mT if is_wide else orthonormal

@@ -398,7 +398,7 @@ def segment_reduce(
         raise ShapeError(f"segment_reduce: the runs are a vector, not {ends.value.type}", hint="jg.vmap for batches")
     rows = moveaxis(tensor, number, 0)
     size, count = rows.value.type.shape[0], ends.value.type.shape[0]
-    segment_ids = searchsorted(ends, wrap(lifting.places((size,), 0, rows.value)), side="right")
+    segment_ids = searchsorted(ends, wrap(lifting.positions_along((size,), 0, rows.value)), side="right")
     spread = wrap(lifting.broadcast_to(reshape(segment_ids, (-1, *[1] * (rows.ndim - 1))).value, rows.value.type.shape))
     begins = concat([ends[:1] * 0, ends[:-1]])
     empty = reshape(ends == begins, (-1, *[1] * (rows.ndim - 1)))

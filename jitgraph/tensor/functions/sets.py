@@ -201,7 +201,7 @@ def unique_consecutive(
     first = _differs(rows)
     kind = cumsum(first) - 1
     total = counted(sum_of(first, dtype=dtypes.int64), size, "unique_consecutive")
-    indices = numbered(kind, first, total, lifting.places(first.value.shape, 0, first.value), 0)
+    indices = numbered(kind, first, total, lifting.positions_along(first.value.shape, 0, first.value), 0)
     return _chosen(
         _taken(slices, indices, number),
         lambda: kind if full_shape is None else reshape(kind, full_shape),
@@ -237,7 +237,7 @@ def unique(
     if width:
         order = lexsort([rows[:, i] for i in reversed(range(width))])
     else:
-        order = wrap(lifting.places((count,), 0, rows.value))
+        order = wrap(lifting.positions_along((count,), 0, rows.value))
     first = _differs(wrap(ops.gather(rows.value, order.value, axis=0)))
     kind = cumsum(first) - 1
     total = counted(sum_of(first, dtype=dtypes.int64), size, "unique")

@@ -1,7 +1,7 @@
 """Which parameters of a kernel may be the same memory: a written one takes the place of one that is read.
 
 That is so where every element of the read buffer is read, in the iteration that writes the element in its place, before
-it is written, and by no other iteration. Several stores are the pieces of one (``lower/lane_cuts.py``).
+it is written, and by no other iteration. Several stores are the pieces of one (``lower/index_set_splitting.py``).
 """
 
 from __future__ import annotations

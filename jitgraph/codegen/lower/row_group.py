@@ -1,4 +1,4 @@
-"""A group of reductions that share their rows, as the lowerings of ``rows.py`` and ``parts.py`` see it."""
+"""A group of reductions that share their rows, as the lowerings of ``rows.py`` and ``split_reduction.py`` see it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A row is the operand's elements for one index of the result. Where the last axis is reduced, rows are spread over
 threads and each is a vector along itself; where it is kept, rows are lanes. Few rows of many elements are cut into
-parts (``lower/parts.py``).
+parts (``lower/split_reduction.py``).
 """
 
 from __future__ import annotations

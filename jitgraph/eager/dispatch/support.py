@@ -33,7 +33,7 @@ class _Probe:
 
 
 def _unlike() -> str:
-    """Which objects do not look as ``codegen/dispatch/cpython.py`` says; only live ones are looked at."""
+    """Which objects do not look as ``runtime/cpython_layout.py`` says; only live ones are looked at."""
     minor = sys.version_info[1]
     first, second = object(), object()
     pair, items, table = (first, second), [first, second], {"a": first, "b": second}

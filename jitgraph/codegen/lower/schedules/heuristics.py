@@ -21,7 +21,8 @@ and no parallel loop stands inside of it."""
 
 @dataclass(frozen=True)
 class RowMaterialisation:
-    """Which values of a row a kernel keeps for its later loops instead of computing them again (``lower/keeping.py``).
+    """Which values of a row a kernel keeps for its later loops instead of computing them again:
+    ``lower/row_materialisation.py``.
 
     Rows take at most ``most_bytes`` together; an element counts as ``lane_bytes`` where neighbouring rows are lanes. A
     value is kept from ``least_work`` on, in scalar ops: each is 1, or what ``work`` says.
@@ -35,7 +36,7 @@ class RowMaterialisation:
 
 @dataclass(frozen=True)
 class SplitReductionSizes:
-    """When few rows of many elements are cut into parts that are reduced in parallel (``lower/parts.py``).
+    """When few rows of many elements are cut into parts that are reduced in parallel (``lower/split_reduction.py``).
 
     At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
     of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
@@ -132,7 +133,7 @@ class Scattering:
 
 @dataclass(frozen=True)
 class SplitK:
-    """When a product of few elements over many steps is cut into parts of its steps (``lower/product_parts.py``).
+    """When a product of few elements over many steps is cut into parts of its steps (``lower/split_k.py``).
 
     Elements of a product are few where they make at most half of ``tiles`` tiles of ``side`` x ``side``; steps are many
     from ``least_steps`` on. There are then up to ``tiles`` tiles in all parts together.
@@ -159,7 +160,8 @@ class ImagesTogether:
 
 @dataclass(frozen=True)
 class IndexSetSplitting:
-    """When a vector loop is cut where a condition of its lanes changes, or along a division (``lower/lane_cuts.py``).
+    """When a vector loop is cut where a condition of its lanes changes, or along a division:
+    ``lower/index_set_splitting.py``.
 
     A piece, or a run of lanes, has ``least`` iterations or more; all pieces have up to ``most_statements`` before those
     are left out that they need not.
@@ -175,7 +177,7 @@ class Heuristics:
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
     cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration. ``products``
-    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/product_parts.py``).
+    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/split_k.py``).
     """
 
     independent: Independent

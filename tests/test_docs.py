@@ -79,6 +79,23 @@ def test_files_named_in_documents_exist(document: str) -> None:
         assert (path.parent / name).exists(), f"{document} points to {name}"
 
 
+def test_files_named_in_prose_exist() -> None:
+    """Also by the end of a path alone; a loader.py is what a user of saved files gets."""
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for top in ("jitgraph", "tests", "bench", "examples")
+        for path in (ROOT / top).rglob("*.py")
+    }
+    gone = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "jitgraph").rglob("*.py"))
+        if path.name != "CHANGELOG.md"
+        for name in re.findall(r"`+([\w/]+\.py)`+", path.read_text())
+        if name != "loader.py" and not any(file == name or file.endswith(f"/{name}") for file in files)
+    ]
+    assert not gone, "\n".join(gone)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_targets_of_make_in_documents_exist(document: str) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

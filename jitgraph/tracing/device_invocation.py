@@ -1,8 +1,8 @@
 """One call of a plan whose graph runs on a GPU: what goes there, what of the state it overwrites, and what comes back.
 
 Numbers and small state may lie on the CPU (``record/device_inputs.py``). They go to the device in one copy, which calls
-with the same numbers share. New state of the CPU that follows from what lies there alone, such as that of a generator, is
-computed there, so that no call waits for the device; other state goes back, which does wait.
+with the same numbers share. New state of the CPU that follows from what lies there alone, such as that of a generator,
+is computed there, so that no call waits for the device; other state goes back, which does wait.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Nothing of it is packed. Where it runs through memory along its columns, vectors of some steps of k at a time are
 multiplied and added into sums that stay in the first-level cache. Where a plain matrix runs along k, a library function
-(``transposed_kernel.py``) transposes squares in registers; the few rows of the left factor are laid out for it. The order
-of summation is that of ``kernel.Contract``.
+(``transposed_kernel.py``) transposes squares in registers; the few rows of the left factor are laid out for it. The
+order of summation is that of ``kernel.Contract``.
 """
 
 from __future__ import annotations

@@ -164,6 +164,15 @@ def _rebuilt(encoded: Any) -> Any:
     raise LoadError(f"{kind!r} is no kind of objects that are copied")
 
 
+def _load_own(module: Any) -> None:
+    """Import a module of jitgraph that loads when it is first used, as it had been where the entry was written."""
+    if isinstance(module, str) and module.startswith("jitgraph.") and module not in sys.modules:
+        try:
+            imports.module(module)
+        except (ImportError, ValueError) as error:
+            raise LookupError(module) from error
+
+
 class Finding:
     """Finds the objects of a table in this process; LookupError and the like where one is not there."""
 
@@ -197,8 +206,10 @@ class Finding:
         kind, *data = path
         match kind:
             case "module":
+                _load_own(data[0])
                 return sys.modules[data[0]]
             case "name":
+                _load_own(data[0])
                 value = by_name(data[0], data[1])
                 if value is None:
                     raise LookupError(f"{data[0]}.{data[1]}")

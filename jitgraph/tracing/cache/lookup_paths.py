@@ -164,6 +164,12 @@ def _rebuilt(encoded: Any) -> Any:
     raise LoadError(f"{kind!r} is no kind of objects that are copied")
 
 
+def loaded_by_name(module: Any, name: Any) -> Any:
+    """``by_name``, also of a module of jitgraph that this process has not used yet."""
+    _load_own(module)
+    return by_name(module, name)
+
+
 def _load_own(module: Any) -> None:
     """Import a module of jitgraph that loads when it is first used, as it had been where the entry was written."""
     if isinstance(module, str) and module.startswith("jitgraph.") and module not in sys.modules:
@@ -209,8 +215,7 @@ class Finding:
                 _load_own(data[0])
                 return sys.modules[data[0]]
             case "name":
-                _load_own(data[0])
-                value = by_name(data[0], data[1])
+                value = loaded_by_name(data[0], data[1])
                 if value is None:
                     raise LookupError(f"{data[0]}.{data[1]}")
                 return value
@@ -223,9 +228,7 @@ class Finding:
                 owner = self._function if data[0] == -1 else self._find(data[0])
                 return _contents(owner, data[1], data[2])
             case "known":
-                module, name = _KNOWN[data[0]]
-                imports.module(module)
-                return by_name(module, name)
+                return loaded_by_name(*_KNOWN[data[0]])
             case "plain":
                 return read_plain(data[0]).value
             case "copied":

@@ -27,8 +27,8 @@ from jitgraph.tracing.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here
 from jitgraph.tracing.cache.cached_plan import CachedPlan, CachedVjp
 from jitgraph.tracing.cache.code_digest import digest_of
-from jitgraph.tracing.cache.fingerprint import Fingerprinter, by_name
-from jitgraph.tracing.cache.lookup_paths import Finding
+from jitgraph.tracing.cache.fingerprint import Fingerprinter
+from jitgraph.tracing.cache.lookup_paths import Finding, loaded_by_name
 from jitgraph.tracing.cache.plain_text import NotStorableError, write_dtype, write_plain
 from jitgraph.tracing.cache.plan_reader import PlanReader, one_of, read_int
 from jitgraph.tracing.options import Options
@@ -96,7 +96,7 @@ class TraceEntry:
         reader = PlanReader(data["plan"])
         finding = Finding(reader.ways, reader.sources, call.function, call.values)
         objects = finding.all()
-        kinds = [by_name(*name) for name in data["plan"]["kinds"]]
+        kinds = [loaded_by_name(*name) for name in data["plan"]["kinds"]]
         if not all(isinstance(kind, type) for kind in kinds):
             raise LookupError("a class is not there any more")
         parts = reader.fields(kinds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import field
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -49,6 +49,14 @@ Place: TypeAlias = "tuple[CodeType, int] | None"
 def user_location() -> Place:
     """Where the innermost frame on the stack that is the user's stands, or None where there is none."""
     return location_of_frame(sys._getframe(1))
+
+
+def raised_at(error: BaseException) -> TracebackType | None:
+    """The end of an error's traceback, where it was raised; None where it has none."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
 
 
 def location_of_frame(frame: FrameType | None) -> Place:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Final
 
 from jitgraph.errors import InternalError, JitgraphError
 from jitgraph.ir.fault import write_report
-from jitgraph.location import Location, located, location_of_frame
+from jitgraph.location import Location, located, location_of_frame, raised_at
 
 _OF_THE_CALL: Final = (JitgraphError, MemoryError, RecursionError, Warning)
 
@@ -17,9 +16,11 @@ def may_be_fault(error: BaseException) -> bool:
 
     It raises what Python would, too, where a script does what Python would; then the numbers themselves raise it again.
     """
-    if not isinstance(error, Exception) or isinstance(error, _OF_THE_CALL) or error.__traceback__ is None:
+    if not isinstance(error, Exception) or isinstance(error, _OF_THE_CALL):
         return False
-    raised_in = str(_last(error.__traceback__).tb_frame.f_globals.get("__name__"))
+    if (trace := raised_at(error)) is None:
+        return False
+    raised_in = str(trace.tb_frame.f_globals.get("__name__"))
     return raised_in.partition(".")[0] == "jitgraph"
 
 
@@ -39,11 +40,6 @@ def internal_error(name: str, error: BaseException) -> InternalError:
     )
 
 
-def _last(trace: TracebackType) -> TracebackType:
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace
-
-
 def _user_line(error: BaseException) -> Location | None:
-    return located(location_of_frame(_last(error.__traceback__).tb_frame)) if error.__traceback__ is not None else None
+    trace = raised_at(error)
+    return None if trace is None else located(location_of_frame(trace.tb_frame))

@@ -19,7 +19,7 @@ from jitgraph import dtypes, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.ir.types import TensorType
-from jitgraph.location import Location
+from jitgraph.location import Location, raised_at
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.control.write_log import UNBOUND, WriteTarget
@@ -229,9 +229,7 @@ def unbound_name(error: NameError) -> str:
 
 def line_of(error: BaseException) -> Location | None:
     """The line at which an error was raised."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
+    traceback = raised_at(error)
     return None if traceback is None else Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
 
 

@@ -34,6 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--but-sample", type=int, default=0, metavar="N", help="what --sample N leaves out")
     parser.addoption("--loops", type=int, default=1, metavar="N", help="every N-th case of the longest loops over ops")
     parser.addoption("--coverage-table", action="store_true", help="print what was tried of every op, not of families")
+    parser.addoption("--public-calls", action="store_true", help="fail where a public function is called by no test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--public-calls"):
+        from tests import public_calls
+
+        public_calls.watch()
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +94,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     for name in ("coverage_table", "capture.table"):
         if name in sys.modules and hasattr(session.config, "workeroutput"):
             session.config.workeroutput[name] = sys.modules[name].dump()
+    if session.config.getoption("--public-calls"):
+        from tests import public_calls
+
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["public_calls"] = public_calls.called()
+        elif public_calls.never_called():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -99,12 +114,21 @@ def pytest_testnodedown(node: Any) -> None:
         from tests.capture import table
 
         table.outcomes.update(programs)
+    if names := getattr(node, "workeroutput", {}).get("public_calls"):
+        from tests import public_calls
+
+        public_calls.merge(names)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for option, text in (("--sample", "one test in {}"), ("--but-sample", "all tests but one in {}")):
         if share := config.getoption(option):
             terminalreporter.write_line(f"{text.format(share)}, chosen by the commit: {commit()}")
+    if config.getoption("--public-calls"):
+        from tests import public_calls
+
+        terminalreporter.section("public functions that no test called")
+        terminalreporter.write_line(", ".join(public_calls.never_called()) or "none")
     programs = sys.modules.get("capture.table")
     if programs is not None and programs.outcomes:
         terminalreporter.section("random programs for capture")

@@ -63,6 +63,18 @@ def test_each_layer_warns_of_its_line_and_says_the_ways_out(name: str) -> None:
     assert not warned(lambda: layer(np.ones(shape, np.float32)))
 
 
+@pytest.mark.parametrize("capture", [jg.trace, jg.script])
+def test_what_captures_a_call_warns_with_the_name_of_the_module(capture: Any) -> None:
+    net = model()
+
+    def f(x: Any) -> Any:
+        return net(x)
+
+    (found,) = warned(lambda: capture(f)(ROWS))
+    assert "float32 parameters of Sequential meet float64" in str(found.message)
+    assert found.lineno == inspect.getsourcelines(f)[1] + 1
+
+
 def test_one_line_that_calls_a_whole_model_warns_once() -> None:
     net = model()
     assert len(warned(lambda: [net(ROWS) for _ in range(2)])) == 1

@@ -10,6 +10,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Final
 
 from jitgraph.errors import ScriptError
+from jitgraph.location import MODULE_CALLS
 from jitgraph.tracing.capture.followed import STAGING, is_rewritten, register_rewritten
 from jitgraph.tracing.script.rewrite import rewritten
 from jitgraph.tracing.script.source import FunctionSource, find
@@ -86,6 +87,8 @@ def _compiled(function: FunctionType, source: FunctionSource) -> CodeType:
     code = compile(module, file, "exec", flags=original.co_flags & _FLAGS, dont_inherit=True)
     inner_code = _inside(_inside(code, "jg_outer_"), *([source.owner] if source.owner else []), original.co_name)
     register_rewritten(inner_code, original)
+    if id(original) in MODULE_CALLS:
+        MODULE_CALLS[id(inner_code)] = inner_code
     return inner_code
 
 

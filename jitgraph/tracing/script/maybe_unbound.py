@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import ops
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import lifting
+from jitgraph.tracing.staged.checks import require
 
 
 class MaybeUnbound(NamedTuple):
@@ -30,5 +30,5 @@ def sure(value: Any, name: str) -> Any:
     if value.defined is True:
         return value.value
     message = f"cannot access local variable '{name}' where it is not associated with a value"
-    ops.check(lifting.value_of(value.defined), kind="UnboundLocalError", message=message)
+    require(lifting.value_of(value.defined), "UnboundLocalError", message)
     return value.value

@@ -434,6 +434,19 @@ def test_try_and_with() -> None:
     refused(caught, f"inside the try statement at line {caught.__code__.co_firstlineno + 1}")
 
 
+def test_no_handler_takes_what_a_variable_without_a_value_raises_in_the_graph() -> None:
+    def read(x: Any, n: Any) -> Any:
+        if n > 3:
+            y = x
+        try:
+            x = y * 2
+        except NameError:
+            x = -x
+        return x
+
+    refused(read, "UnboundLocalError may", f"the try statement at line {read.__code__.co_firstlineno + 3} handles")
+
+
 def test_a_body_may_use_a_name_anew() -> None:
     """What the body gives another type before it reads it is another variable, whatever the name meant before."""
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.ops import gamma_functions, inverse_erf
 from jitgraph.ops.math_functions.functions import FUNCTIONS
 from jitgraph.ops.scalar_numpy import NumpyScalars
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.native_kernels import Native, schedule_of
 
 CHUNK = 1 << 22

@@ -68,9 +68,9 @@ _OTHERS = {
 def silent_driver() -> object:
     """A driver whose launches do nothing, on a simulator that does all else; error records tell of no failure."""
     from jitgraph.runtime.cuda.driver import Driver
-    from jitgraph.simulator.driver import FakeDriver
-    from jitgraph.simulator.native import mapped
-    from jitgraph.simulator.simulated_driver import SimulatedDriver
+    from jitgraph_testing.simulator.driver import FakeDriver
+    from jitgraph_testing.simulator.native import mapped
+    from jitgraph_testing.simulator.simulated_driver import SimulatedDriver
 
     fake = FakeDriver()
     last = ctypes.c_uint64()  # where the last error record lies

@@ -30,7 +30,7 @@ from bench.cuda_occupancy import Occupancy, occupancy
 from jitgraph.codegen.cuda.backend import CudaCode
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.ir.target import Target
-from jitgraph.simulator.counts import LaunchCounts
+from jitgraph_testing.simulator.counts import LaunchCounts
 from tests.codegen.cuda.assembled import PTXAS, FunctionUsage, assemble
 from tests.codegen.cuda.launched import code_of, run, schedule_of
 

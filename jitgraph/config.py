@@ -60,7 +60,7 @@ CACHE_DIR: Final = Flag(
 )
 PYCUDA: Final = Flag("JITGRAPH_PYCUDA", "1: contexts and streams of GPUs are pycuda's; default: the driver's own")
 CUDA: Final = Flag(
-    "JITGRAPH_CUDA", "simulated: two simulated GPUs, slow, for tests of code; default: this machine's own"
+    "JITGRAPH_CUDA", "simulated: two simulated GPUs, slow, for tests, in a source checkout; default: this machine's own"
 )
 CUDA_ORDER: Final = Flag(
     "JITGRAPH_CUDA_ORDER",

@@ -12,14 +12,18 @@ import numpy as np
 
 from jitgraph.records import dataclass
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+OWN_FOLDERS: Final = [os.path.dirname(os.path.abspath(__file__)) + os.sep]
+"""Folders whose code is jitgraph's: no error names a line in them as the user's, and no trace follows it.
+
+Code that runs below jitgraph, as a simulated driver does, adds its folder before it runs."""
+
+_LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
 def _is_users(file: str) -> bool:
     """Whether code of this file is neither jitgraph's nor of the libraries through which it is called."""
-    if file.startswith((_PACKAGE, _NUMPY, "<")):
+    if file.startswith((*OWN_FOLDERS, _NUMPY, "<")):
         return False
     return not file.startswith(_LIBRARY) or file.startswith(("site-packages", "dist-packages"), len(_LIBRARY))
 

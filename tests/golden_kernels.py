@@ -10,11 +10,11 @@ import numpy as np
 
 from jitgraph.codegen.cpu.entry import emit_module
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
-from jitgraph.codegen.kernels.executor import execute_kernel
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.ir import dims
+from jitgraph_testing.kernels.executor import execute_kernel
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.bits import same_bits
 from tests.codegen.native_kernels import Native, schedule_of
 from tests.golden_files import Case

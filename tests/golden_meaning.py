@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.dtypes import is_bool, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
@@ -23,6 +22,7 @@ from jitgraph.ops import stop_gradient
 from jitgraph.ops.effects import Token
 from jitgraph.ops.sampling import edges
 from jitgraph.passes.activity import carries_gradient
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.differences import along
 from tests.op_loop import as_stored
 from tests.programs.arrays import assert_same

@@ -20,6 +20,9 @@ from tests.processes import FORKS, in_child
 
 PACKAGE = ROOT / "jitgraph"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
+TESTING = ROOT / "jitgraph_testing"
+SOURCES_FOR_TESTS = sorted(TESTING.rglob("*.py"))
+"""What is no part of an installed jitgraph: the simulator of GPUs and the executors of kernels, on which tests run."""
 
 LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its layer
     (0, r"runtime(\.loader(\..*)?)?"),
@@ -42,7 +45,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         8,
         r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
     ),
-    (9, r"__init__|__main__|standalone(\..*)?|public_names|public_functions|onnx|cli|simulator(\..*)?"),
+    (9, r"__init__|__main__|standalone(\..*)?|public_names|public_functions|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 
@@ -151,21 +154,25 @@ def test_packages_of_codegen(package: str) -> None:
 
 
 OF_THE_SIMULATOR = (
-    r"jitgraph\.(simulator(\..*)?|codegen\.llvm\.machine|codegen\.cpu(\.linker|\.elf)?|ir\.target|errors|records"
-    r"|runtime(\..*)?)"
+    r"jitgraph_testing\.simulator(\..*)?|jitgraph\.(codegen\.llvm\.machine|codegen\.cpu(\.linker|\.elf)?|ir\.target"
+    r"|errors|records|runtime(\..*)?)"
 )
+
+
+def test_the_package_imports_nothing_that_is_for_tests() -> None:
+    for path in SOURCES:
+        for line, imported in imports(path):
+            assert imported.split(".")[0] not in ("jitgraph_testing", "tests"), f"{path}:{line} imports {imported}"
 
 
 def test_the_simulator_stands_apart() -> None:
     """It takes text, makes host code of it and runs it: of the compiler it needs LLVM and the linker alone."""
-    for path in SOURCES:
-        inside = module_name(path).partition(".")[0] == "simulator"
+    inside = [path for path in SOURCES_FOR_TESTS if path.is_relative_to(TESTING / "simulator")]
+    assert inside
+    for path in inside:
         for line, imported in imports(path):
-            if imported.startswith("jitgraph."):
-                if inside:
-                    assert re.fullmatch(OF_THE_SIMULATOR, imported), f"{path}:{line} imports {imported}"
-                else:
-                    assert not imported.startswith("jitgraph.simulator"), f"{path}:{line} imports {imported}"
+            if imported.startswith("jitgraph"):
+                assert re.fullmatch(OF_THE_SIMULATOR, imported), f"{path}:{line} imports {imported}"
 
 
 PACKAGES_OF_LAYER_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")
@@ -439,7 +446,8 @@ LONGEST = 800
 
 
 def test_files_are_small() -> None:
-    lengths = {path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines()) for path in SOURCES}
+    sources = (*SOURCES, *SOURCES_FOR_TESTS)
+    lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in sources}
     assert sorted(lengths.values())[len(lengths) // 2] <= 200
     longer = {name: length for name, length in lengths.items() if length > LONGEST}
     assert not longer, f"a file of more than one subject? {LONGEST} lines are the cap: {longer}"
@@ -449,13 +457,14 @@ def test_files_are_named_by_subject() -> None:
     """By what a reader looks for, and not by what they add to another file."""
     empty = re.compile(r"(test_)?((utils|helpers|common|misc|more|further|rest|extra)|(more|further|extra)_\w+)\.py")
     assert empty.fullmatch("test_more.py") and empty.fullmatch("further_losses.py") and not empty.fullmatch("more.pyi")
-    assert not [path for path in (*SOURCES, *(ROOT / "tests").rglob("*.py")) if empty.fullmatch(path.name)]
+    paths = (*SOURCES, *SOURCES_FOR_TESTS, *(ROOT / "tests").rglob("*.py"))
+    assert not [path for path in paths if empty.fullmatch(path.name)]
 
 
 def test_no_class_name_stands_twice() -> None:
     """A traceback, a reader or a search that meets a class by its name meets one class."""
     places: dict[str, list[str]] = {}
-    for path in SOURCES:
+    for path in (*SOURCES, *SOURCES_FOR_TESTS):
         for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")

@@ -83,7 +83,7 @@ def test_files_named_in_prose_exist() -> None:
     """Also by the end of a path alone; a loader.py is what a user of saved files gets."""
     files = {
         path.relative_to(ROOT).as_posix()
-        for top in ("jitgraph", "tests", "bench", "examples")
+        for top in ("jitgraph", "jitgraph_testing", "tests", "bench", "examples")
         for path in (ROOT / top).rglob("*.py")
     }
     gone = [

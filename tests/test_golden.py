@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from jitgraph import passes
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.errors import GraphError
 from jitgraph.ir.graph import Graph
@@ -22,6 +21,7 @@ from jitgraph.ir.verifier import verify
 from jitgraph.ops import OPS
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.golden_files import FOLDER, Case, cases, check_run, read, write
 from tests.golden_kernels import kernel_result
 from tests.golden_steps import result_of

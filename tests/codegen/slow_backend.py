@@ -10,7 +10,6 @@ from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
@@ -30,6 +29,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 
 
 def outermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:

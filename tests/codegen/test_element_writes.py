@@ -22,13 +22,13 @@ import jitgraph as jg
 from jitgraph.codegen.kernels.coalescing import _renamed, coalesce_copies
 from jitgraph.codegen.kernels.coalescing_verifier import verify_coalescing
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select, select_with_copies
 from jitgraph.errors import GraphError
 from jitgraph.passes import pipeline
 from jitgraph.standalone import write_loaders
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.moved_bytes import moved_bytes
 from tests.graphs import TARGET, needs_native
 from tests.programs import writes

@@ -19,7 +19,6 @@ from jitgraph.codegen.kernels.coalescing_verifier import verify_coalescing
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Schedule, Step, While
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.codegen.kernels.steps import all_steps
 from jitgraph.codegen.lower.schedules.cpu import CPU
@@ -27,6 +26,7 @@ from jitgraph.codegen.lower.select import select_with_copies
 from jitgraph.errors import GraphError
 from jitgraph.passes import pipeline
 from jitgraph.standalone import write_loaders
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.moved_bytes import moved_bytes
 from tests.graphs import TARGET, needs_native
 

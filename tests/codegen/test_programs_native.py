@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from jitgraph.codegen.cpu import parallel, ranges
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import compile
 from jitgraph.dtypes import float32, is_bool, is_float
 from jitgraph.ir import dims
@@ -23,6 +22,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader import Runtime
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.op_loop import require_same
 from tests.programs.arrays import Arrays, assert_same, programs
 from tests.programs.smooth import assert_close, smooth_programs

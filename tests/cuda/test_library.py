@@ -16,8 +16,8 @@ from jitgraph.errors import CudaError
 from jitgraph.runtime.cuda import cublas
 from jitgraph.runtime.cuda.devices import devices
 from jitgraph.runtime.device_payload import LibraryProduct
-from jitgraph.simulator.cublas import FakeCublas
-from jitgraph.simulator.simulated_driver import SimulatedDriver
+from jitgraph_testing.simulator.cublas import FakeCublas
+from jitgraph_testing.simulator.simulated_driver import SimulatedDriver
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import machine
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.runtime import loader
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.linalg.native import (
     DTYPES,
     KINDS,

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 import jitgraph as jg
 from jitgraph import ops
 from jitgraph.codegen.kernels.kernel_text import print_schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import compile
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim, DimLike
@@ -29,6 +28,7 @@ from jitgraph.ops.blocks import BLOCK_STEPS, merged
 from jitgraph.ops.exact_fma import fma32, fma64
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.backend import Bounded
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.bits import same_bits
 from tests.graphs import compiled
 

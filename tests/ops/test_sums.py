@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import compile
 from jitgraph.ir.interpreter import interpret
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader import Runtime
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen import order_samples
 from tests.ops.sum_cases import KINDS, PROGRAMS, SHAPES, Array, data, runs
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build
@@ -43,6 +42,7 @@ from jitgraph.ops import (
 )
 from jitgraph.passes import pipeline
 from jitgraph.passes.fuse import fuse_with_reasons
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.golden_meaning import samples
 from tests.graphs import TARGET, t
 from tests.op_loop import require_same

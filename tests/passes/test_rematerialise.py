@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from jitgraph.codegen.kernels.memory import plan_memory
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.dtypes import float32
@@ -38,6 +37,7 @@ from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
 from jitgraph.passes.fuse import fuse
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.graphs import TARGET
 from tests.programs.gradients import Program
 

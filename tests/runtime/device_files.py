@@ -17,8 +17,8 @@ import jitgraph as jg
 from jitgraph import compiler
 from jitgraph.ir.target import Target
 from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.simulator.calls.devices import ATTRIBUTES
-from jitgraph.simulator.driver import FakeDriver
+from jitgraph_testing.simulator.calls.devices import ATTRIBUTES
+from jitgraph_testing.simulator.driver import FakeDriver
 from tests.runtime.cuda import stub_library
 from tests.runtime.cuda.machines import leaks
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph.simulator.counts import LaunchCounts
-from jitgraph.simulator.module import SimulatedModule
+from jitgraph_testing.simulator.counts import LaunchCounts
+from jitgraph_testing.simulator.module import SimulatedModule
 
 SEEDS = (None, 1, 2, 3)
 """In order, then three other orders of threads, warps and blocks; odd ones poison memory otherwise."""

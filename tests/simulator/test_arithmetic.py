@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from jitgraph.errors import UnsupportedOp
-from jitgraph.simulator.faults import BoundsError, SimulationError
+from jitgraph_testing.simulator.faults import BoundsError, SimulationError
 from tests.simulator.assembling import assembled
 from tests.simulator.running import Bench
 from tests.simulator.texts import KernelText

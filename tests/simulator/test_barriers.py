@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jitgraph.simulator.faults import BoundsError, DivergenceError, SimulationError
+from jitgraph_testing.simulator.faults import BoundsError, DivergenceError, SimulationError
 from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench, i32
 from tests.simulator.texts import KernelText

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jitgraph.simulator.counts import SharedUse
+from jitgraph_testing.simulator.counts import SharedUse
 from tests.simulator.assembling import assembled
 from tests.simulator.running import Bench, f32, i32
 from tests.simulator.test_pipelines import TEXT, A, B, K, M, N

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
-from jitgraph.simulator.calls import codes
-from jitgraph.simulator.driver import FakeDriver
-from jitgraph.simulator.faults import BoundsError
+from jitgraph_testing.simulator.calls import codes
+from jitgraph_testing.simulator.driver import FakeDriver
+from jitgraph_testing.simulator.faults import BoundsError
 from tests.simulator.drivers import Caller
 from tests.simulator.test_pointwise import AXPY
 

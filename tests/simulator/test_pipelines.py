@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jitgraph.simulator.faults import AlignmentError, BoundsError, RaceError
+from jitgraph_testing.simulator.faults import AlignmentError, BoundsError, RaceError
 from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench, i32
 from tests.simulator.texts import KernelText

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jitgraph.errors import UnsupportedOp
-from jitgraph.simulator.device_memory import DeviceMemory
-from jitgraph.simulator.faults import AlignmentError, BoundsError, DamageError, SimulationError
-from jitgraph.simulator.module import SimulatedModule
+from jitgraph_testing.simulator.device_memory import DeviceMemory
+from jitgraph_testing.simulator.faults import AlignmentError, BoundsError, DamageError, SimulationError
+from jitgraph_testing.simulator.module import SimulatedModule
 from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench, f32, i32
 from tests.simulator.texts import KernelText

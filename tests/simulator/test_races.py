@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jitgraph.simulator.faults import RaceError
+from jitgraph_testing.simulator.faults import RaceError
 from tests.simulator import test_barriers, test_pipelines
 from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench, f32, i32

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jitgraph.simulator.faults import DivergenceError
+from jitgraph_testing.simulator.faults import DivergenceError
 from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench
 from tests.simulator.texts import KernelText

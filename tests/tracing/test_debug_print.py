@@ -70,7 +70,7 @@ def test_the_interpreter_writes_the_same(program: Program, monkeypatch: pytest.M
 
 @every
 def test_the_executor_of_schedules_writes_the_same(program: Program) -> None:
-    from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+    from jitgraph_testing.kernels.schedule_executor import execute_schedule
 
     if program.arrays[0].size > 1000:
         pytest.skip("the executor takes too long")

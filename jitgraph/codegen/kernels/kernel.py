@@ -1,4 +1,4 @@
-"""Kernel IR: loop nests over buffers, as plain data. It has text, a verifier and a slow executor, and targets emit it.
+"""Kernel IR: loop nests over buffers, as plain data. It has text and a verifier, and targets emit it.
 
 All names in a kernel live in one namespace of index expressions (``ir.dims``): sizes of the graph by their own names,
 loop axes as ``_i0, _i1, ...`` and integer scalars as ``_v0, _v1, ...``; user sizes never begin with an underscore, and

@@ -1,6 +1,6 @@
 """Text of kernels and schedules: what ``low.kernels`` shows and golden tests hold. Deterministic; floats print exactly.
 
-``codegen.kernels.kernel_parser.parse_kernel`` reads the text of a kernel back; a schedule's is for reading alone.
+The text of a kernel can be read back (``kernel_parser.py``, for tests); a schedule's is for reading alone.
 """
 
 from __future__ import annotations

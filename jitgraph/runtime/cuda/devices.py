@@ -199,15 +199,38 @@ class Devices:
             raise DeviceError(f"there is no {KIND}:{ordinal}; the devices of {driver.name} are: {available}")
 
 
+_DRIVERS: Final[dict[str, Callable[[], Driver]]] = {}  # by the value of JITGRAPH_CUDA that asks for them
+_PACKAGES: Final = {"simulated": "jitgraph_testing"}  # outside of jitgraph: each registers a driver when imported
+
+
+def register_driver(name: str, load: Callable[[], Driver]) -> None:
+    """Let ``JITGRAPH_CUDA=name`` ask for the driver that ``load`` gives, in place of this machine's."""
+    _DRIVERS[name] = load
+
+
 def _of_this_machine() -> Driver:
     """The driver that the flags ask for."""
     setting = config.CUDA.text()
-    if setting == "simulated":  # by its name, as it stands above everything, and is for tests
-        driver: Driver = imports.module("jitgraph.simulator.simulated_driver").SimulatedDriver()
-        return driver
-    if setting:
+    if not setting:
+        return pycuda_driver.load() if config.PYCUDA.is_on() else libcuda.load()
+    if setting not in _DRIVERS and setting in _PACKAGES:
+        _register_from(_PACKAGES[setting], setting)
+    if setting not in _DRIVERS:
         raise DeviceError(f"JITGRAPH_CUDA={setting!r} is no kind of GPU", hint="simulated, or leave it out")
-    return pycuda_driver.load() if config.PYCUDA.is_on() else libcuda.load()
+    return _DRIVERS[setting]()
+
+
+def _register_from(package: str, setting: str) -> None:
+    try:
+        imports.module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise DeviceError(
+            f"JITGRAPH_CUDA={setting!r} needs the package {package}, which cannot be imported",
+            hint=f"{package} is in the source repository and not in an installed jitgraph: run from the folder of a "
+            "checkout, or put that folder on PYTHONPATH",
+        ) from None
 
 
 _installed: list[Devices] = [Devices(_of_this_machine)]

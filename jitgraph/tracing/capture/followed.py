@@ -8,6 +8,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Final
 
+from jitgraph.location import OWN_FOLDERS
+
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
 _FUNCTIONS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
@@ -36,7 +38,7 @@ def _may_hold_state(file: str) -> bool:
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
         return path.startswith(_STATEFUL) or path in _STAGING
-    return not path.startswith(_STANDARD_LIBRARY) and not any(name in path for name in _INSTALLED)
+    return not path.startswith((*OWN_FOLDERS, _STANDARD_LIBRARY)) and not any(name in path for name in _INSTALLED)
 
 
 def register_rewritten(code: CodeType, original: CodeType) -> None:

@@ -15,7 +15,6 @@ from jitgraph import ops
 from jitgraph.codegen.cpu import packed
 from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower import split_k
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
@@ -29,6 +28,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.fuse import fuse
 from jitgraph.runtime.executable import Executable
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests import ROOT
 from tests.codegen.cpu.test_native_kernels import Guarded
 from tests.codegen.native_kernels import Native

@@ -11,12 +11,12 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.codegen.cpu import inlining, steps
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.llvm import machine
 from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.processes import in_child
 from tests.scripted import collatz
 

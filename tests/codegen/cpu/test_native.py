@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import compile
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ops import OPS
 from jitgraph.runtime.executable import Executable
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.slow_backend import Executed, SlowBackend
 from tests.coverage_table import note
 from tests.op_loop import NOT_COMPILED, cases, label, require_same, samples_by_names, samples_of

@@ -11,9 +11,7 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.codegen.cpu.native import emit_module
-from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.traversal import map_dims
 from jitgraph.codegen.llvm import machine
 from jitgraph.dtypes import BY_SHORT_NAME, DType
@@ -21,6 +19,8 @@ from jitgraph.errors import CompileError
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target
 from jitgraph.runtime.loader.abi import libc
+from jitgraph_testing.kernels.executor import CheckFailedError, execute_kernel
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.bits import same_bits
 from tests.codegen.cpu import llvm_samples
 from tests.codegen.llvm.test_scalar_ops import TARGETS, edge_values

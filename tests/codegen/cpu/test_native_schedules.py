@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from jitgraph.codegen.cpu.native import emit_module
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, While
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.kernels.test_kernels import POSITIVE, SCALE, STEP_DOWN, THREE, X, control, schedule
 from tests.codegen.native_kernels import Array, Native
 

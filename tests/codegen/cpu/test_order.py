@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernels.executor import execute_kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.errors import GraphError
+from jitgraph_testing.kernels.executor import execute_kernel
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen import order_samples
 from tests.codegen.native_kernels import Array, run_native
 from tests.codegen.order_samples import ordered

@@ -10,8 +10,8 @@ import numpy as np
 from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.cpu.units import UNIT_LINES, units
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.ir.target import Target
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.native_kernels import Native, schedule_of
 
 

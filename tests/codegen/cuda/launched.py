@@ -20,8 +20,8 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.simulator.counts import LaunchCounts
-from jitgraph.simulator.module import SimulatedModule
+from jitgraph_testing.simulator.counts import LaunchCounts
+from jitgraph_testing.simulator.module import SimulatedModule
 
 Array = NDArray[Any]
 SM_90 = Target.named("sm_90")

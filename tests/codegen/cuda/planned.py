@@ -16,7 +16,7 @@ from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
 from jitgraph.runtime.loader.dtypes import dtype_named
-from jitgraph.simulator.module import SimulatedModule
+from jitgraph_testing.simulator.module import SimulatedModule
 from tests.codegen.cuda.launched import code_of, sizes_of
 
 POLL_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

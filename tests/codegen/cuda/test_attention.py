@@ -11,15 +11,15 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.schedule import Launch
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.dtypes import DType, bfloat16, float16, float32
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target
 from jitgraph.tensor import lifting, wrap
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.attentions import (
     FREE,

@@ -8,11 +8,11 @@ import pytest
 import jitgraph as jg
 from jitgraph.codegen.cuda import small_loops
 from jitgraph.codegen.kernels.schedule import Exchange
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.steps import all_steps
 from jitgraph.ir.interpreter import interpret
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.runtime import loader
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda import loop_programs
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import code_of, schedule_of

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes, ops
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.schedule import Launch, Schedule, ScheduleBuffer
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir import context
@@ -20,6 +18,8 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda import launched
 from tests.codegen.cuda.planned import Planned
 from tests.graphs import needs_native

@@ -8,11 +8,11 @@ import pytest
 from jitgraph.codegen.cuda import machine
 from jitgraph.codegen.cuda.grid import emit_kernel
 from jitgraph.codegen.cuda.indices import Indices, alignment
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.dim_parser import parse_dim
-from jitgraph.simulator.module import SimulatedModule
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
+from jitgraph_testing.simulator.module import SimulatedModule
 from tests.codegen.cuda.launched import SM_90
 
 FAR = 1 << 33

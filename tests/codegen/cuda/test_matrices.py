@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import code_of, run, schedule_of
 

@@ -14,9 +14,9 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.codegen.cuda import mma
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.dtypes import DType, bfloat16, float16, float32, float64, int8, is_float, uint8
 from jitgraph.ir.target import GENERATIONS, Target
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, Array, code_of, run, schedule_of
 

@@ -16,11 +16,11 @@ import pytest
 from jitgraph import dtypes
 from jitgraph.codegen.cuda.backend import CudaCode
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.codegen.cuda.launched import code_of, run, schedule_of
 from tests.codegen.cuda.planned import Planned

@@ -11,13 +11,13 @@ import pytest
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.codegen.cuda.failures import LAUNCH_SHIFT
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.launched import schedule_of
 from tests.codegen.cuda.planned import Planned
 from tests.codegen.cuda.programs import floats, traced

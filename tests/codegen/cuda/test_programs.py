@@ -7,9 +7,9 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.ir.interpreter import interpret
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, DeviceCheckError, code_of, run, schedule_of
 from tests.codegen.cuda.programs import PROGRAMS, floats, traced

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.dtypes import DType, bfloat16, float32, int8, int64, uint16
 from jitgraph.ir.builder import build
@@ -19,6 +18,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import cummax, cumprod, cumsum, scatter, scatter_add, sort
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, Array, DeviceCheckError, code_of, run, schedule_of
 from tests.codegen.lower.test_sorting import numbers

@@ -9,11 +9,9 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.codegen.kernels.kernel import Contract, Kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
@@ -21,6 +19,8 @@ from jitgraph.codegen.lower.select import select
 from jitgraph.codegen.lower.split_k import span_of
 from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, Array, code_of, run, schedule_of
 

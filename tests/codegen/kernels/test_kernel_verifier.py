@@ -9,7 +9,6 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import is_inside
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.schedule import Branch, CheckSite, Launch, Pop, Schedule, ScheduleBuffer, Step
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
@@ -18,6 +17,7 @@ from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.kernels import kernel_samples
 
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_kernel, print_schedule
 from jitgraph.codegen.kernels.schedule import (
     Branch,
@@ -25,7 +23,6 @@ from jitgraph.codegen.kernels.schedule import (
     Step,
     While,
 )
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
@@ -33,6 +30,9 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.exact_fma import fma32, fma64
 from jitgraph.ops.scalar_numpy import NumpyScalars
+from jitgraph_testing.kernels.executor import CheckFailedError, execute_kernel
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.codegen.kernels import kernel_samples
 
 BOTH = pytest.mark.parametrize("vectorise", [True, False])

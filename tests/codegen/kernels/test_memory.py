@@ -13,7 +13,6 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Launch, MemoryPlan, Schedule, While
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.errors import GraphError
@@ -39,6 +38,7 @@ from jitgraph.ops import (
     transpose,
     while_,
 )
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.graphs import TARGET, t
 from tests.op_loop import require_same
 

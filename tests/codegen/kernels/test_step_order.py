@@ -9,7 +9,6 @@ import numpy as np
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Launch, Schedule, While
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.step_order import order_steps, peak_bytes
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
@@ -20,6 +19,7 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.cse import cse
 from jitgraph.passes.decompose import decompose
 from jitgraph.passes.fuse import fuse
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.graphs import TARGET, t
 from tests.programs.gradients import Program
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernels.executor import execute_kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.errors import GraphError, UnsupportedOp
+from jitgraph_testing.kernels.executor import execute_kernel
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.native_kernels import run_native
 
 COUNTS = """

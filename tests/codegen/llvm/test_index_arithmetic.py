@@ -7,7 +7,6 @@ import pytest
 
 from jitgraph.codegen.cpu.scratch import Scratch
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
@@ -15,6 +14,7 @@ from jitgraph.codegen.llvm.index import add, end_of_block, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.ir.target import Target
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.llvm.test_scalar_ops import TARGETS
 from tests.codegen.native_kernels import Native, schedule_of
 

@@ -7,14 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernels.executor import execute_kernel
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.compiler import compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
+from jitgraph_testing.kernels.executor import execute_kernel
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.native_kernels import run_native
 
 TARGETS = [name for name in ("x86-64-v3", "x86-64-v4") if name <= Target.host().name]

@@ -12,8 +12,8 @@ import jitgraph as jg
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.index import has_atoms
 from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.traversal import dims_of, statements_of
+from jitgraph_testing.kernels.kernel_parser import parse_kernel
 
 
 @pytest.fixture(autouse=True)

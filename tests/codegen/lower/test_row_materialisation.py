@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from jitgraph.codegen.kernels.kernel import Let, Local
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower import rows
 from jitgraph.codegen.lower.schedules.cpu import CPU
@@ -20,6 +19,7 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ops import add, erf, exp, mul, reduce_prod, reduce_sum, softmax
 from jitgraph.ops.broadcasting import restore
 from jitgraph.runtime.executable import Executable
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.bits import bits_of
 from tests.graphs import compiled, t
 

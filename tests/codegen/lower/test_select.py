@@ -11,7 +11,6 @@ import pytest
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Let
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
@@ -37,6 +36,7 @@ from jitgraph.ops import (
     while_,
 )
 from jitgraph.ops import select as where
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.coverage_table import note
 from tests.graphs import t
 from tests.op_loop import Case, cases, is_complex, label, require_same, samples_by_names, samples_of

@@ -10,7 +10,6 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import compile as compile_graph
@@ -19,6 +18,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import sort
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 
 LONGEST_MERGED = CPU.heuristics.sorting.longest_merged
 NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")

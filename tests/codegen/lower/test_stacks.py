@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import compile
@@ -19,6 +18,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.ops import add, cond, full, lt, mul, stack_new, stack_pop, stack_push, while_
+from jitgraph_testing.kernels.schedule_executor import execute_schedule
 
 FLAG, NUMBER, COUNT = TensorType(bool_, ()), TensorType(float64, ()), TensorType(int64, ())
 STACK = StackType(NUMBER)

@@ -14,8 +14,8 @@ from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device, Devices, devices, replaced
 from jitgraph.runtime.cuda.driver import LIBRARY, Driver
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
-from jitgraph.simulator.driver import FakeDriver
-from jitgraph.simulator.simulated_driver import SimulatedDriver
+from jitgraph_testing.simulator.driver import FakeDriver
+from jitgraph_testing.simulator.simulated_driver import SimulatedDriver
 from tests.simulator.test_pointwise import AXPY
 
 PTX = b".version 8.0 // axpy"

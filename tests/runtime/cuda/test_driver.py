@@ -16,8 +16,8 @@ from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda import results
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
-from jitgraph.simulator.calls import codes
-from jitgraph.simulator.driver import FakeDriver
+from jitgraph_testing.simulator.calls import codes
+from jitgraph_testing.simulator.driver import FakeDriver
 from tests.runtime.cuda.machines import N, axpy, down, has_gpu, machine, up
 
 ONES = np.ones(N, np.float32)

@@ -12,7 +12,7 @@ import pytest
 from jitgraph.errors import CudaError, OutOfMemoryError
 from jitgraph.runtime.cuda import blocks, buffers, memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
-from jitgraph.simulator.calls import codes
+from jitgraph_testing.simulator.calls import codes
 from tests.runtime.cuda.machines import N, axpy, down, machine, up
 
 ONES = np.ones(N, np.float32)

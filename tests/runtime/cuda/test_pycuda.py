@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np, jitgraph as jg
 from jitgraph.errors import DeviceError
 from jitgraph.runtime.cuda.devices import devices
-from jitgraph.simulator.driver import FakeDriver
+from jitgraph_testing.simulator.driver import FakeDriver
 from tests.runtime.cuda.machines import AXPY, PTX, axpy, down, leaks, up
 from tests.runtime.cuda.stub_library import loaded
 fake = FakeDriver(2)

@@ -12,7 +12,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import CudaError, DeviceError
 from jitgraph.runtime.cuda import buffers
-from jitgraph.simulator.calls import codes
+from jitgraph_testing.simulator.calls import codes
 from tests.runtime.cuda.machines import N, axpy, down, machine, up
 from tests.runtime.test_forks import forked, status_of
 

@@ -1,0 +1,1 @@
+"""Kernels and schedules in NumPy: the slow executors that tests compare compiled code with, and the parser of text."""

@@ -45,11 +45,7 @@ def test_the_tour_is_short_and_in_order() -> None:
     assert len(TOUR) >= len(steps)
 
 
-DOCUMENTS = [
-    p.relative_to(ROOT).as_posix()
-    for folder in (ROOT, ROOT / "docs", ROOT / "docs/guide")
-    for p in sorted(folder.glob("*.md"))
-]
+DOCUMENTS = [p.relative_to(ROOT).as_posix() for p in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")))]
 
 
 def files_in(text: str) -> list[str]:

@@ -8,6 +8,11 @@
 - a block with ``title="NAME"`` is written to that file of an empty folder, in which the page runs.
 - ``console``: lines that begin with ``$ `` are commands, the others what they print.
 - in a table whose last column is headed jitgraph, what stands there as code must run.
+
+A page of docs/howto runs in a copy of the checkout, with these blocks as well:
+
+- ``diff`` with ``title="PATH"``: hunks, with ``@@`` between them, whose context stands in that file exactly once.
+- a block with the ``title`` of a file that is there: what the file has now, so that a page can show it.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import io
 import linecache
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+FAILED = "exit status"
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -69,6 +76,31 @@ def table_code(page: str) -> list[str]:
     return found
 
 
+CHECKOUT = ("jitgraph", "tests", "docs", "packaging", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
+
+
+def copy_checkout(root: Path, folder: Path) -> None:
+    """What a change to the project touches, to be edited freely; bytecode too, so that nothing is compiled again."""
+    for name in CHECKOUT:
+        if (root / name).is_dir():
+            shutil.copytree(root / name, folder / name)
+        else:
+            shutil.copy2(root / name, folder / name)
+
+
+def patched(text: str, diff: str, name: str) -> str:
+    """``text`` with the hunks of ``diff``; ValueError where a hunk's lines do not stand in it exactly once."""
+    for hunk in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
+        lines = [line or " " for line in hunk.splitlines()]
+        old = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        new = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        times = f"\n{text}".count(f"\n{old}")
+        if times != 1:
+            raise ValueError(f"{name} has these lines {times} times:\n{old}")
+        text = f"\n{text}".replace(f"\n{old}", f"\n{new}")[1:]
+    return text
+
+
 class Runner:
     """Runs the blocks of a page, one after another, in the current folder."""
 
@@ -96,11 +128,11 @@ class Runner:
         return printed.getvalue()
 
     def console(self, text: str) -> str:
-        """The commands of a block, each with what it prints."""
+        """The commands of a block, each with what it prints, and the exit status of one that fails."""
         out = ""
         for command in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
             done = subprocess.run(command, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            out += f"$ {command}\n{done.stdout}"
+            out += f"$ {command}\n{done.stdout}" + (f"{FAILED} {done.returncode}\n" if done.returncode else "")
         return out
 
 
@@ -115,11 +147,18 @@ def differences(page: str, name: str) -> Iterator[Difference]:
     runner = Runner(name)
     found = blocks(page)
     for position, block in enumerate(found):
-        if block.title:
+        if block.title and block.language == "diff":
+            file = Path(block.title)
+            file.write_text(patched(file.read_text(), block.text, block.title))
+        elif block.title and Path(block.title).exists() and Path("pyproject.toml").exists():
+            if block.text not in Path(block.title).read_text():
+                yield Difference(block.start, block.end, block.text, f"{block.title} has no such lines\n")
+        elif block.title:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
             Path(block.title).write_text(block.text)
         elif block.language == "console":
             got = runner.console(block.text)
-            if not same(block.text, got):
+            if not same(block.text, got) or got.count(FAILED) != block.text.count(FAILED):  # dots stand for that, too
                 yield Difference(block.start, block.end, block.text, got)
         elif block.language == "python":
             got = runner.python(block.text)
@@ -143,12 +182,15 @@ def main() -> int:
     path = Path(sys.argv[1]).resolve()
     page = path.read_text()
     root = Path(__file__).resolve().parent.parent.parent
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     with tempfile.TemporaryDirectory() as folder:
+        if path.parent.name == "howto":
+            copy_checkout(root, Path(folder))
+            root = Path(folder)
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
         os.chdir(folder)
         found = list(differences(page, path.stem.replace("-", "_")))
-        os.chdir(root)
+        os.chdir(path.parent)
     if "--write" in sys.argv:
         for difference in reversed([d for d in found if d.start != d.end or not d.wanted]):
             page = page[: difference.start] + difference.got + page[difference.end :]

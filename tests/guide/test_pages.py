@@ -1,4 +1,4 @@
-"""Each program in docs/guide runs and prints what the page says; a page is a process."""
+"""Each program in docs/guide and docs/howto runs and prints what the page says; a page is a process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.guide.page import blocks, differences, same, table_code
+from tests.guide.page import blocks, differences, patched, same, table_code
 
-PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+PAGES = [page for folder in ("guide", "howto") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
@@ -30,7 +30,7 @@ def test_the_guide_has_programs() -> None:
     assert len(PAGES) >= 10
     for page in PAGES:
         text = page.read_text()
-        assert any(block.language == "python" for block in blocks(text)), page.name
+        assert any(block.language in ("python", "diff") for block in blocks(text)), page.name
 
 
 def test_a_page_that_says_something_else_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,3 +53,12 @@ def test_a_page_that_says_something_else_is_found(tmp_path: Path, monkeypatch: p
 def test_dots_stand_for_anything() -> None:
     assert same("took ... ms\n", "took 12 ms\n")
     assert not same("took ... ms\n", "took 12 us\n")
+
+
+def test_a_hunk_is_applied_where_its_lines_stand_exactly_once() -> None:
+    text = "a\nb\nc\n\nb\nd\n"
+    assert patched(text, " a\n+x\n b\n@@\n-d\n+e\n", "file") == "a\nx\nb\nc\n\nb\ne\n"
+    assert patched(text, " c\n\n+y\n b\n", "file") == "a\nb\nc\n\ny\nb\nd\n"
+    for diff in (" b\n+x\n", " z\n+x\n", " a\n c\n+x\n"):
+        with pytest.raises(ValueError, match="has these lines"):
+            patched(text, diff, "file")

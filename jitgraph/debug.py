@@ -18,3 +18,6 @@ def print(format: str, /, *args: Any, **kwargs: Any) -> None:
     a format that ``str.format`` does not take.
     """
     debug_print(format, *args, **kwargs)
+
+
+print._prints_when_run = True  # type: ignore[attr-defined]

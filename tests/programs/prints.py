@@ -128,6 +128,29 @@ def staged(x: Any) -> Any:
     return x
 
 
+class Shout:
+    def __format__(self, spec: str) -> str:
+        return f"<{spec.upper()}>"
+
+
+def texts(x: Any) -> Any:
+    """Texts among the arguments of prints, of numbers that the graph computes."""
+    total, width = 0, 7
+    while x.sum() < 100 and total < 5:
+        total += 1
+        half = total / 2
+        print(f"turn {total} of {{5}}: {half:.3f} {half!r:>{width}} {total + 1=} {total > 2}", x)
+        print("i = " + str(total) + "," + f" {half:+e}|" + repr(half) + format(total, "04d") + "{}{}")
+        print("{0:>5}|{h:8.2f}|{0!r}".format(total, h=half))  # noqa: UP032
+        print("plain", f"{x.sum():.2f} {Shout():abc} {'text'!r} {[total, x[0]]}")
+        print(f"row {'even' if len(x) % 2 == 0 else 'odd'}", sep="-", end=f"{3}.\n")
+        jg.debug.print(f"step {total}: {{}} {{half:.1f}}", x[:1], half=half)
+        if total > 2:
+            print(f"{total}", "", f"{(total, half)}", f"{x}")
+        x = x * 2
+    return x
+
+
 def large(x: Any) -> Any:
     y = x * 2 + 1
     print("rows", y.sum(axis=1)[:3], y)
@@ -155,6 +178,7 @@ PROGRAMS = {
     "loops": Program(loops, (X,)),
     "quiet parts": Program(quiet_parts, (X,)),
     "staged": Program(staged, (np.array([1.5, -2.0, 2.25], np.float32),), staged=True),
+    "texts": Program(texts, (np.array([1.5, -1.0, 10.25], np.float32),), staged=True),
     "large": Program(large, (np.arange(400_000, dtype=np.float64).reshape(400, 1000),)),
     "matrices": Program(matrices, (np.arange(12.0).reshape(3, 4) / 8, np.arange(24).reshape(2, 3, 4))),
     "dtypes": Program(

@@ -20,6 +20,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.runtime import loader
 from tests.programs.prints import PROGRAMS, Program, X, loops, to_errors
+from tests.tracing.script.scripts import define
 
 every = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 
@@ -218,27 +219,94 @@ def test_a_file_takes_python_values_alone() -> None:
     assert "test_debug_print.py" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: print(f"loss {x}"),
-        lambda x: print(f"loss {x.sum():.3f}"),
-        lambda x: print(f"loss {x!r}"),
-        lambda x: print("loss " + str(x)),
-        lambda x: print("loss {}".format(x)),  # noqa: UP032
-        lambda x: sys.stdout.write(f"{x}"),
-        lambda x: ORIGINAL(x),
-        lambda x: print(repr(x).rjust(60)),
-    ],
-)
+IN_ARGUMENTS = [  # which scripts make when the compiled code runs, and traces cannot
+    lambda x: print(f"loss {x}"),
+    lambda x: print(f"loss {x.sum():.3f}"),
+    lambda x: print(f"loss {x!r}"),
+    lambda x: print("loss " + str(x)),
+    lambda x: print("loss {}".format(x)),  # noqa: UP032
+    lambda x: ORIGINAL(x),
+]
+TOO_EARLY = [
+    lambda x: sys.stdout.write(f"{x}"),
+    lambda x: print(repr(x).rjust(60)),
+    lambda x: print(f"{x}" == "1"),
+    lambda x: print({"a": 1}[f"{x}"]),
+    lambda x: print(len(f"{x}")),
+    lambda x: print("loss %s" % x),  # noqa: UP031
+]
+
+
+@pytest.mark.parametrize("function", [*IN_ARGUMENTS, *TOO_EARLY])
 @pytest.mark.parametrize("decorator", [jg.trace, jg.script])
 def test_a_text_made_before_the_print_is_refused(function: Any, decorator: Any) -> None:
-    if decorator is jg.script and "ORIGINAL" in function.__code__.co_names:
-        assert text_of(lambda: decorator(function)(jg.ones(2))) == f"{jg.ones(2)}\n"
+    if decorator is jg.script and function in IN_ARGUMENTS:
+        wanted = text_of(lambda: function(jg.ones(2)))
+        assert text_of(lambda: decorator(function)(jg.ones(2))) == wanted
         return
     with pytest.raises(jg.TraceError, match=r'jg\.debug\.print\("loss \{\}", loss\)') as caught:
         decorator(function)(jg.ones(2))
     assert "test_debug_print.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["f'{i}' == '1'", "{'1': 2}[f'{i}']", "len(str(i))", "'%d' % i", "[f'{i}']", "f'{i}' * 2"]
+)
+def test_a_text_of_a_staged_number_is_made_in_the_argument_of_a_print_alone(text: str) -> None:
+    function = define(f"def program(n):\n    for i in range(n):\n        print({text})\n    return n\n")
+    with pytest.raises(jg.ScriptError, match=r"(?s)program_\d+\.py:3.*hint"):
+        jg.script(function)(jg.asarray(3))
+
+
+def test_names_that_mean_something_else_are_what_they_are() -> None:
+    def shadowed(n: Any) -> Any:
+        def str(x: Any) -> Any:
+            return x + 1 if x > 1 else x
+
+        for i in range(n):
+            print(str(i), "|" + repr(i))
+        return n
+
+    def lengths(n: Any) -> Any:
+        def print(text: Any) -> Any:
+            return len(text)
+
+        total = 0
+        for i in range(n):
+            total += print(f"{'a' * 3}") + i
+        return total
+
+    def compared(n: Any) -> Any:
+        def repr(x: Any) -> Any:
+            return f"{x}" == "1"
+
+        for i in range(n):
+            print(repr(i))
+        return n
+
+    n = jg.asarray(4)
+    with pytest.raises(jg.ScriptError, match="a text"):
+        jg.script(compared)(n)
+    assert text_of(lambda: jg.script(shadowed)(n)) == text_of(lambda: shadowed(4))
+    assert jg.script(lengths)(n) == lengths(4)
+
+
+def test_a_text_that_an_object_makes_of_tensors_is_one_of_its_print() -> None:
+    class Model:
+        def __init__(self, weight: Any) -> None:
+            self.weight = weight
+
+        def __str__(self) -> str:
+            return f"Model({self.weight})"
+
+    @jg.trace(strict=True)
+    def f(x: Any) -> Any:
+        print(Model(x * 2))
+        return x
+
+    for _ in range(2):
+        assert text_of(lambda: f(jg.ones(2))) == f"Model({jg.ones(2) * 2})\n"
+    assert f.cache_info().misses == 1
 
 
 ORIGINAL = print

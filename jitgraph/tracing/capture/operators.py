@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
@@ -36,6 +37,12 @@ _TEXTS: Final = frozenset({"format", "str", "repr"})
 _ROUNDING: Final = frozenset(
     ["neg", "pos", "abs", *(f"{symbol}{end}" for symbol in ("+", "-", "*", "/", "//", "%", "**") for end in ("", "="))]
 )  # operations that round a decimal number as the context of its thread says
+
+
+def _is_printing() -> bool:
+    """Whether the text that is being made is one of a print, in which tensors are marks."""
+    trace = context.current().trace
+    return trace is not None and trace.text is not None
 
 
 class Operators(Writes):
@@ -160,7 +167,7 @@ class Operators(Writes):
             if type(operand) in SIMPLE:
                 continue
             if is_a(operand, Tensor):
-                if operation in ("format", "str") and not self.in_package:
+                if operation in ("format", "str") and not self.in_package and not _is_printing():
                     self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
             elif is_a(operand, np.ndarray):
                 self._of_array(operation, operand, operands)

@@ -102,7 +102,7 @@ def of_text(value: Any, *, of_arrays: bool = True, depth: int = _DEEPEST) -> str
     kind = type(value)
     if kind.__module__ == "builtins" and not isinstance(value, type) and kind in _PLAIN:
         return ""
-    if isinstance(value, Tensor | np.dtype | np.generic) or kind.__module__ == "jitgraph.tracing.symbolic.number":
+    if isinstance(value, Tensor | np.dtype | np.generic) or kind.__module__ in _NUMBERS:
         return ""
     if isinstance(value, np.ndarray):
         return "the text of an array, which is as NumPy is set to print" if of_arrays else ""
@@ -124,4 +124,5 @@ def of_text(value: Any, *, of_arrays: bool = True, depth: int = _DEEPEST) -> str
     return f"the text, hash or order of a {kind.__qualname__}, which may go by its address"
 
 
+_NUMBERS: Final = ("jitgraph.tracing.symbolic.number", "jitgraph.tracing.staged.number")
 _PLAIN: Final = frozenset({int, float, complex, bool, str, bytes, type(None), type(...), range, slice, bytearray})

@@ -68,6 +68,17 @@ class PrintText:
         style = "number" if value._weak and value.ndim == 0 else "leaf" if value.requires_grad else "tensor"
         return self._recorder.read(value), style
 
+    def insert(self, text: TextForPrint) -> str:
+        """A text that was made before, with its marks renumbered."""
+        first = len(self._fields)
+        self._fields += text.fields
+        return _MARK.sub(lambda mark: f"\ue000{int(mark[1]) + first}\ue001", text.text)
+
+    @property
+    def fields(self) -> tuple[_Field, ...]:
+        """What the marks stand for."""
+        return tuple(self._fields)
+
     def record(self, text: str, *, end: str, stream: str, flush: bool) -> None:
         """Record a print of ``text`` with the values in the places of their marks."""
         pieces = _MARK.split(text)
@@ -92,6 +103,34 @@ class PrintText:
         return not self._fields
 
 
+class TextForPrint:
+    """A text with marks, made while the arguments of a print were evaluated: it is one in that print alone."""
+
+    __slots__ = ("fields", "text")
+
+    def __init__(self, text: str, fields: tuple[_Field, ...]) -> None:
+        self.text = text
+        self.fields = fields
+
+    def __str__(self) -> str:
+        trace = context.current().trace
+        if trace is None or trace.text is None:
+            raise text_too_early()
+        return trace.text.insert(self)
+
+
+def text_for_print(trace: Recorder, make: Callable[[], str]) -> str | TextForPrint:
+    """The text that ``make`` gives, to be passed to a print: what the graph computes leaves marks in it."""
+    with _text(trace) as text:
+        made = make()
+    return made if text.is_plain else TextForPrint(made, text.fields)
+
+
+def is_printer(function: Any) -> bool:
+    """Whether a function is ``print`` or ``jg.debug.print``, whose texts are made by the compiled code."""
+    return function is BUILTIN_PRINT or function is traced_print or getattr(function, "_prints_when_run", False)
+
+
 def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -106,14 +145,14 @@ def _text(trace: Recorder) -> Iterator[PrintText]:
         trace.text = before
 
 
-def debug_print(format: str, /, *args: Any, **kwargs: Any) -> None:
+def debug_print(format: Any, /, *args: Any, **kwargs: Any) -> None:
     """What ``jg.debug.print`` does."""
-    if not isinstance(format, str):
+    if not isinstance(format, str | TextForPrint):
         raise TypeError(
             f'jg.debug.print takes a format first, not a {type(format).__name__}; write jg.debug.print("x = {{}}", x)'
         )
     formatter = imports.module("jitgraph.tracing.record.print_format").Formatter()  # ``print`` does without
-    _show(lambda: formatter.vformat(format, args, kwargs), "\n", None, False)
+    _show(lambda: formatter.vformat(str(format), args, kwargs), "\n", None, False)
 
 
 def _print(*values: Any, sep: Any = None, end: Any = None, file: Any = None, flush: Any = False) -> None:

@@ -28,6 +28,7 @@ from jitgraph.tracing.script.names import (
     read_positions,
     reads,
 )
+from jitgraph.tracing.script.texts import TextArgument, may_print
 
 _ITEM: Final = "jg_item_"
 _DEEPEST: Final = 3  # indices that follow each other
@@ -403,13 +404,23 @@ class _Rewriter(ast.NodeTransformer):
 
     def arguments(self, node: ast.Call) -> None:
         """Rewrite what a call calls, as a method of what the steps before its name lead to, and its arguments."""
+        printer = copied(node.func) if may_print(node.func) else None
         if isinstance(node.func, ast.Attribute):
             node.func.value = self.expression(node.func.value)
         else:
             node.func = self.expression(node.func)
-        node.args = [self.expression(argument) for argument in node.args]
+        node.args = [self.argument(argument, printer) for argument in node.args]
         for keyword in node.keywords:
             keyword.value = self.expression(keyword.value)
+
+    def argument(self, node: ast.expr, printer: ast.expr | None) -> ast.expr:
+        """An argument, which may be a text that ``printer`` prints."""
+        text = None if printer is None else TextArgument.of(node)
+        if text is None:
+            return self.expression(node)
+        makers = ast.Tuple(elts=text.makers, ctx=ast.Load())
+        values = [self.expression(value) for value in text.values]
+        return self.call("text", copied(printer), makers, self.expression(text.function), *values, at=node)
 
     # --- Python objects that are made or changed --------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, reco
 from jitgraph.tracing.script.matching import Match, matched
 from jitgraph.tracing.script.maybe_unbound import sure
 from jitgraph.tracing.script.paths import AttributeStep, Later, note, path, read, store
+from jitgraph.tracing.script.texts import text
 from jitgraph.tracing.script.variables import Cells, Site, is_staged
 from jitgraph.tracing.staged.checks import Attempt, require
 from jitgraph.tracing.staged.number import StagedNumber, is_number
@@ -70,6 +71,7 @@ __all__ = [
     "rebinding",
     "store",
     "sure",
+    "text",
     "unstaged",
     "while_",
 ]
@@ -251,8 +253,8 @@ def assert_(test: Any, message: Callable[[], Any]) -> None:
     if _staged(test):
         require(truth(test).value, "AssertionError", str(message()))
     elif not test:
-        text = message()
-        raise AssertionError(text) if text != "" else AssertionError
+        reason = message()
+        raise AssertionError(reason) if reason != "" else AssertionError
 
 
 def attempt(kinds: Callable[[], Any], line: int) -> Attempt:

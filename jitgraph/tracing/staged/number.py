@@ -142,7 +142,8 @@ class StagedNumber:
         if trace is not None and trace.text is not None:
             return str(trace.text.mark(self, conversion, form))
         return refuse(
-            "a text (str(), repr(), an f-string)", 'let a print make it: print("n", n), or jg.debug.print("n {}", n)'
+            "a text (str(), repr(), an f-string)",
+            'let a print make it, in its arguments: print("n", n), print(f"n {n}"), or jg.debug.print("n {}", n)',
         )
 
     def __reduce__(self) -> NoReturn:

@@ -116,7 +116,8 @@ class TextForPrint:
         trace = context.current().trace
         if trace is None or trace.text is None:
             raise text_too_early()
-        return trace.text.insert(self)
+        inserted: str = trace.text.insert(self)
+        return inserted
 
 
 def text_for_print(trace: Recorder, make: Callable[[], str]) -> str | TextForPrint:

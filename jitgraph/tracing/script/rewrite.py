@@ -415,8 +415,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def argument(self, node: ast.expr, printer: ast.expr | None) -> ast.expr:
         """An argument, which may be a text that ``printer`` prints."""
-        text = None if printer is None else TextArgument.of(node)
-        if text is None:
+        if printer is None or (text := TextArgument.of(node)) is None:
             return self.expression(node)
         makers = ast.Tuple(elts=text.makers, ctx=ast.Load())
         values = [self.expression(value) for value in text.values]

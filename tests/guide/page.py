@@ -76,7 +76,7 @@ def table_code(page: str) -> list[str]:
     return found
 
 
-CHECKOUT = ("jitgraph", "tests", "docs", "packaging", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
+CHECKOUT = ("jitgraph", "jitgraph_testing", "tests", "docs", "packaging", "pyproject.toml", "README.md", "Makefile")
 
 
 def copy_checkout(root: Path, folder: Path) -> None:

@@ -18,14 +18,18 @@ from jitgraph.runtime.loader.calls import BoundParameters
 from jitgraph.runtime.loader.cpu import cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
-from jitgraph.runtime.loader.errors import ArgumentError, LoadError
+from jitgraph.runtime.loader.errors import ArgumentError, JitgraphError, LoadError
 from jitgraph.runtime.loader.host import Runtime
 from jitgraph.runtime.loader.image import Image
 from jitgraph.runtime.loader.specs import StateSpec, ValueSpec
 
 
 class Model:
-    """A saved model: callable, with its state. Calls may overlap; calls that write the state take turns."""
+    """A saved model: callable, with its state. Calls may overlap; calls that write the state take turns.
+
+    Such a call updates the state in place where nobody was shown its arrays: ``state`` gives them away, and the next
+    call that writes makes new ones.
+    """
 
     device = "cpu"
 
@@ -51,6 +55,11 @@ class Model:
             str, tuple[Mapping[str, Array], BoundParameters]
         ] = {}  # by entry, of which snapshot of the state
         self._lock = threading.RLock()
+        self._own: frozenset[str] = frozenset()  # the keys of arrays that calls made and nobody was shown
+        self._in_place: int | None = None  # the thread of a call that may be overwriting them
+        self._is_lost = False
+        every = self._entries.values()
+        self._donated = {id(entry): _donated(entry) for entry in every if all(e.signature.writes for e in every)}
         _models.add(self)
         self._default = self.main_entry()
 
@@ -71,7 +80,17 @@ class Model:
     @property
     def state(self) -> Mapping[str, Array]:
         """The state by key as read-only arrays: a snapshot that later calls leave as it is."""
-        return self._state
+        if not self._donated:
+            return self._state
+        with self._lock:
+            self._require_state()
+            if self._in_place is not None:  # asked from inside a call, such as by what it prints to
+                state = {key: array.copy() if key in self._own else array for key, array in self._state.items()}
+            else:
+                state, self._own = dict(self._state), frozenset()
+            for array in state.values():
+                array.flags.writeable = False
+            return MappingProxyType(state)
 
     def set_state(self, values: Mapping[str, Any]) -> None:
         """Set the state under these keys: to copies of arrays of the dtypes and shapes that it has.
@@ -81,8 +100,10 @@ class Model:
         """
         with self._lock:
             state = self._state
+            self._require_state()
             arrays = {key: state_copy(key, value, state) for key, value in values.items()}
             self._state = MappingProxyType({**state, **arrays})
+            self._own -= arrays.keys()
             self._held.clear()
 
     @property
@@ -111,18 +132,39 @@ class Model:
         if not native.signature.writes:
             return native.result(native.run(values, bound=self._state_for(entry, native)))
         with self._lock:
+            self._require_state()
             state = self._state
-            outputs = native.run([*values, *[state[spec.key] for spec in native.signature.state]])
-            state = dict(state)
-            for output, index in native.signature.writes:
-                outputs[output].flags.writeable = False
-                state[native.signature.state[index].key] = outputs[output]
-            self._state = MappingProxyType(state)
+            specs = native.signature.state
+            keys = {specs[index].key for _, index in native.signature.writes}
+            donated = self._donated.get(id(native), ()) if self._in_place is None and keys <= self._own else ()
+            if donated:
+                self._in_place = threading.get_ident()
+            try:
+                outputs = native.run([*values, *[state[spec.key] for spec in specs]], donated)
+                self._state = MappingProxyType(
+                    {**state, **{specs[index].key: outputs[output] for output, index in native.signature.writes}}
+                )
+            finally:
+                if donated:
+                    self._in_place = None
+            self._own = self._own | keys if self._donated else frozenset()
+            if not self._donated:
+                for output, _ in native.signature.writes:
+                    outputs[output].flags.writeable = False
             self._held.clear()
         return native.result(outputs)
 
+    def _require_state(self) -> None:
+        """JitgraphError in a child of a fork during which another thread was overwriting the state."""
+        if self._is_lost:
+            raise JitgraphError(
+                "another thread was updating the state of this model in place when the process forked, so it is lost "
+                "here; fork while no call is under way, or load the model again"
+            )
+
     def after_fork(self) -> None:
         """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
+        self._is_lost = self._in_place not in (None, threading.get_ident())
         self._lock = threading.RLock()
 
     def _state_for(self, name: str, entry: Entry) -> BoundParameters:
@@ -144,6 +186,28 @@ def _renew_models() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_models)
+
+
+def _donated(entry: Entry) -> tuple[int, ...]:
+    """The parameters whose memory a call may overwrite: all the state that it writes, or none."""
+    signature = entry.signature
+    first = len(signature.inputs)
+    pairs = {(output, first + index) for output, index in signature.writes}
+    is_shown = _outputs_in(signature.structure) & {output for output, _ in pairs}
+    return tuple(parameter for _, parameter in pairs) if pairs <= {*signature.aliases} and not is_shown else ()
+
+
+def _outputs_in(structure: Any) -> set[int]:
+    """The numbers of the outputs in the structure of a result."""
+    if type(structure) is int:
+        return {structure}
+    if not isinstance(structure, Mapping):
+        return set()
+    ((kind, content),) = structure.items()
+    if kind == "value":
+        return set()
+    children = content.values() if isinstance(content, Mapping) else content
+    return {number for child in children for number in _outputs_in(child)}
 
 
 def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:

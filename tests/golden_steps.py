@@ -14,9 +14,8 @@ import numpy as np
 
 from jitgraph.codegen.kernels.kernel_text import print_schedule
 from jitgraph.codegen.kernels.memory import plan_memory
-from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
+from jitgraph.codegen.kernels.schedule_verifier import verify_plan, verify_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir import context

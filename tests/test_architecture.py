@@ -154,7 +154,7 @@ def test_packages_of_codegen(package: str) -> None:
 
 
 OF_THE_SIMULATOR = (
-    r"jitgraph_testing\.simulator(\..*)?|jitgraph\.(codegen\.llvm\.machine|codegen\.cpu(\.linker|\.elf)?|ir\.target"
+    r"jitgraph_testing\.simulator(\..*)?|jitgraph\.(codegen\.llvm\.machine|codegen\.cpu(\.linker)?|ir\.target"
     r"|errors|records|runtime(\..*)?)"
 )
 
@@ -345,7 +345,7 @@ def test_modules_and_optimizers_load_no_op_of_losses_or_loops() -> None:
 
 def test_a_compiled_call_loads_what_it_needs() -> None:
     loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1)(jg.asarray([1., 2.]))")
-    assert "jitgraph.codegen.llvm.library" in loaded
+    assert "jitgraph.codegen.llvm.machine" in loaded
     assert not loaded & {
         "llvmlite",
         "networkx",

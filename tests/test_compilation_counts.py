@@ -23,7 +23,7 @@ import numpy as np
 os.environ["JITGRAPH_CACHE_DIR"] = {folder!r}
 import jitgraph as jg
 from jitgraph import compilation
-from jitgraph.codegen.cpu.object_store import ObjectStore
+from jitgraph.codegen.cpu.objects import ObjectStore
 from jitgraph.codegen.llvm import machine
 
 kind_here = threading.local()

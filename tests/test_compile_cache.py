@@ -18,7 +18,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import compilation, compiler
-from jitgraph.codegen.cpu import object_store, objects
+from jitgraph.codegen.cpu import objects
 from jitgraph.codegen.cpu.backend import CpuBackend
 from jitgraph.codegen.llvm import machine
 from jitgraph.ir.constant import Constant
@@ -315,7 +315,7 @@ def test_planted_entries_are_never_run(how: str, folder: Path, log: Log) -> None
 def another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what this process or the package has made of libraries."""
     monkeypatch.setattr(objects, "library", objects.Library)
-    monkeypatch.setattr(object_store, "FILE", "none")
+    monkeypatch.setattr(objects, "FILE", "none")
 
 
 @pytest.mark.usefixtures("another_process")

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.codegen.cpu import object_store, tile, transposed_kernel
-from jitgraph.codegen.cpu.objects import in_threads, library
+from jitgraph.codegen.cpu import skinny_gemm, tile
+from jitgraph.codegen.cpu.objects import FILE, in_threads, key_of, library, packed
 from jitgraph.codegen.cpu.panels import pack_name
 from jitgraph.codegen.dispatch import image
 from jitgraph.codegen.llvm import machine, scalars
@@ -48,7 +48,7 @@ def _of_products(target: Target, dtype: DType) -> Iterator[tuple[Any, ...]]:
         for vectors in range(1, panels.vectors + 1):
             yield "tile", dtype, rows, vectors
     if is_float(dtype):
-        yield from (("crossed", dtype, rows) for rows in range(1, transposed_kernel.MOST_ROWS + 1))
+        yield from (("crossed", dtype, rows) for rows in range(1, skinny_gemm.MOST_TRANSPOSED_ROWS + 1))
     for width in panels.rows, panels.columns:
         for along_depth in False, True:
             yield "pack", pack_name(dtype, width, along_depth), dtype, width, along_depth
@@ -68,15 +68,15 @@ def objects() -> dict[str, bytes]:
     required = [(Target.named(name), function) for name in TARGETS for function in functions(Target.named(name))]
     for target, function in [*required, (image.TARGET, ("memory",))]:
         unit = library(target, *function).unit
-        units[object_store.key_of(unit, target)] = unit, target
+        units[key_of(unit, target)] = unit, target
     compiled = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
     return dict(zip(units, compiled, strict=True))
 
 
-def write(path: str = object_store.FILE) -> None:
+def write(path: str = FILE) -> None:
     """Write the objects where the package looks for them, or elsewhere."""
     with replacing(path) as file:
-        file.write(object_store.packed(objects()))
+        file.write(packed(objects()))
 
 
 def write_dispatcher(path: str = dispatcher_image.FILE) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from jitgraph import config
-from jitgraph.codegen.cpu.launch_times import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
+from jitgraph.codegen.cpu.entry import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op

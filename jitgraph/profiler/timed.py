@@ -1,4 +1,4 @@
-"""Timed code: a second image of a compiled graph, whose entry notes how long launches take (``cpu/launch_times.py``).
+"""Timed code: a second image of a compiled graph, whose entry notes how long launches take (``cpu/entry.py``).
 
 Its results have the bits of the first: the kernels are the same, and the counter is read between them.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from jitgraph import ops
 from jitgraph.codegen.cpu import native
-from jitgraph.codegen.cpu.launch_times import BEGIN, FIRST_STEP, WORDS_OF_STEP, timed_steps
+from jitgraph.codegen.cpu.entry import BEGIN, FIRST_STEP, WORDS_OF_STEP, timed_steps
 from jitgraph.ir import context
 from jitgraph.profiler.one_op import compiled
 from jitgraph.profiler.work import LeastWork, TimedStep

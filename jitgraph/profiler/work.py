@@ -6,9 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 
-from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Load, Loop, Store
+from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Load, Loop, Store, bodies_of
 from jitgraph.codegen.kernels.schedule import HostStep, Launch, Schedule
-from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.profiler.events import lines_of

@@ -18,8 +18,8 @@ FILE: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dispatch
 
 SOURCES: Final = (
     "codegen/dispatch",
-    *(f"codegen/cpu/{name}.py" for name in ("elf", "linker", "memory")),
-    *(f"codegen/llvm/{name}.py" for name in ("builder", "library", "machine")),
+    *(f"codegen/cpu/{name}.py" for name in ("linker", "memory")),
+    *(f"codegen/llvm/{name}.py" for name in ("builder", "machine")),
     *(f"runtime/{name}.py" for name in ("cpython_layout", "dispatch_records", "native_fields")),
     *(f"runtime/loader/{name}.py" for name in ("abi", "image", "offsets")),
 )

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
-from jitgraph.codegen.kernels.traversal import bodies_of, statements_of
+from jitgraph.codegen.kernels.kernel import (
+    Attend,
+    Body,
+    Contract,
+    IndexValue,
+    Let,
+    Load,
+    Local,
+    Loop,
+    Store,
+    Var,
+    bodies_of,
+    statements_of,
+)
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 

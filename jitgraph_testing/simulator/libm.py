@@ -7,7 +7,7 @@ import ctypes.util
 from functools import cache
 from typing import Any, Final
 
-from jitgraph.codegen.cpu import elf, linker
+from jitgraph.codegen.cpu import linker
 from jitgraph.codegen.llvm import machine
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.target import Target
@@ -63,8 +63,8 @@ def objects(code: bytes, target: Target) -> list[bytes]:
     """Objects that define what the object ``code`` calls; UnsupportedOp for what none defines."""
     undefined = frozenset(
         symbol.name
-        for symbol in elf.parse(code).symbols
-        if symbol.section == elf.SHN_UNDEF and symbol.name and symbol.name not in linker.LIBRARY_SYMBOLS
+        for symbol in linker.parse(code).symbols
+        if symbol.section == linker.SHN_UNDEF and symbol.name and symbol.name not in linker.LIBRARY_SYMBOLS
     )
     return [_stubs(undefined, target)] if undefined else []
 

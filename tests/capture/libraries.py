@@ -1,4 +1,5 @@
-"""Rules for what Python's own classes keep, compute or answer: protocols, registered classes, thread locals, modules."""
+"""Rules for what Python's own classes keep, compute or answer: protocols, registered classes, thread locals,
+modules."""
 
 from __future__ import annotations
 

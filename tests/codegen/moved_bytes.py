@@ -6,8 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from jitgraph.codegen.kernels.kernel import Body, Load, Loop, Store
-from jitgraph.codegen.kernels.schedule import Branch, HostStep, Launch, Pop, PrintStep, Push, Schedule, Step, While
-from jitgraph.codegen.kernels.steps import copied
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    HostStep,
+    Launch,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    Step,
+    While,
+    copied,
+)
 from jitgraph.ir import dims
 
 

@@ -17,10 +17,8 @@ import jitgraph as jg
 from jitgraph.codegen.kernels.coalescing import coalesce_copies
 from jitgraph.codegen.kernels.coalescing_verifier import verify_coalescing
 from jitgraph.codegen.kernels.memory import plan_memory
-from jitgraph.codegen.kernels.memory_verifier import verify_plan
-from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Schedule, Step, While
-from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
-from jitgraph.codegen.kernels.steps import all_steps
+from jitgraph.codegen.kernels.schedule import Branch, Exchange, Launch, Schedule, Step, While, all_steps
+from jitgraph.codegen.kernels.schedule_verifier import verify_plan, verify_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select_with_copies
 from jitgraph.errors import GraphError

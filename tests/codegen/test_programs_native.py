@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from jitgraph.codegen.cpu import parallel, ranges
+from jitgraph.codegen.cpu import parallel
 from jitgraph.compiler import compile
 from jitgraph.dtypes import float32, is_bool, is_float
 from jitgraph.ir import dims
@@ -41,7 +41,7 @@ def verified() -> Any:
 @pytest.fixture
 def finely_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop that can be shared among threads is, however little work it has."""
-    monkeypatch.setattr(ranges, "CHUNK_WORK", 4)
+    monkeypatch.setattr(parallel, "CHUNK_WORK", 4)
     monkeypatch.setattr(parallel, "CHUNK_WORK", 4)
     monkeypatch.setattr(parallel, "BLOCK", 16)
 

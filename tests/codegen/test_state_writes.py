@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.kernels.memory_verifier import verify_plan
-from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.kernels.steps import copied
+from jitgraph.codegen.kernels.schedule import Launch, Schedule, copied
+from jitgraph.codegen.kernels.schedule_verifier import verify_plan
 from jitgraph.errors import GraphError
 from jitgraph.standalone import write_loaders
 from tests.codegen.moved_bytes import moved_bytes

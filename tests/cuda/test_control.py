@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cuda import small_loops
+from jitgraph.codegen.cuda import block_loops
 from jitgraph.eager import placement
 from jitgraph.eager.device_program import program_for
 from jitgraph.eager.emitter import EAGER
@@ -144,7 +144,7 @@ def test_what_a_handler_raises_ends_a_loop_without_end(here: Machine, monkeypatc
     def stop() -> None:
         raise TimeoutError("enough")
 
-    monkeypatch.setattr(small_loops, "MOST_NESTS", 64)
+    monkeypatch.setattr(block_loops, "MOST_NESTS", 64)
     graph = jg.trace(forever).lower(jg.asarray(np.arange(4))).graph
     executable = program_for(graph, here.device).executable
     runtime = executable.entry.runtime = Runtime()

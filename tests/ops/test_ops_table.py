@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes, ops
-from jitgraph.codegen.lower import families
+from jitgraph.codegen.lower import select
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.errors import DTypeError, ShapeError
@@ -86,7 +86,7 @@ def test_traits_and_lowerings_are_those_that_ops_have():
     of_gpus = {"attention", "attention_gradient"}
     assert set(CPU.anchors) == {*get_args(Nest)} - of_gpus
     assert set(GPU.anchors) == {*get_args(Nest)}
-    assert set(families.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
+    assert set(select.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES)

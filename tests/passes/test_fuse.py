@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.memory import plan_memory
-from jitgraph.codegen.kernels.memory_verifier import verify_plan
+from jitgraph.codegen.kernels.schedule_verifier import verify_plan
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build

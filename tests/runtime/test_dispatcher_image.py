@@ -16,7 +16,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.codegen import prebuilt
 from jitgraph.codegen.dispatch import image
-from jitgraph.codegen.llvm import library, machine
+from jitgraph.codegen.llvm import machine
 from jitgraph.eager.dispatch import start, support
 from jitgraph.runtime import cache_entry, disk_cache, dispatcher_image
 from jitgraph.runtime.sources import CompilerSources
@@ -158,7 +158,7 @@ def test_the_key_has_all_that_the_image_is_made_of() -> None:
 def test_python_goes_on_while_llvm_works() -> None:
     """ctypes releases the interpreter's lock around functions of a library that is no ``PyDLL``."""
     takes_lock = ctypes.PyDLL(None).PyObject_Repr._flags_ & ~ctypes.CDLL(None).memcpy._flags_
-    functions = vars(library.functions())
+    functions = vars(machine.functions())
     assert takes_lock
     assert {"ParseAssembly", "RunNewModulePassManager", "TargetMachineEmitToMemory"} <= functions.keys()
     assert not [name for name, function in functions.items() if function._flags_ & takes_lock]
@@ -166,12 +166,12 @@ def test_python_goes_on_while_llvm_works() -> None:
 
 FIRST_CALLS = """
 import jitgraph as jg
-from jitgraph.codegen.llvm import library
+from jitgraph.codegen.llvm import machine
 from jitgraph.eager.dispatch import start
 x, y = jg.ones((10,)), jg.ones((10,))
 for _ in range({calls}):
     x + y
-print(start._START.runtime is not None, len(library._loaded))
+print(start._START.runtime is not None, len(machine._loaded))
 """
 
 

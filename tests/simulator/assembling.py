@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from jitgraph.codegen.llvm import library, machine
+from jitgraph.codegen.llvm import machine
 
 TRIPLE = b"nvptx64-nvidia-cuda"
 
 
 def ptx(text: str, cpu: str = "sm_90", features: str = "+ptx90") -> str:
     """The PTX of a module; a process ends where LLVM cannot select an instruction."""
-    llvm = library.functions()
-    with library.text() as message:
+    llvm = machine.functions()
+    with machine.returned_text() as message:
         target = llvm.GetTargetFromTriple(TRIPLE, message.pointer)
     made = llvm.CreateTargetMachine(target, TRIPLE, cpu.encode(), features.encode(), 2, b"", b"", 0, 0, b"")
     context = llvm.ContextCreate()
-    with library.text() as message:
+    with machine.returned_text() as message:
         module = llvm.ParseAssembly(context, text.encode(), message.pointer)
         assert module, str(message)
     llvm.SetTarget(module, TRIPLE)
     llvm.SetDataLayout(module, machine._layout(made))
-    with library.text() as message:
+    with machine.returned_text() as message:
         assert not llvm.VerifyModule(module, message.pointer), str(message)
     machine._run_passes(module, made)
     out = machine._emitted(module, made, machine._ASSEMBLY).decode()

@@ -11,10 +11,10 @@ from jitgraph.codegen.llvm.access import (
     store_element,
     to_memory,
 )
-from jitgraph.codegen.llvm.division import any_lane
+from jitgraph.codegen.llvm.builder import LlvmScalar, lanes_of
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, axis_lanes, index_value, multiply, split, varies
-from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
+from jitgraph.codegen.llvm.scalars import any_lane
 from jitgraph.dtypes import DType, bool_, int64
 from jitgraph.errors import UnsupportedOp
 

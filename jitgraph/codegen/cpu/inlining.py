@@ -23,8 +23,9 @@ from jitgraph.codegen.kernels.schedule import (
     ScheduleBuffer,
     Step,
     While,
+    all_steps,
+    inner_steps,
 )
-from jitgraph.codegen.kernels.steps import all_steps, inner_steps
 from jitgraph.codegen.llvm.builder import Definition
 from jitgraph.records import dataclass
 

@@ -37,7 +37,7 @@ def image_of(module: LlvmModule, target: Target) -> bytes:
 def assembly_of(llvm_ir: str, target: Target) -> str:
     """The assembly of a module, from its text."""
     with imports.importing():
-        from jitgraph.codegen.cpu.units import ENTRY
+        from jitgraph.codegen.cpu.objects import ENTRY
         from jitgraph.codegen.llvm import machine
 
     return machine.asm(llvm_ir, target, ENTRY if "alwaysinline" in llvm_ir else "")

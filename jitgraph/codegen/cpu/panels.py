@@ -1,26 +1,30 @@
-"""Packing: a block of one factor of a contraction, evaluated once and laid out as the register tile reads it.
-
-A panel is ``width`` places along the factor's own axis (m or n) by a block of k, k outermost: place ``p`` at depth
-``k`` lies at ``k * width + p``. Packing evaluates the operand's statements, so views, casts and cheap producers are
-fused in.
-"""
+"""Packing: a block of one factor of a contraction, evaluated once and laid out as the register tile reads it."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import vectors
+from jitgraph.codegen.cpu.access import emit_load
+from jitgraph.codegen.cpu.kernel_function import Scratch
 from jitgraph.codegen.cpu.tile import square_function
 from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Body, Load, Operand
-from jitgraph.codegen.kernels.traversal import bodies_of
-from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.kernels.kernel import Body, Kernel, Load, Operand, Param, Statement, Var, bodies_of
+from jitgraph.codegen.llvm import loops, machine
 from jitgraph.codegen.llvm.access import memory_type
-from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
+from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
 from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import SHORT_NAMES, DType, bool_
-from jitgraph.ir.dims import DimLike, names
+from jitgraph.dtypes import SHORT_NAMES, DType, bool_, int64
+from jitgraph.ir.dims import Dim, DimLike, names
+from jitgraph.ir.target import Target
+
+# ----------------------------------------------------------------------
+# Packing: a block of one factor of a contraction, evaluated once and laid out as the register tile reads it.
+#
+# A panel is ``width`` places along the factor's own axis (m or n) by a block of k, k outermost: place ``p`` at depth
+# ``k`` lies at ``k * width + p``. Packing evaluates the operand's statements, so views, casts and cheap producers are
+# fused in.
 
 _FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
 _ROWS_AHEAD: Final = 8  # depths by which rows are fetched before they are packed
@@ -348,3 +352,41 @@ def unit_accesses(body: Body, axis: str) -> int:
         for inner in bodies_of(statement):
             count += unit_accesses(inner, axis)
     return count
+
+
+# ----------------------------------------------------------------------
+# Packing of plain matrices as functions: compiled once a process for a dtype and a width of panels, and linked.
+#
+# A factor of a contraction that is nothing but a matrix in memory needs no code of its own: the function is told where
+# it lies and how far its lines are apart.
+
+
+def pack_module(target: Target, name: str, dtype: DType, width: int, along_depth: bool) -> LlvmModule:
+    """A module with ``void name(ptr from, i64 stride, ptr to, i64 begin, i64 end, i64 first, i64 last, i64 extent)``.
+
+    It packs places ``begin .. end`` and depths ``first .. last`` of a matrix into panels of ``width`` places. Elements
+    lie side by side along k where ``along_depth``, else along the factor's own axis, which has ``extent`` places; along
+    the other axis they are ``stride`` elements apart. ``from`` is the element at place 0 and depth 0.
+    """
+    module = LlvmModule(machine.TRIPLE)
+    function = LlvmFunction(module, name, "void", linkage="hidden", attributes="nounwind")
+    own, k, stride, value = "_i0", "_i1", "stride", Var("_v0", dtype)
+    across, lined = (own, k) if along_depth else (k, own)
+    load = Load(value, "from", Dim.name(stride) * Dim.name(across) + Dim.name(lined))
+    kernel = Kernel(name, (Param("from", dtype, Dim.name(stride), "read"),), (), (stride,))
+    env = Environment(function, kernel, target, Names(), Scratch(name), _emit_load)
+    env.bind("&from", LlvmScalar(function.argument("ptr", "noalias readonly").name, "ptr", dtype, 1))
+    env.bind(stride, LlvmScalar(function.argument("i64").name, "i64", int64, 1))
+    memory = LlvmScalar(function.argument("ptr", "noalias").name, "ptr", dtype, 1)
+    begin, end, first, last, extent = (LlvmScalar(function.argument("i64").name, "i64", int64, 1) for _ in range(5))
+    panels = Panels(memory, width, (begin, end), (first, last))
+    pack_here(Operand((load,), value), (own, k), env, panels, extent, along_depth)
+    function.ret()
+    function.finish()
+    return module
+
+
+def _emit_load(statement: Statement, env: Environment) -> None:
+    """A plain matrix is read by nothing else."""
+    assert isinstance(statement, Load), statement
+    emit_load(statement, env)

@@ -1,7 +1,5 @@
-"""Parallel loops: a range of iterations outlined into a function, run in chunks on the thread pool of the host.
-
-How a range is cut depends on extents alone, and every chunk is independent, so results do not depend on threads. A
-range whose estimated work is small runs in place.
+"""Parallel loops: a range of iterations outlined into a function, and cut into chunks for the thread pool of the
+host.
 """
 
 from __future__ import annotations
@@ -9,17 +7,83 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from jitgraph.codegen.cpu import pool, ranges, serial, vectors
-from jitgraph.codegen.cpu.ranges import CHUNK_WORK
-from jitgraph.codegen.cpu.work import Work, work
+from jitgraph.codegen.cpu import pool, vectors
+from jitgraph.codegen.cpu.vectors import Work, work
 from jitgraph.codegen.kernels.kernel import Loop
-from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.builder import OK, LlvmFunction, check
+from jitgraph.codegen.llvm import loops, machine
+from jitgraph.codegen.llvm.builder import OK, LlvmFunction, LlvmModule, LlvmScalar, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import float64, int64
 from jitgraph.ir.dims import DimLike, names
+from jitgraph.ir.target import Target
+from jitgraph.runtime.loader import offsets
+
+# ----------------------------------------------------------------------
+# Cutting a range into chunks for the thread pool: a function that images carry, as LLVM IR.
+#
+# ``i32 jg_range(host, call, fn, ptr range, i64 count, double work)`` runs ``i32 fn(range, i64 chunk, scratch)`` for
+# chunks that together make ``0 .. count``. ``work`` estimates one iteration, in vector instructions (about half a
+# nanosecond each). The first two slots of ``range``, int64 each, receive ``count`` and the iterations of a chunk; chunk
+# c begins at ``c * slot 1``. The cut follows from the arguments alone, never from the number of threads.
+
+CHUNK_WORK: Final = 40_000.0
+"""Work of one chunk, about 20 us: well above the microsecond or two of handing it over."""
+
+SLOTS: Final = 2
+
+DECLARATION: Final = "declare i32 @jg_range(ptr, ptr, ptr, ptr, i64, double) nounwind"
+
+# The quotient is below 2**62 for any work from 1 on, so the conversions are defined; minnum drops a NaN.
+IR: Final = (
+    pool.DECLARATIONS
+    + f"""
+declare double @llvm.maxnum.f64(double, double)
+declare i64 @llvm.smax.i64(i64, i64)
+define i32 @jg_range(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %count, double %work) nounwind {{
+start:
+  %least = call double @llvm.maxnum.f64(double %work, double 1.0)
+  %quotient = fdiv double {CHUNK_WORK!r}, %least
+  %whole = fptosi double %quotient to i64
+  %per = call i64 @llvm.smax.i64(i64 %whole, i64 1)
+  %per.at = getelementptr i64, ptr %range, i64 1
+  store i64 %count, ptr %range
+  store i64 %per, ptr %per.at
+  %up = add i64 %per, -1
+  %more = add i64 %count, %up
+  %chunks = sdiv i64 %more, %per
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %run, label %none
+run:
+  %several = icmp sgt i64 %chunks, 1
+  br i1 %several, label %share, label %alone
+share:
+  %turns = sitofp i64 %per to double
+  %cost = fmul double %turns, %least
+  %shared = call i32 @jg_share(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %chunks, double %cost)
+  ret i32 %shared
+alone:
+  %scratch.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA}
+  %scratch = load ptr, ptr %scratch.at
+  %code = call i32 %fn(ptr %range, i64 0, ptr %scratch)
+  ret i32 %code
+none:
+  ret i32 0
+}}
+"""
+)
+
+
+def range_module(target: Target) -> LlvmModule:
+    """The function, to link with emitted code."""
+    return LlvmModule(machine.TRIPLE, IR)
+
+
+# ----------------------------------------------------------------------
+# Parallel loops: a range of iterations outlined into a function, run in chunks on the thread pool of the host.
+#
+# How a range is cut depends on extents alone, and every chunk is independent, so results do not depend on threads. A
+# range whose estimated work is small runs in place.
 
 BLOCK: Final = 4096
 """Iterations of a vector loop that stay on one thread."""
@@ -35,7 +99,7 @@ def emit_parallel(loop: Loop, env: Environment) -> None:
     total = total_work(env, work((loop,), env))
     levels, extents = _cut(_nest(loop), env)
     if not levels or (isinstance(total, float) and total < 2 * CHUNK_WORK):
-        serial.emit_loop(loop, env.inner())
+        vectors.emit_loop(loop, env.inner())
         return
     count = integer(1)
     for level, extent in enumerate(extents):
@@ -178,10 +242,10 @@ class _Outlined:
         self._emit_chunk()
         env, outer = self.outer, self.outer.function
         pool.declare(env.module)
-        env.module.declare(ranges.DECLARATION)
-        context = outer.alloca("i64", ranges.SLOTS + len(self.captured), align=8)
+        env.module.declare(DECLARATION)
+        context = outer.alloca("i64", SLOTS + len(self.captured), align=8)
         for index, value in enumerate(self.captured):
-            outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + index)}")
+            outer.do(f"store {value}, {_slot(outer, context.name, SLOTS + index)}")
         amount = env.ops.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
         chunk = outer.named(self.name)
         check(

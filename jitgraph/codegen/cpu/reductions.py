@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu import remainder, serial, short_rows, vectors
-from jitgraph.codegen.cpu.accumulators import element, lanes_from, memory, read, write
-from jitgraph.codegen.cpu.tree import Tree
-from jitgraph.codegen.cpu.widths import vector_lanes
+from jitgraph.codegen.cpu import short_rows, vectors
+from jitgraph.codegen.cpu.merge_trees import Tree, element, lanes_from, memory, read, write
+from jitgraph.codegen.cpu.vectors import POLL_LENGTH, polled, vector_lanes
 from jitgraph.codegen.kernels.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.combine import combined
-from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.builder import LlvmScalar
+from jitgraph.codegen.llvm.environment import Environment, combined, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.codegen.llvm.structure import gathers, is_even, length
+from jitgraph.codegen.llvm.loops import gathers, is_even, length
 from jitgraph.errors import CompileError
 
 LONG_BODY: Final = 30
@@ -137,7 +135,7 @@ class _Reduction:
         def strip(first: LlvmScalar, slots: list[LlvmScalar]) -> list[LlvmScalar]:
             return self._chunk(first, least(env, add(env, first, integer(_STRIP)), self.end), slots)
 
-        asking = serial.polled(env, strip, serial.POLL_LENGTH)
+        asking = polled(env, strip, POLL_LENGTH)
         return loops.counted(env, self.begin, self.end, _STRIP, self.init, asking)
 
     def _chunk(self, begin: LlvmScalar, end: LlvmScalar, init: list[LlvmScalar]) -> list[LlvmScalar]:
@@ -159,8 +157,8 @@ class _Reduction:
             if loop.span is None or loop.span > loop.lanes:
                 middle = add(env, begin, env.ops.and_(subtract(env, end, begin), integer(-loop.lanes)))
                 slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
-            window = remainder.Window(begin, middle, end)
-            return remainder.fold_remainder(env, loop, self.body, window, slots, width, self.fold)
+            window = short_rows.Window(begin, middle, end)
+            return short_rows.fold_remainder(env, loop, self.body, window, slots, width, self.fold)
         return vectors.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
     def _fold_all_slots(self, first: LlvmScalar, slots: list[LlvmScalar]) -> list[LlvmScalar]:
@@ -173,7 +171,7 @@ class _Reduction:
 
         def rows(axis: LlvmScalar, slots: list[LlvmScalar]) -> list[LlvmScalar]:
             here = env.across(loop.axis, axis, several)
-            short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), several)
+            short_rows.prefetch_rows(loop, self.body, env.at({loop.axis: axis}), several)
             here.emit(short.body)
             vectors = [here.ops.splat(here[carry.next.name], several) for carry in loop.carries]
             for lane in range(several):
@@ -206,7 +204,7 @@ class _Reduction:
             return True
         if constant_of(subtract(self.env, end, begin)) is not None or is_even(self.loop, self.loop.lanes):
             return False
-        return not remainder.is_short(self.body, self.env, self.loop.lanes // width)
+        return not short_rows.is_short(self.body, self.env, self.loop.lanes // width)
 
     def _chunk_in_memory(
         self, begin: LlvmScalar, end: LlvmScalar, init: list[LlvmScalar], addresses: list[LlvmScalar]
@@ -307,6 +305,6 @@ class _Reduction:
 
         def asking(first: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             number = tree.number_of(subtract(self.env, first, self.begin))
-            return serial.polled(self.env, lambda _, inside: chunk(first, inside), size)(number, carries)
+            return polled(self.env, lambda _, inside: chunk(first, inside), size)(number, carries)
 
         return asking

@@ -1,28 +1,137 @@
-"""Sums of short rows, several rows at once: their slots fold together, so that each fold fills a register.
-
-The slots of a row fold in halves, which leaves most of a register empty. Here the halves of two rows share one: of
-vectors X and Y, in which rows of w slots lie side by side, one takes the first halves of all rows and another the
-second halves, and their combination holds the rows of both with w/2 slots. In the end each lane is a row, and what is
-computed from the rows goes on in lanes.
-"""
+"""Reductions of short rows, several at once, and the last steps of a chunk, which has fewer than its slots."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Final, NamedTuple
 
-from jitgraph.codegen.cpu import prefetching
-from jitgraph.codegen.cpu.accumulators import joined_lanes, lanes_from, shuffled
-from jitgraph.codegen.cpu.remainder import is_short
+from jitgraph.codegen.cpu import vectors
+from jitgraph.codegen.cpu.merge_trees import joined_lanes, lanes_from, shuffled
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load, Loop
-from jitgraph.codegen.llvm.combine import combined
-from jitgraph.codegen.llvm.environment import Environment, Names, integer
-from jitgraph.codegen.llvm.index import add, index_value
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.codegen.llvm.structure import defined
-from jitgraph.dtypes import is_float
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.access import memory_type
+from jitgraph.codegen.llvm.builder import LlvmScalar
+from jitgraph.codegen.llvm.environment import Environment, Names, combined, integer
+from jitgraph.codegen.llvm.index import add, index_value, subtract
+from jitgraph.codegen.llvm.loops import defined, length
+from jitgraph.dtypes import int32, is_float
 from jitgraph.ir.dims import names as names_of
+
+# ----------------------------------------------------------------------
+# Requests for memory that is read some turns later, where a turn has too many instructions to wait for it itself.
+
+AHEAD_BYTES: Final = 2560
+LINE_BYTES: Final = 64
+
+
+def contiguous_loads(body: Body, axis: str, around: Body) -> Iterator[Load]:
+    """Loads of neighbours along ``axis`` in ``body``, whose places do not depend on what ``around`` computes."""
+    inside = {var.name for var in defined(around)}
+    for load in body:
+        if not isinstance(load, Load) or load.mask is not None or not inside.isdisjoint(names_of(load.index)):
+            continue
+        if coefficient(load.index, axis) == 1:
+            yield load
+
+
+def prefetch(env: Environment, load: Load, distances: Iterable[LlvmScalar]) -> None:
+    """Ask for the lines so many bytes beyond what ``load`` reads; ``env`` is at one step of each loop around.
+
+    Beyond the operand's end the processor ignores what it is asked for.
+    """
+    buffer = env["&" + load.buffer]
+    env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+    index = index_value(env, load.index)
+    address = env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}")
+    for distance in distances:
+        line = env.function.emit("ptr", f"getelementptr i8, {address}, {distance}")
+        env.function.do(f"call void @llvm.prefetch.p0({line}, i32 0, i32 3, i32 1)")
+
+
+# ----------------------------------------------------------------------
+# The last steps of a chunk, fewer than it has slots: one register of slots after another, under masks.
+#
+# This is all of a short row whose length is not known, and so it is short code without loops. Loads under masks do not
+# set off the processor's own prefetching, and the next rows are asked for here.
+
+_MOST_CODE: Final = 64
+"""Instructions that the remainder may become; where there are more, a loop goes over the registers."""
+
+_FIRST: Final = 2
+"""Registers that are done without asking whether so many steps are left."""
+
+Fold = Callable[[Environment, list[LlvmScalar]], list[LlvmScalar]]
+
+
+class Window(NamedTuple):
+    """The steps ``begin .. end`` of a chunk, of which ``rest .. end`` remain after the whole ones."""
+
+    begin: LlvmScalar
+    rest: LlvmScalar
+    end: LlvmScalar
+
+
+def is_short(body: Body, env: Environment, registers: int) -> bool:
+    """Whether the code of so many steps, each for a register of slots, is short and its masks cheap."""
+    return length(body) * registers <= _MOST_CODE and vectors.can_mask(body, env)
+
+
+def fold_remainder(
+    env: Environment, loop: Loop, body: Body, window: Window, slots: list[LlvmScalar], width: int, fold: Fold
+) -> list[LlvmScalar]:
+    """``slots`` after the last steps of a chunk, no more than there are slots; a register holds ``width`` of them.
+
+    Memory is asked for ahead only where these are all steps: whole steps before them have set off the processor's own
+    prefetching, which further requests would disturb.
+    """
+    begin, end = window.rest, window.end
+    function, lanes = env.function, slots[0].lanes
+    left = subtract(env, end, begin)
+    starts = range(0, lanes, width)
+    ahead = integer(AHEAD_BYTES)
+    if begin.name != window.begin.name:
+        ahead = env.ops.select(env.ops.cmp("eq", begin, window.begin), ahead, integer(0))
+    parts = [[lanes_from(env, slot, start, width) for slot in slots] for start in starts]
+
+    def folded(part: int) -> list[LlvmScalar]:
+        first = add(env, begin, integer(starts[part]))
+        if part % _FIRST == 0:
+            for load in contiguous_loads(body, loop.axis, body):
+                prefetch(env.at({loop.axis: first}), load, [ahead])
+        mask = _between(env, left, starts[part], width, lanes)
+        return fold(env.across(loop.axis, first, width, mask), parts[part])
+
+    first = [folded(part) for part in range(min(_FIRST, len(parts)))]
+    rest = parts[len(first) :]
+    if rest:
+        more = env.ops.cmp("gt", left, integer(starts[len(first)]))
+        before = function.block
+        with loops.only_if(env, more):
+            others = [folded(part) for part in range(len(first), len(parts))]
+            ends = function.block
+        flat = loops.joined(function, (before, list(chain(*rest))), (ends, list(chain(*others))))
+        rest = [flat[start : start + len(slots)] for start in range(0, len(flat), len(slots))]
+    return [joined_lanes(env, pieces) for pieces in zip(*first, *rest, strict=True)]
+
+
+def _between(env: Environment, left: LlvmScalar, start: int, width: int, most: int) -> LlvmScalar:
+    """The mask of those of ``width`` steps from ``start`` on that are before ``left``, at most ``most``."""
+    s = env.ops
+    steps = ", ".join(f"i32 {start + lane}" for lane in range(width))
+    few = s.splat(s.cast(s.min(left, integer(most)), int32), width)
+    return s.cmp("lt", LlvmScalar(f"<{steps}>", f"<{width} x i32>", int32, width), few)
+
+
+# ----------------------------------------------------------------------
+# Sums of short rows, several rows at once: their slots fold together, so that each fold fills a register.
+#
+# The slots of a row fold in halves, which leaves most of a register empty. Here the halves of two rows share one: of
+# vectors X and Y, in which rows of w slots lie side by side, one takes the first halves of all rows and another the
+# second halves, and their combination holds the rows of both with w/2 slots. In the end each lane is a row, and what is
+# computed from the rows goes on in lanes.
 
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""
@@ -130,15 +239,15 @@ def _folded_pair(env: Environment, combine: Combine, x: _Side, y: _Side) -> _Sid
     return _Side(combined(env, combine, left, right), rows, half)
 
 
-def prefetch(loop: Loop, body: Body, env: Environment, rows: int) -> None:
+def prefetch_rows(loop: Loop, body: Body, env: Environment, rows: int) -> None:
     """Ask for the memory that ``rows`` steps of ``loop`` some turns ahead will read; ``env`` is at the first of these.
 
-    Where the length of a row is not known, each row asks for what it will need (``remainder.py``).
+    Where the length of a row is not known, each row asks for what it will need (``short_rows.py``).
     """
     (row,) = (statement for statement in body if isinstance(statement, Loop))
-    for load in prefetching.contiguous_loads(row.body, row.axis, body):
+    for load in contiguous_loads(row.body, row.axis, body):
         stride = coefficient(load.index, loop.axis)
-        if isinstance(stride, int) and (each := stride * load.var.dtype.itemsize) <= prefetching.LINE_BYTES:
-            ahead = prefetching.AHEAD_BYTES
-            distances = [integer(at) for at in range(ahead, ahead + rows * each, prefetching.LINE_BYTES)]
-            prefetching.prefetch(env.at({row.axis: integer(0)}), load, distances)
+        if isinstance(stride, int) and (each := stride * load.var.dtype.itemsize) <= LINE_BYTES:
+            ahead = AHEAD_BYTES
+            distances = [integer(at) for at in range(ahead, ahead + rows * each, LINE_BYTES)]
+            prefetch(env.at({row.axis: integer(0)}), load, distances)

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.scalars import LlvmScalarOps
 from jitgraph.dtypes import SHORT_NAMES, DType
 from jitgraph.ir.target import Target

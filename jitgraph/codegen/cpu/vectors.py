@@ -1,20 +1,124 @@
-"""Vector loops: full vectors, and then once the rest under a mask."""
+"""Loops of one thread: how many lanes they take, full vectors and the rest under a mask, and the work that they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from jitgraph.codegen.cpu.widths import vector_lanes
-from jitgraph.codegen.kernels.kernel import Body, Load, Loop, Store
-from jitgraph.codegen.kernels.traversal import bodies_of
+from jitgraph.codegen.cpu import pool
+from jitgraph.codegen.kernels.index import coefficient
+from jitgraph.codegen.kernels.kernel import Body, Contract, Let, Load, Loop, Store, bodies_of
+from jitgraph.codegen.llvm.builder import LlvmScalar, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, subtract
-from jitgraph.codegen.llvm.loops import counted, hoist, joined
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.codegen.llvm.structure import length, merges
-from jitgraph.dtypes import bool_, int32
+from jitgraph.codegen.llvm.loops import Emit, counted, emit_serial, hoist, joined, length, merges, turn_length, window
+from jitgraph.dtypes import DType, bool_, int32, is_bool, is_float
 from jitgraph.errors import CompileError
+from jitgraph.ir.dims import DimLike
+
+# ----------------------------------------------------------------------
+# How many lanes a loop takes on the processor.
+
+_SCATTERED_LANES: Final = 16
+_COLUMN_REGISTERS: Final = 4
+_LINE_BYTES: Final = 64
+_FEW_ROWS: Final = 8
+_SHORT_BODY: Final = 24
+
+
+def vector_lanes(loop: Loop, env: Environment) -> int:
+    """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones.
+
+    Sums down columns take several registers: their chains of additions overlap, and more of each row is read at once.
+    Where few rows go together, side by side, it is a cache line of each: more would read each row in leaps.
+    """
+    lanes = env.target.vector_bytes // _widest(loop.body, env)
+    if is_scattered(loop.body, loop.axis):
+        return min(lanes, _SCATTERED_LANES)
+    sums = [statement for statement in loop.body if isinstance(statement, Loop) and statement.carries]
+    if loop.kind == "vector" and isinstance(loop.extent, int) and sums and length(loop.body) <= _SHORT_BODY:
+        few = all(map(_takes_few_rows, sums))
+        lanes *= max(1, _LINE_BYTES // env.target.vector_bytes) if few else _COLUMN_REGISTERS
+    return lanes
+
+
+def _takes_few_rows(loop: Loop) -> bool:
+    steps = loop.extent if loop.span is None else loop.span
+    return loop.kind == "serial" and isinstance(steps, int) and steps <= _FEW_ROWS
+
+
+def is_scattered(body: Body, axis: str) -> bool:
+    """Whether 8- or 16-bit elements are accessed other than one after another: that goes lane by lane."""
+    for statement in body:
+        match statement:
+            case Load(var=value) | Store(value=value) if value.dtype.itemsize <= 2:
+                if coefficient(statement.index, axis) not in (0, 1, -1):
+                    return True
+        if any(is_scattered(inner, axis) for inner in bodies_of(statement)):
+            return True
+    return False
+
+
+def _widest(body: Body, env: Environment) -> int:
+    widest = 1
+    for statement in body:
+        match statement:
+            case Let():
+                widest = max(widest, _register_bytes(statement.var.dtype, computed=statement.op != "const"))
+            case Load():
+                widest = max(widest, _register_bytes(statement.var.dtype, computed=False))
+            case Store():
+                widest = max(widest, _register_bytes(statement.value.dtype, computed=False))
+        for inner in bodies_of(statement):
+            widest = max(widest, _widest(inner, env))
+    return widest
+
+
+def _register_bytes(dtype: DType, computed: bool) -> int:
+    if is_bool(dtype):
+        return 1
+    return 4 if computed and dtype.itemsize == 2 and is_float(dtype) else dtype.itemsize
+
+
+# ----------------------------------------------------------------------
+# An estimate of the work of a body on the processor, by which loops are shared among threads or not.
+
+_CALL_WORK: Final = 20.0
+_SLOW_WORK: Final = {"div": 8.0, "rem": 16.0, "sqrt": 8.0}
+_ACCESS_WORK: Final = 3.0
+
+Work = list[tuple[float, tuple[DimLike, ...]]]
+"""A sum of terms: a number times extents."""
+
+
+def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes: float = 1.0) -> Work:
+    """The work of one run of ``body``, in vector instructions (about half a nanosecond each), as a sum of terms."""
+    own = 0.0
+    terms: Work = []
+    for statement in body:
+        match statement:
+            case Let(op=op):
+                own += _CALL_WORK if op == "call" else _SLOW_WORK.get(op, 1.0) if op != "const" else 0.0
+            case Load() | Store():
+                own += _ACCESS_WORK
+            case Loop():
+                width = float(vector_lanes(statement, env)) if statement.kind == "vector" else float(statement.lanes)
+                width = min(width, 16.0)
+                extent = statement.extent if statement.span is None else statement.span
+                terms += work(statement.body, env, (*extents, extent), lanes / width)
+            case Contract():
+                m, n, k = statement.extents
+                terms.append((lanes / 8.0, (*extents, m, n, k)))
+                terms += work(statement.epilogue, env, (*extents, m, n), lanes / 8.0)
+            case _:
+                own += 1.0
+    terms.append((own * lanes, extents))
+    return terms
+
+
+# ----------------------------------------------------------------------
+# Vector loops: full vectors, and then once the rest under a mask.
 
 VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
@@ -135,3 +239,52 @@ def can_mask(body: Body, env: Environment) -> bool:
         if not all(can_mask(inner, env) for inner in bodies_of(statement)):
             return False
     return True
+
+
+# ----------------------------------------------------------------------
+# Loops of one thread, which ask the host now and then whether to stop.
+
+POLL_LENGTH: Final = 4096
+"""Instructions of a serial loop between two questions to the host whether to stop."""
+
+
+def emit_loop(loop: Loop, env: Environment) -> None:
+    """Emit a loop that is no reduction, all of it on this thread, and bind the results of its carries."""
+    begin, end = window(loop, env)
+    if loop.kind == "vector":
+        emit_vector(loop, env, begin, end)
+    else:
+        emit_serial(loop, env, begin, end, partial(_asking, loop))
+
+
+def _asking(loop: Loop, env: Environment, step: Emit, body: Body, count: int | None) -> Emit:
+    """``step`` of a serial loop, which asks the host where the loop is long and stands outside of lanes."""
+    if env.lanes is not None or (count is not None and count * turn_length(loop.body) <= POLL_LENGTH):
+        return step
+    return polled(env, step, turn_length(body))
+
+
+def polled(env: Environment, step: Emit, size: int) -> Emit:
+    """``step``, after which the host is asked whether to stop, once in about POLL_LENGTH instructions."""
+    every = 1 << max(0, (POLL_LENGTH // max(1, size)).bit_length() - 1)
+    function = env.function
+
+    def asking(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
+        results = step(axis, carries)
+        pool.declare(env.module)
+        question = f"call i32 @jg_poll_anywhere({env['$host']}, {env['$call']}, {env['$scratch']})"
+        if every == 1:
+            check(function, question)
+            return results
+        ask, go_on = function.label("ask"), function.label("go_on")
+        low = function.emit("i64", f"and {axis}, {every - 1}")
+        due = function.emit("i1", f"icmp eq {low}, {every - 1}")
+        function.branch(due.name, ask, go_on, likely=False)
+        known = function.known
+        function.start_block(ask)
+        check(function, question)
+        function.jump(go_on)
+        function.start_block(go_on, known)
+        return results
+
+    return asking

@@ -1,54 +1,210 @@
-"""Sums whose weights follow from products (``kernel.Attend``): a block has some rows, and goes through the columns.
-
-A warp has sixteen rows: their sums, and of a softmax their greatest scores and totals so far, stay in registers, and
-what a tile of columns finds to be greater rescales them (Milakov and Gimelshein 2018, Dao et al. 2022). Tiles outside
-of the rows' windows are left out. Memory is that of the operands and the results.
-"""
+"""Sums whose weights follow from products (``kernel.Attend``): a block has some rows, and goes through the columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from jitgraph.codegen.cuda.attend_numbers import (
-    LOWEST,
-    ZERO,
-    at_least,
-    below,
-    both,
-    exponential,
-    greater,
-    narrowed,
-    of_row,
-    picked,
-    plus,
-    times,
-    zero_for_lowest,
-)
 from jitgraph.codegen.cuda.attend_products import (
+    LOWEST,
+    ROWS,
     TILE,
+    ZERO,
     FloatProducts,
     LanePosition,
     Numbers,
     Panel,
     Products,
     TensorCoreProducts,
+    at_least,
+    below,
+    both,
+    exponential,
+    greater,
     layout_of,
+    narrowed,
+    of_row,
+    picked,
+    plus,
+    times,
     weights_pitch,
+    zero_for_lowest,
 )
-from jitgraph.codegen.cuda.attend_staging import RowRange, stage
-from jitgraph.codegen.cuda.attend_tiles import AttendTiles, dtype_of
-from jitgraph.codegen.cuda.memory import SharedMemory
-from jitgraph.codegen.cuda.thread import ThreadStatements
-from jitgraph.codegen.cuda.warp import special_register, wait_for_block
+from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
+from jitgraph.codegen.cuda.thread_memory import SharedMemory
+from jitgraph.codegen.cuda.warp import WARP, ceil_div, special_register, wait_for_block
 from jitgraph.codegen.kernels.kernel import Attend, Factor, WeightedSum
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.builder import LlvmFunction
+from jitgraph.codegen.llvm.access import memory_type, to_memory
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import float32, int64
-from jitgraph.ir.dims import names
+from jitgraph.codegen.llvm.loops import length
+from jitgraph.dtypes import DType, float32, int64
+from jitgraph.errors import CompileError
+from jitgraph.ir.dims import DimLike, names
+from jitgraph.ir.target import Target
+from jitgraph.records import dataclass
+
+# ----------------------------------------------------------------------
+# Factors of sums by weights on their way into shared memory, several columns of a row at a time.
+#
+# Rows past the last are read where the last one is, and zero is stored for them: so no branch stands between the loads,
+# and all of a thread's may be under way at once.
+
+_MOST_AT_ONCE: Final = 16
+"""Elements, side by side or not, that a thread reads without a loop around them, in pieces."""
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Rows ``first`` and after of an axis of ``extent`` of them, ``count`` at a time, read by ``threads``."""
+
+    axis: str
+    first: LlvmScalar
+    extent: LlvmScalar
+    count: int
+
+    def is_whole(self) -> bool:
+        """Whether there is no row past the last."""
+        known = constant_of(self.extent)
+        return known is not None and known % self.count == 0
+
+
+def stage(
+    factor: Factor,
+    env: Environment,
+    side: RowRange,
+    panel: Panel,
+    filled: int,
+    thread: LlvmScalar,
+    threads: int,
+    statements: ThreadStatements,
+) -> None:
+    """Store the rows of ``side`` of a factor, ``filled`` columns of each, in ``panel``."""
+    itemsize = factor.operand.value.dtype.itemsize
+    several = VECTOR_BYTES // itemsize
+    while factor.extent % several:
+        several //= 2
+    pieces = filled // several
+
+    def piece(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+        s = env.ops
+        row, part = (s.make(f"{name} {number}, {pieces}", int64, 1) for name in ("udiv", "urem"))
+        column = multiply(env, part, integer(several))
+        global_row = add(env, side.first, row)
+        inside: list[LlvmScalar] = []
+        read_row, read_column = global_row, column
+        if not side.is_whole():
+            inside.append(s.cmp("lt", global_row, side.extent))
+            read_row = least(env, global_row, subtract(env, side.extent, integer(1)))
+        if filled != factor.extent:
+            inside.append(s.cmp("lt", column, integer(factor.extent)))
+            read_column = least(env, column, integer(factor.extent - several))
+        values = [
+            _element(factor, env, side.axis, read_row, read_column, one, several, statements) for one in range(several)
+        ]
+        at = add(env, multiply(env, row, integer(panel.pitch)), column)
+        type = memory_type(factor.operand.value.dtype)
+        start = env.function.emit("ptr", f"getelementptr {type}, {panel.address}, {at}")
+        vector = f"<{several} x {type}>"
+        line = "poison"
+        for one, value in enumerate(values):
+            line = env.function.emit(vector, f"insertelement {vector} {line}, {value}, i32 {one}").name
+        for condition in inside:
+            line = env.function.emit(vector, f"select {condition}, {vector} {line}, {vector} zeroinitializer").name
+        env.function.do(f"store {vector} {line}, {start}, align {several * itemsize}")
+        return []
+
+    total = side.count * pieces
+    turns = total // threads
+    if total % threads or turns * several > _MOST_AT_ONCE * several or several == 1:
+        loops.counted(env, thread, integer(total), threads, [], piece)
+        return
+    for turn in range(turns):
+        piece(add(env, thread, integer(turn * threads)), [])
+
+
+def _element(
+    factor: Factor,
+    env: Environment,
+    axis: str,
+    row: LlvmScalar,
+    column: LlvmScalar,
+    one: int,
+    several: int,
+    statements: ThreadStatements,
+) -> LlvmScalar:
+    """One of several neighbours; the first says how they are aligned, from which LLVM makes one access."""
+    here = env.at({axis: row, factor.axis: add(env, column, integer(one))})
+    statements.first_of = (factor.axis, several) if several > 1 and not one else None
+    here.emit(factor.operand.body)
+    statements.first_of = None
+    return to_memory(env, here[factor.operand.value.name], factor.operand.value.dtype)
+
+
+# ----------------------------------------------------------------------
+# How many rows and columns a block has of sums by weights: what shared memory, registers and the lengths allow.
+
+
+@dataclass(frozen=True)
+class AttendTiles:
+    """A block of ``warps``, each with sixteen rows, that takes ``inner`` columns at a time."""
+
+    warps: int
+    inner: int
+
+    @property
+    def rows(self) -> int:
+        return ROWS * self.warps
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.warps
+
+
+_TILES: Final = tuple(
+    AttendTiles(warps, inner) for warps in (4, 2, 1) for inner in (64, 32, 16, 8) if (warps, inner) != (4, 8)
+)
+"""The best first: more rows for each column that is read, then more columns for each barrier."""
+
+_MOST_NUMBERS: Final = 160
+"""Of sums and products in a thread, so that they stay in registers."""
+
+_MOST_INSTRUCTIONS: Final = 1024
+"""That weigh the products of a tile in a thread, one by one: random numbers take many."""
+
+
+def tiles_of(attend: Attend, target: Target) -> tuple[AttendTiles, DimLike]:
+    """The best tiles for which there are shared memory, registers and rows, and how many of them there are."""
+    layout, itemsize, rows = layout_of(dtype_of(attend)), dtype_of(attend).itemsize, attend.extents[0]
+    weighing = length(attend.score.body) + length(attend.derived)
+    for tiles in _TILES:
+        short = isinstance(rows, int) and rows <= tiles.rows - ROWS
+        long = tiles.inner > layout.step and tiles.inner // 2 * weighing > _MOST_INSTRUCTIONS
+        if tiles.inner % layout.step or short or long:
+            continue
+        elements = sum(tiles.rows * layout.pitch(one.extent) for one in attend.rows)
+        elements += sum(tiles.inner * layout.pitch(one.extent) for one in attend.columns)
+        elements += tiles.rows * weights_pitch(tiles.inner) if dtype_of(attend) == float32 else 0
+        numbers = sum(layout.filled(attend.columns[one.factor].extent) // 2 for one in attend.sums)
+        numbers += len(attend.products) * tiles.inner // 2
+        if elements * itemsize <= target.l1_bytes and numbers <= _MOST_NUMBERS:
+            return tiles, ceil_div(rows, tiles.rows)
+    raise CompileError("a block has too little shared memory for rows of this many columns")
+
+
+def dtype_of(attend: Attend) -> DType:
+    """That of all factors."""
+    return attend.rows[0].operand.value.dtype
+
+
+# ----------------------------------------------------------------------
+# Sums whose weights follow from products (``kernel.Attend``): a block has some rows, and goes through the columns.
+#
+# A warp has sixteen rows: their sums, and of a softmax their greatest scores and totals so far, stay in registers, and
+# what a tile of columns finds to be greater rescales them (Milakov and Gimelshein 2018, Dao et al. 2022). Tiles outside
+# of the rows' windows are left out. Memory is that of the operands and the results.
 
 Join: TypeAlias = Callable[[LlvmFunction, LlvmScalar, LlvmScalar], LlvmScalar]
 

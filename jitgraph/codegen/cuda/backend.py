@@ -8,7 +8,7 @@ from typing import Final
 
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.cpu.native import image_of
-from jitgraph.codegen.cuda import device_code, host_entry, machine, plan, steps
+from jitgraph.codegen.cuda import device_code, host_entry
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER, GPU_WITH_LIBRARY
@@ -27,7 +27,8 @@ from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
 class CudaCode(Code):
     """PTX of a schedule, and its launches in the order of its steps; ``texts`` has "llvm", "ptx" and "host".
 
-    The image's entry (``plan.py``) is given, behind inputs and outputs, the device addresses of ``constants``, memory
+    The image's entry (``host_entry.py``) is given, behind inputs and outputs, the device addresses of ``constants``,
+    memory
     for the error record where ``reports`` is true, pinned memory of the greatest of ``host_sizes``, where there are
     any, the handles of ``functions``, and what a library needs for ``products``. ``replayed`` is how many launches
     every call asks for, or 0 where there are branches, loops, stacks or prints, whose calls are not replayed.
@@ -77,9 +78,9 @@ class CudaBackend:
             module, launches = device_code.emit_module(schedule, target)
             text = module.text()
         with stage("ptx"):
-            ptx = machine.ptx_of(text, target)
+            ptx = device_code.ptx_of(text, target)
         with stage("host"):
-            host, called = plan.emit_plan(schedule, launches)
+            host, called = host_entry.emit_plan(schedule, launches)
             image = image_of(host, _HOST)
         in_order = tuple(chain.from_iterable(launches.values()))
         return CudaCode(
@@ -92,7 +93,7 @@ class CudaBackend:
             driver=called,
             reports=any(launch.reports for launch in in_order),
             replayed=len(in_order) if all(isinstance(step, Launch) for step in schedule.steps) else 0,
-            host_sizes=tuple(n if isinstance(n, int) else str(n) for n in steps.host_sizes(schedule, launches)),
+            host_sizes=tuple(n if isinstance(n, int) else str(n) for n in host_entry.host_sizes(schedule, launches)),
         )
 
     def load(self, code: Code, signature: loader.Signature, target: Target) -> CudaExecutable:

@@ -1,35 +1,199 @@
-"""Contractions in order: a block computes a tile of rows and columns, whose operands lie in shared memory.
-
-Panels of both operands (``panels.py``) go through stages of shared memory, with all rows of a step side by side. A
-thread has groups of neighbouring rows and columns, which it reads 16 bytes at a time. The fused multiply-adds go in
-order of k, in blocks of ``block_k`` that merge as a tree, as everywhere.
-"""
+"""Contractions in order: a block computes a tile from operands in shared memory, or a thread whole elements."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
-from jitgraph.codegen.cuda import tree
+from jitgraph.codegen.cuda import panels, thread_memory
 from jitgraph.codegen.cuda.indices import AxisPosition
-from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer, word
-from jitgraph.codegen.cuda.memory import SharedMemory
-from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
-from jitgraph.codegen.cuda.panels import Side, piece_bytes, wide
-from jitgraph.codegen.cuda.pipeline import Pipeline
-from jitgraph.codegen.cuda.results import TileResults
+from jitgraph.codegen.cuda.panels import (
+    CHUNK,
+    ComputedPanels,
+    CopiedPanels,
+    Int32Writer,
+    PanelLayout,
+    Side,
+    piece_bytes,
+    wide,
+    word,
+)
 from jitgraph.codegen.cuda.thread import ThreadStatements
-from jitgraph.codegen.cuda.unravel import ceil_div
-from jitgraph.codegen.cuda.warp import PROCESSORS, special_register
+from jitgraph.codegen.cuda.thread_memory import SharedMemory
+from jitgraph.codegen.cuda.warp import PROCESSORS, ceil_div, special_register, wait_for_block
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import from_memory, memory_type
+from jitgraph.codegen.llvm.builder import LlvmScalar, lanes_of
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
 from jitgraph.dtypes import int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
+
+# ----------------------------------------------------------------------
+# The epilogue of a contraction: what a thread makes of its sums, and stores, neighbours together.
+
+
+class TileResults:
+    """Emits the epilogue at the elements of a tile of these ``sides`` that lie inside of the result."""
+
+    def __init__(
+        self,
+        contract: Contract,
+        env: Environment,
+        statements: ThreadStatements,
+        extents: Sequence[LlvmScalar],
+        sides: tuple[int, int],
+    ) -> None:
+        self.contract, self.env, self.statements = contract, env, statements
+        self.extents, self.sides = extents[:2], sides
+
+    def store(self, m: AxisPosition, n: AxisPosition, totals: Sequence[LlvmScalar]) -> None:
+        """The elements of row ``m`` from column ``n`` on, which is a multiple of their number."""
+        env, s, (rows, columns) = self.env, self.env.ops, self.extents
+        together = _divides(len(totals), columns)
+        with loops.only_if(env, None if _divides(self.sides[0], rows) else s.cmp("lt", m.value(env), rows)):
+            for number, total in enumerate(totals):
+                if number and together:
+                    continue
+                column = AxisPosition(n.first, n.distance + number)
+                inside = None if _divides(self.sides[1], columns) else s.cmp("lt", column.value(env), columns)
+                with loops.only_if(env, inside):
+                    if together:
+                        self._row(m, n, totals)
+                    else:
+                        self._element(m, column, total)
+
+    def _row(self, m: AxisPosition, n: AxisPosition, totals: Sequence[LlvmScalar]) -> None:
+        """Elements whose accesses LLVM makes one of: the first says how it is aligned."""
+        for number, total in enumerate(totals):
+            self.statements.first_of = None if number else (self.contract.n, len(totals))
+            self._element(m, AxisPosition(n.first, n.distance + number), total)
+        self.statements.first_of = None
+
+    def _element(self, m: AxisPosition, n: AxisPosition, total: LlvmScalar) -> None:
+        contract = self.contract
+        scope = self.env.at({contract.m: m.value(self.env), contract.n: n.value(self.env)})
+        scope.bind(contract.acc.name, scope.ops.cast(total, contract.acc.dtype))
+        self.statements.places = {contract.m: m, contract.n: n}
+        scope.emit(contract.epilogue)
+        self.statements.places = {}
+
+
+def _divides(side: int, extent: LlvmScalar) -> bool:
+    known = constant_of(extent)
+    return known is not None and known % side == 0
+
+
+# ----------------------------------------------------------------------
+# A contraction's panels on their way through stages of shared memory: one is multiplied while others come.
+
+T = TypeVar("T")
+
+_MOST_STAGES: Final = 4
+_ALIGNMENT: Final = 128
+"""Of shared memory: all banks once."""
+
+
+class Pipeline:
+    """The panels of both operands, which lie in ``memories``, a stage behind another."""
+
+    def __init__(
+        self,
+        env: Environment,
+        sides: Sequence[tuple[Side, PanelLayout, int | None]],
+        shared: SharedMemory,
+        thread: LlvmScalar,
+        threads: int,
+        first: LlvmScalar,
+    ) -> None:
+        """Each side with its layout, and the bytes that can be copied at once; ``first`` is the first step."""
+        self.env, self.first = env, first
+        self.words = Int32Writer(env.function)
+        self.depth = sides[0][1].depth
+        self.steps = sides[0][0].depth
+        self.stage_bytes = sum(layout.bytes for _, layout, _ in sides)
+        copies = any(piece is not None for _, _, piece in sides)
+        self.stages = min(_MOST_STAGES, shared.left // self.stage_bytes) if copies else 2
+        memory = shared.variable(env, self.stage_bytes * self.stages, _ALIGNMENT)
+        self.copied: list[tuple[CopiedPanels, str]] = []
+        self.computed: list[tuple[ComputedPanels, str]] = []
+        self.memories = []
+        start = 0
+        for side, layout, piece in sides:
+            at = memory if not start else f"getelementptr (i8, ptr addrspace(3) {memory}, i32 {start})"
+            if piece is None:
+                self.computed.append((ComputedPanels(env, side, layout, thread, threads), at))
+            else:
+                self.copied.append((CopiedPanels(env, side, layout, piece, thread, threads), at))
+            self.memories.append(at)
+            start += layout.bytes
+
+    def begin(self) -> None:
+        """Ask for the panels of all stages but one; compute the first."""
+        for stage in range(self.stages - 1):
+            self._copy(word(stage * self.stage_bytes), add(self.env, self.first, integer(stage * self.depth)))
+
+        def first(k: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+            for each, memory in self.computed:
+                each.put(memory, word(0), each.fetched(k))
+            return []
+
+        if self.computed:
+            some = least(self.env, self.steps, add(self.env, self.first, integer(1)))
+            loops.counted(self.env, self.first, some, 1, [], first)
+
+    def last_panel(self, k: LlvmScalar, multiply: Callable[[LlvmScalar], T]) -> T:
+        """As ``panel``, where no other comes after it."""
+        self._arrive()
+        return multiply(self._stage(k))
+
+    def panel(self, k: LlvmScalar, multiply: Callable[[LlvmScalar], T]) -> T:
+        """What ``multiply`` makes of the panel at step ``k``, whose stage it is given; later panels come meanwhile.
+
+        All panels take their turn, in order.
+        """
+        env = self.env
+        self._arrive()
+        stage = self._stage(k)
+        last = word(self.stage_bytes * (self.stages - 1))
+        at_first, at_last = (env.ops.cmp("eq", stage, at) for at in (word(0), last))
+        before = self.words.chosen(at_first, last, self.words.add(stage, -self.stage_bytes))
+        self._copy(before, add(env, k, integer(self.depth * (self.stages - 1))))
+        fetched = [each.fetched(add(env, k, integer(self.depth))) for each, _ in self.computed]
+        result = multiply(stage)
+        for (each, memory), chunks in zip(self.computed, fetched, strict=True):
+            after = self.words.chosen(at_last, word(0), self.words.add(stage, self.stage_bytes))
+            each.put(memory, after, chunks)
+        return result
+
+    def _arrive(self) -> None:
+        """All threads have the next panel, and none reads the one before it any more."""
+        if self.copied:
+            panels.wait(self.env, self.stages - 2)
+        wait_for_block(self.env.function)
+
+    def _stage(self, k: LlvmScalar) -> LlvmScalar:
+        """Where the stage of the panel at step ``k`` begins, in bytes."""
+        number = self.words.divided(self.words.low(subtract(self.env, k, self.first)), self.depth)
+        return self.words.times(self.words.rest(number, self.stages), self.stage_bytes)
+
+    def _copy(self, stage: LlvmScalar, k: LlvmScalar) -> None:
+        """Ask for the panel at step ``k``; behind the last step there is nothing but zeros."""
+        for each, memory in self.copied:
+            each.start(memory, stage, k)
+        if self.copied:
+            panels.commit(self.env)
+
+
+# ----------------------------------------------------------------------
+# Contractions in order: a block computes a tile of rows and columns, whose operands lie in shared memory.
+#
+# Panels of both operands (``panels.py``) go through stages of shared memory, with all rows of a step side by side. A
+# thread has groups of neighbouring rows and columns, which it reads 16 bytes at a time. The fused multiply-adds go in
+# order of k, in blocks of ``block_k`` that merge as a tree, as everywhere.
 
 
 @dataclass(frozen=True)
@@ -169,7 +333,7 @@ class ContractWriter:
             return [s.add(x, y) for x, y in zip(left, right, strict=True)]  # type: ignore[call-overload]
 
         pipeline.begin()
-        self._store(tree.merged(env, integer(0), blocks, zeros, block, merge, most))
+        self._store(thread_memory.merged(env, integer(0), blocks, zeros, block, merge, most))
 
     @property
     def _ends_whole(self) -> bool:
@@ -244,3 +408,34 @@ class ContractWriter:
             m = AxisPosition(row, self._stride(tiles.rows) * (down // group) + down % group)
             n = AxisPosition(column, self._stride(tiles.columns) * (across // group))
             self.results.store(m, n, totals[number : number + group])
+
+
+# ----------------------------------------------------------------------
+# Small contractions: each thread computes whole elements of the result, in the order of ``kernel.Contract``.
+
+
+def emit_element(contract: Contract, env: Environment, index: tuple[LlvmScalar, LlvmScalar]) -> None:
+    """Emit the element of row and column ``index``, its epilogue included; the extents are known."""
+    s, dtype = env.ops, contract.acc.dtype
+    first, depth = steps = steps_of(contract, env)
+    (blocks, most), zero = blocks_of(contract, env, steps), [s.const(0, dtype)]
+    here = {contract.m: index[0], contract.n: index[1]}
+
+    def step(k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        point = env.at({**here, contract.k: k})
+        point.emit((*contract.left.body, *contract.right.body))
+        left, right = (s.cast(point[operand.value.name], dtype) for operand in (contract.left, contract.right))
+        return [s.fma(left, right, sums[0])]
+
+    def block(number: LlvmScalar) -> list[LlvmScalar]:
+        start = add(env, first, multiply(env, number, integer(contract.block_k)))
+        stop = least(env, add(env, start, integer(contract.block_k)), depth)
+        return loops.counted(env, start, stop, 1, zero, step)
+
+    def merge(left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]) -> list[LlvmScalar]:
+        return [s.add(x, y) for x, y in zip(left, right, strict=True)]
+
+    (total,) = thread_memory.merged(env, integer(0), blocks, zero, block, merge, most)
+    scope = env.at(here)
+    scope.bind(contract.acc.name, total)
+    scope.emit(contract.epilogue)

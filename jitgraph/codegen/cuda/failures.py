@@ -13,9 +13,8 @@ from typing import Final
 
 from jitgraph.codegen.kernels.kernel import CheckStatement, Load, Store, Var
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmModule, LlvmScalar, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, integer
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import bool_
 
 LAUNCH_SHIFT: Final = 40

@@ -11,26 +11,31 @@ from typing import Final
 
 from jitgraph.codegen.cuda import contract as simt
 from jitgraph.codegen.cuda import mma
-from jitgraph.codegen.cuda.attend import emit_attend
-from jitgraph.codegen.cuda.attend_tiles import tiles_of
+from jitgraph.codegen.cuda.attend import emit_attend, tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
-from jitgraph.codegen.cuda.launch_nests import LaunchNest, is_pure, launch_nests_of
-from jitgraph.codegen.cuda.launches import Grid, Shape
+from jitgraph.codegen.cuda.launches import Grid, LaunchNest, Shape, is_pure, launch_nests_of
 from jitgraph.codegen.cuda.library_products import library_call
-from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.reductions import FEW, is_few
 from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers, is_shared
 from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
-from jitgraph.codegen.cuda.unravel import ceil_div, unravelled
-from jitgraph.codegen.cuda.warp import WARP, special_register
+from jitgraph.codegen.cuda.thread_memory import PrivateMemory, SharedMemory
+from jitgraph.codegen.cuda.warp import WARP, ceil_div, special_register, unravelled
 from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Attend, CheckStatement, Contract, Kernel, Load, Local, Loop, Store
-from jitgraph.codegen.kernels.traversal import statements_of
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
+from jitgraph.codegen.kernels.kernel import (
+    Attend,
+    CheckStatement,
+    Contract,
+    Kernel,
+    Load,
+    Local,
+    Loop,
+    Store,
+    statements_of,
+)
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import dims

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from math import gcd, prod
 from typing import NamedTuple
 
-from jitgraph.codegen.kernels.kernel import Attend, Contract, Kernel, Loop
-from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.kernels.kernel import Attend, Contract, Kernel, Loop, statements_of
+from jitgraph.codegen.llvm.builder import LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int32, int64
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod, names
 

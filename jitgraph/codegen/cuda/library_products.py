@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen.cuda.launch_nests import LaunchNest
-from jitgraph.codegen.cuda.launches import LibraryCall
+from jitgraph.codegen.cuda.launches import LaunchNest, LibraryCall
 from jitgraph.codegen.cuda.mma import source_of
 from jitgraph.codegen.cuda.panels import plain_load
 from jitgraph.codegen.kernels.index import coefficient

@@ -1,29 +1,164 @@
-"""Panels of operands on their way into shared memory: copied asynchronously as they lie, or computed.
-
-Where an operand is a plain load of dense memory, pieces of 16, 8 or 4 bytes are copied past registers, and what lies
-outside of the operand becomes zero. Any other operand is computed into registers, whatever stands in its body, and
-stored from there; its loads are asked for a panel ahead.
-"""
+"""Panels of operands in shared memory: their layout without bank conflicts, and the copies that bring them there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from jitgraph.codegen.cuda.indices import Indices, alignment
-from jitgraph.codegen.cuda.int32_arithmetic import Int32Writer, word
-from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Load, Operand, Var
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import element_address, memory_type, to_memory
-from jitgraph.codegen.llvm.builder import LlvmValue
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmScalar, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import DType, int64
+from jitgraph.dtypes import DType, int32, int64
 from jitgraph.ir.dims import DimLike, names
 from jitgraph.records import dataclass
+
+# ----------------------------------------------------------------------
+# Arithmetic of 32 bits: numbers of threads, and places in shared memory, which are never negative.
+
+Fold = Callable[[int, int], int]
+
+
+def word(value: int) -> LlvmScalar:
+    """A literal."""
+    return LlvmScalar(str(value), "i32", int32, 1)
+
+
+class Int32Writer:
+    """Writes arithmetic on int32; what literals alone say is folded."""
+
+    def __init__(self, function: LlvmFunction) -> None:
+        self._function = function
+
+    def add(self, x: LlvmScalar, y: LlvmScalar | int) -> LlvmScalar:
+        return self._made("add", x, y, lambda a, b: a + b, nothing=0)
+
+    def times(self, x: LlvmScalar, y: int) -> LlvmScalar:
+        return self._made("mul", x, y, lambda a, b: a * b, nothing=1)
+
+    def divided(self, x: LlvmScalar, y: int) -> LlvmScalar:
+        return self._made("udiv", x, y, lambda a, b: a // b, nothing=1)
+
+    def rest(self, x: LlvmScalar, y: int) -> LlvmScalar:
+        return self._made("urem", x, y, lambda a, b: a % b)
+
+    def xor(self, x: LlvmScalar, y: LlvmScalar | int) -> LlvmScalar:
+        return self._made("xor", x, y, lambda a, b: a ^ b, nothing=0)
+
+    def bits(self, x: LlvmScalar, first: int, mask: int) -> LlvmScalar:
+        """The bits of ``x`` from number ``first`` on that are in ``mask``."""
+        shifted = self._made("lshr", x, first, lambda a, b: a >> b, nothing=0)
+        return self._made("and", shifted, mask, lambda a, b: a & b)
+
+    def chosen(self, condition: LlvmScalar, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
+        value = self._function.emit("i32", f"select {condition}, {x}, {y}")
+        return LlvmScalar(value.name, "i32", int32, 1)
+
+    def low(self, x: LlvmScalar) -> LlvmScalar:
+        """The low half of an int64."""
+        if x.is_literal:
+            return word(int(x.name))
+        return LlvmScalar(self._function.emit("i32", f"trunc {x} to i32").name, "i32", int32, 1)
+
+    def _made(
+        self, name: str, x: LlvmScalar, y: LlvmScalar | int, fold: Fold, nothing: int | None = None
+    ) -> LlvmScalar:
+        y = word(y) if isinstance(y, int) else y
+        if x.is_literal and y.is_literal:
+            return word(fold(int(x.name), int(y.name)))
+        if nothing is not None and y.name == str(nothing):
+            return x
+        if name == "add" and x.name == "0":
+            return y
+        return LlvmScalar(self._function.emit("i32", f"{name} {x}, {y.name}").name, "i32", int32, 1)
+
+
+# ----------------------------------------------------------------------
+# Where the elements of an operand's panel lie in shared memory, so that no two lanes access one bank at once.
+#
+# A panel has 64 bytes of k for each of its rows. Its elements lie in lines: those of a row along k, or those of a step
+# of k along the rows. A line is cut into chunks of 16 bytes, whose number is combined with that of the line by an
+# exclusive or, so that a chunk of eight neighbouring lines covers all banks.
+
+CHUNK: Final = 16
+DEPTH_BYTES: Final = 64
+"""Of k, in a panel."""
+
+_AT_ONCE: Final = 8
+"""Lines that a matrix of ``ldmatrix`` has, or chunks that all banks have."""
+
+_STEPS_AT_ONCE: Final = 4
+"""Of k, where fragments are read by elements."""
+
+
+@dataclass(frozen=True)
+class PanelLayout:
+    """The layout of ``side`` rows of elements of ``itemsize`` bytes: lines along k, or along the rows.
+
+    ``matrices``: fragments are read as matrices of eight lines, else by elements, of four steps of k at once.
+    """
+
+    side: int
+    itemsize: int
+    along_k: bool
+    matrices: bool
+
+    @property
+    def of_chunk(self) -> int:
+        """Elements of a chunk."""
+        return CHUNK // self.itemsize
+
+    @property
+    def depth(self) -> int:
+        """Steps of k."""
+        return DEPTH_BYTES // self.itemsize
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of a line."""
+        return DEPTH_BYTES if self.along_k else self.side * self.itemsize
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a line."""
+        return self.pitch // CHUNK
+
+    @property
+    def bytes(self) -> int:
+        return self.side * DEPTH_BYTES
+
+    def offset(
+        self, words: Int32Writer, line: LlvmScalar, lines: int, chunk: LlvmScalar, chunks: int = 0
+    ) -> tuple[LlvmScalar, int]:
+        """The offset of chunk ``chunk + chunks`` of line ``line + lines``, as a register and what is added to it."""
+        fixed = 0 if lines % (_AT_ONCE if self.matrices else _STEPS_AT_ONCE) else lines
+        far = chunks - chunks % _AT_ONCE  # which no turn reaches
+        line, chunk = words.add(line, lines - fixed), words.add(chunk, chunks - far)
+        swizzled = words.xor(chunk, self._turn(words, line))
+        start = words.add(words.times(line, self.pitch), words.times(swizzled, CHUNK))
+        return start, fixed * self.pitch + far * CHUNK
+
+    def _turn(self, words: Int32Writer, line: LlvmScalar) -> LlvmScalar:
+        """What the numbers of a line's chunks are combined with; it is the same so many lines further on."""
+        together = max(1, _AT_ONCE // self.chunks)  # lines that lie in all banks side by side
+        first, phases = together.bit_length() - 1, min(self.chunks, _AT_ONCE)
+        if self.matrices:
+            return words.bits(line, first, phases - 1)
+        if self.along_k:
+            return words.bits(line, 0, 2)
+        return words.times(words.bits(line, first, phases // 2 - 1), 2)  # eight rows are two chunks, or four
+
+
+# ----------------------------------------------------------------------
+# Panels of operands on their way into shared memory: copied asynchronously as they lie, or computed.
+#
+# Where an operand is a plain load of dense memory, pieces of 16, 8 or 4 bytes are copied past registers, and what lies
+# outside of the operand becomes zero. Any other operand is computed into registers, whatever stands in its body, and
+# stored from there; its loads are asked for a panel ahead.
 
 _FAR: Final = 1 << 30
 """More lines, or elements of a line, than a panel has."""

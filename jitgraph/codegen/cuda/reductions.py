@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from jitgraph.codegen.cuda import tree
+from jitgraph.codegen.cuda import thread_memory
 from jitgraph.codegen.cuda.warp import WARP, from_below, from_first
 from jitgraph.codegen.kernels.kernel import CheckStatement, Contract, Loop
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.combine import combined
-from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.builder import LlvmScalar
+from jitgraph.codegen.llvm.environment import Environment, combined, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, multiply, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.codegen.llvm.structure import length
+from jitgraph.codegen.llvm.loops import length
 from jitgraph.dtypes import int64
 from jitgraph.errors import CompileError
 
@@ -102,7 +101,7 @@ def _few_slots(reduction: StepReduction) -> list[LlvmScalar]:
     slots = [
         reduction.fold(integer(slot), reduction.init) if slot < count else reduction.init for slot in range(loop.lanes)
     ]
-    return tree.folded(slots, reduction.merge)
+    return thread_memory.folded(slots, reduction.merge)
 
 
 def _chunks(reduction: StepReduction) -> list[LlvmScalar]:
@@ -149,9 +148,9 @@ def in_runs(
     begin: LlvmScalar,
     end: LlvmScalar,
     init: Sequence[LlvmScalar],
-    chunk: tree.Chunk,
-    whole: tree.Chunk,
-    merge: tree.Merge,
+    chunk: thread_memory.Chunk,
+    whole: thread_memory.Chunk,
+    merge: thread_memory.Merge,
     slots: int,
     steps: int,
     most_chunks: int | None = None,
@@ -164,16 +163,16 @@ def in_runs(
     if most_chunks is None and reduction.most is not None:
         most_chunks = -(-reduction.most // steps)
     if not reduction.is_short or most_chunks == 0:
-        return tree.merged(env, begin, end, init, chunk, merge, most_chunks)
+        return thread_memory.merged(env, begin, end, init, chunk, merge, most_chunks)
     run = max(1, _AT_ONCE // (slots * reduction.loop.chain))
     while most_chunks is not None and run > max(1, most_chunks):
         run //= 2
     count = constant_of(reduction.count)
     even = count is not None and count % (steps * run) == 0
     if count is not None and count < steps:
-        return tree.merged(env, begin, end, init, chunk, merge, most_chunks)
+        return thread_memory.merged(env, begin, end, init, chunk, merge, most_chunks)
     wholes = _quotient(env, reduction.count, steps)
-    return tree.merged_in_runs(env, begin, end, wholes, init, chunk, whole, merge, run, most_chunks, even=even)
+    return thread_memory.merged_in_runs(env, begin, end, wholes, init, chunk, whole, merge, run, most_chunks, even=even)
 
 
 def _quotient(env: Environment, x: LlvmScalar, y: int) -> LlvmScalar:
@@ -215,14 +214,14 @@ class TeamReduction(StepReduction):
                 return [x for part, old in parts for x in self.fold(add(env, at, integer(part * team.threads)), old)]
 
             flat = loops.counted(env, integer(0), turns, 1, self.init * _ACCUMULATORS, turn)
-            values = tree.folded(self._each(flat), self.merge)
+            values = thread_memory.folded(self._each(flat), self.merge)
             first = add(env, first, multiply(env, turns, integer(several)))
         values = loops.counted(env, first, self.end, team.threads, values, self.fold)
         values = self._across_lanes(values, WARP)
         if team.warps == 1:
             return values
         parts = team.exchanged(env, [values], one_lane=True)
-        return tree.folded([part[0] for part in parts], self.merge)
+        return thread_memory.folded([part[0] for part in parts], self.merge)
 
     def _each(self, flat: Sequence[LlvmScalar]) -> list[list[LlvmScalar]]:
         """Accumulators one after another as those of each slot."""
@@ -256,7 +255,9 @@ class TeamReduction(StepReduction):
             f"lshr {up}, {shift.name}", int64, 1
         )  # fmt: skip
         others = team.exchanged(env, self._each(flat), one_lane=False)
-        together = tree.merged_chunks(env, [[value for slot in part for value in slot] for part in others], runs, merge)
+        together = thread_memory.merged_chunks(
+            env, [[value for slot in part for value in slot] for part in others], runs, merge
+        )
         if known is None:  # of no steps at all no part is there
             together = [
                 env.ops.select(env.ops.cmp("gt", chunks, integer(0)), x, y) for x, y in zip(together, init, strict=True)
@@ -265,7 +266,7 @@ class TeamReduction(StepReduction):
 
     def folded(self, slots: list[list[LlvmScalar]]) -> list[LlvmScalar]:
         """The slots in halves: first those of a lane, then across lanes."""
-        return self._across_lanes(tree.folded(slots, self.merge), min(self.loop.lanes, WARP))
+        return self._across_lanes(thread_memory.folded(slots, self.merge), min(self.loop.lanes, WARP))
 
     def _across_lanes(self, values: list[LlvmScalar], width: int) -> list[LlvmScalar]:
         half = width // 2

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.reductions import TeamReduction, emit_reduce
 from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.thread_memory import SharedMemory
 from jitgraph.codegen.cuda.warp import WARP, special_register, wait_for_block, wait_for_warp
-from jitgraph.codegen.kernels.kernel import Body, Load, Local, Loop, Statement, Store
-from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.kernels.kernel import Body, Load, Local, Loop, Statement, Store, statements_of
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import from_memory, memory_type, to_memory
-from jitgraph.codegen.llvm.builder import LlvmFunction
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, multiply
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import DType, int64
 
 

@@ -22,10 +22,9 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import element_address, load_element, store_element, to_memory
-from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.let import emit_let
+from jitgraph.codegen.llvm.builder import LlvmScalar
+from jitgraph.codegen.llvm.environment import Environment, emit_let
 from jitgraph.codegen.llvm.loops import Emit, emit_serial, window
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import is_float, is_signed
 from jitgraph.errors import UnsupportedOp
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cpu.linker import link
-from jitgraph.codegen.cpu.object_store import ObjectStore
+from jitgraph.codegen.cpu.objects import ObjectStore
 from jitgraph.codegen.dispatch import calls
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target

@@ -1,7 +1,7 @@
 """Which parameters of a kernel may be the same memory: a written one takes the place of one that is read.
 
 That is so where every element of the read buffer is read, in the iteration that writes the element in its place, before
-it is written, and by no other iteration. Several stores are the pieces of one (``lower/index_set_splitting.py``).
+it is written, and by no other iteration. Several stores are the pieces of one (``lower/loop_transforms.py``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,18 @@ from functools import lru_cache
 from itertools import combinations, starmap
 from math import gcd
 
-from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Load, Loop, Statement, Store
-from jitgraph.codegen.kernels.traversal import bodies_of, statements_of
+from jitgraph.codegen.kernels.kernel import (
+    Attend,
+    Body,
+    Contract,
+    Kernel,
+    Load,
+    Loop,
+    Statement,
+    Store,
+    bodies_of,
+    statements_of,
+)
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.records import dataclass

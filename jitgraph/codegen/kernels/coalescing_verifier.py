@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
-from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
+from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store, statements_of
 from jitgraph.codegen.kernels.schedule import (
     Branch,
     Exchange,
@@ -30,7 +30,6 @@ from jitgraph.codegen.kernels.schedule import (
     Step,
     While,
 )
-from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.errors import GraphError
 
 Values = dict[tuple[bool, str], int]

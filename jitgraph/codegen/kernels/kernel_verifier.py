@@ -1,16 +1,18 @@
-"""The rules of kernels, checked: scopes, dtypes of scalar ops, what may stand in which loop, access modes and bounds.
-
-``verify_schedule`` of ``codegen.kernels.schedule_verifier`` checks how kernels are put together.
+"""The rules of kernels, checked: scopes, dtypes of scalar ops, what may stand in which loop, access modes and
+bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field, replace
+from functools import cache
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.bounds import is_natural
+from jitgraph.codegen.kernels.bounds import is_inside, is_natural
 from jitgraph.codegen.kernels.kernel import (
     SIZE_NUMBER,
     Attend,
@@ -28,15 +30,257 @@ from jitgraph.codegen.kernels.kernel import (
     Operand,
     Statement,
     Store,
+    Update,
     Var,
+    statements_of,
 )
-from jitgraph.codegen.kernels.known_names import DeclaredMemory, Home, KnownNames
-from jitgraph.codegen.kernels.op_verifier import mixed_update, op_fault, update_fault
+from jitgraph.codegen.kernels.kernel_text import kernel_lines
+from jitgraph.dtypes import DType
+from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
+from jitgraph.ops.math_functions.functions import FUNCTIONS
 from jitgraph.ops.scalar_numpy import is_half
 from jitgraph.records import dataclass
+
+# ----------------------------------------------------------------------
+# What is known at a point of a kernel that is verified: scalars, axes and memory, each with its rules of use.
+
+_AROUND = 4  # lines of the kernel's text shown before and after the guilty one
+
+Home: TypeAlias = Literal["param", "kernel", "iteration", "lane"]
+"""Whose memory it is: given; a local buffer's outside of parallel loops; of a parallel iteration; of one lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredMemory:
+    """A buffer as it is declared."""
+
+    dtype: DType
+    size: DimLike
+    access: str
+    home: Home = "param"
+
+
+@dataclass(slots=True)
+class Touched:
+    """The indices at which a vector loop stores to and loads from a buffer that its lanes share."""
+
+    stores: set[DimLike] = field(default_factory=set)
+    loads: dict[DimLike, Load] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class KnownNames:
+    """The names in scope, for statements that come one after another; GraphError where one is misused."""
+
+    kernel: Kernel
+    constraints: Sequence[SizeConstraint]
+    vars: dict[str, DType] = field(default_factory=dict)  # in scope
+    axes: dict[str, DimLike] = field(default_factory=dict)  # in scope, outermost first
+    memory: dict[str, DeclaredMemory] = field(default_factory=dict)  # in scope
+    lanes: frozenset[str] = frozenset()  # scalars and axes that differ between lanes
+    seen: set[str] = field(default_factory=set)  # every name defined so far
+    concurrent: bool = False  # inside a parallel loop
+    home: Home = "kernel"  # whose the statements are that are looked at
+    exchanged: dict[str, Touched] = field(default_factory=dict)  # in a vector loop: accesses to the iteration's buffers
+
+    def fail(self, statement: Statement | None, why: str) -> NoReturn:
+        lines = kernel_lines(self.kernel)
+        guilty = next((i for i, (origin, _) in enumerate(lines) if origin is statement), 0)
+        shown = range(max(0, guilty - _AROUND), min(len(lines), guilty + _AROUND + 1))
+        text = "\n".join(f"{'  > ' if i == guilty else '    '}{lines[i][1]}" for i in shown)
+        raise GraphError(f"kernel {self.kernel.name}: {why}\n{text}")
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        saved = (dict(self.vars), dict(self.axes), dict(self.memory), self.lanes)
+        yield
+        self.vars, self.axes, self.memory, self.lanes = saved
+
+    def new(self, statement: Statement, name: str, prefix: str) -> None:
+        if not (name.startswith(prefix) and name[len(prefix) :].isdigit()):
+            self.fail(statement, f"{name} should be named {prefix} and a number")
+        if name in self.seen:
+            self.fail(statement, f"{name} is defined twice")
+        self.seen.add(name)
+
+    def define(self, statement: Statement, var: Var, *depends: str) -> None:
+        self.new(statement, var.name, "_v")
+        if var.dtype not in dtypes.DTYPES:
+            self.fail(statement, f"{var.name} has the dtype {var.dtype}, which is none of ours")
+        self.vars[var.name] = var.dtype
+        if self.lanes & set(depends):
+            self.lanes |= {var.name}
+
+    def use(self, statement: Statement, var: Var, dtype: DType | None = None) -> None:
+        if var.name not in self.vars:
+            self.fail(statement, f"{var.name} is not defined here")
+        if self.vars[var.name] != var.dtype:
+            self.fail(statement, f"{var.name} is {self.vars[var.name].name}, not {var.dtype.name}")
+        if dtype is not None and var.dtype != dtype:
+            self.fail(statement, f"{var.name} should be {dtype.name}, not {var.dtype.name}")
+
+    def known(self, statement: Statement | None, dim: DimLike) -> None:
+        for name in sorted(dims.names(dim)):
+            if name in self.vars:
+                if self.vars[name] != dtypes.int64:
+                    self.fail(statement, f"{name} stands in an index and should be int64")
+            elif name not in self.axes and name not in self.kernel.sizes:
+                self.fail(statement, f"{name} in {dim} is no size, axis or scalar that is known here")
+
+    def access(self, statement: Load | Store, buffer: str, index: DimLike, mask: Var | None) -> DeclaredMemory:
+        if buffer not in self.memory:
+            self.fail(statement, f"there is no buffer {buffer} here")
+        self.known(statement, index)
+        if mask is not None:
+            self.use(statement, mask, dtypes.bool_)
+        memory = self.memory[buffer]
+        if memory.home == "kernel" and self.concurrent:
+            self.fail(
+                statement, f"{buffer} stands outside of the parallel loops, which exchange values by params alone"
+            )
+        if memory.home in ("kernel", "iteration") and self.home == "lane":
+            touched = self.exchanged.setdefault(buffer, Touched())
+            if isinstance(statement, Store):
+                touched.stores.add(index)
+            else:
+                touched.loads[index] = statement
+        axes = self.relevant(index)
+        if mask is None and axes is not None:
+            why = is_inside(index, memory.size, axes, self.constraints)
+            if why is not None:
+                self.fail(statement, f"{buffer}[{index}]: {why}")
+        return memory
+
+    def relevant(self, index: DimLike) -> dict[str, DimLike] | None:
+        """The axes around, for the bounds of ``index``; None where it depends on data."""
+        axes = dims.names(index) & self.axes.keys()
+        pending = list(axes)
+        while pending:
+            more = dims.names(self.axes[pending.pop()]) & self.axes.keys() - axes
+            axes |= more
+            pending += more
+        mentioned = dims.names(index).union(*(dims.names(self.axes[name]) for name in axes))
+        if mentioned & self.vars.keys():
+            return None
+        # Axes that the index does not mention still say which sizes are positive here.
+        return {
+            name: extent
+            for name, extent in self.axes.items()
+            if name in axes or not (dims.names(extent) & self.vars.keys())
+        }
+
+
+# ----------------------------------------------------------------------
+# The rules of scalar ops, checked: how many arguments an op of a ``Let`` takes, of which dtypes, and what it gives.
+
+_NUMBER = ("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max")
+_FLOAT = ("sqrt", "floor", "ceil", "rint", "trunc", "fma")
+_BITS = ("and_", "or_", "xor", "not_")
+_ARITY = {
+    **dict.fromkeys(("neg", "abs", "sqrt", "floor", "ceil", "rint", "trunc", "not_", "cast", "bitcast"), 1),
+    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "min", "max", "cmp", "and_", "or_", "xor", "shl", "shr"), 2),
+    **dict.fromkeys(("fma", "select"), 3),
+    "const": 0,
+}
+_RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+_UPDATED = frozenset((dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64))
+_ADDED = _UPDATED | {dtypes.float32, dtypes.float64}
+
+
+def update_fault(update: Update | None, dtype: DType, access: str) -> str | None:
+    """What is wrong with a store's update of a buffer; None: nothing."""
+    if update is None:
+        return None
+    if update not in ("add", "max", "min"):
+        return f"there is no update {update}"
+    if dtype not in (_ADDED if update == "add" else _UPDATED):
+        return f"elements of {dtype.name} are not updated by {update}"
+    return None if access == "readwrite" else "what is updated is read and written"
+
+
+def mixed_update(body: Body) -> Store | None:
+    """A store that updates a buffer which ``body`` also loads from, or stores to in another way."""
+    inside = list(statements_of(body))
+    accesses = {(s.buffer, s.update) for s in inside if isinstance(s, Store)}
+    accesses |= {(s.buffer, None) for s in inside if isinstance(s, Load)}
+    several = {buffer for buffer, _ in accesses if sum(buffer == other for other, _ in accesses) > 1}
+    return next((s for s in inside if isinstance(s, Store) and s.update and s.buffer in several), None)
+
+
+def op_fault(let: Let) -> str | None:
+    """What is wrong with a scalar op, its arguments' dtypes, its param or its result's dtype; None: nothing."""
+    op, param = let.op, let.param
+    arg_dtypes = [arg.dtype for arg in let.args]
+    if op == "call":
+        if param not in FUNCTIONS:
+            return f"there is no math function {param}"
+        if len(arg_dtypes) != _function_arity(str(param)):
+            return f"{param} takes {_function_arity(str(param))} arguments, not {len(arg_dtypes)}"
+        fits = all(dtypes.is_float(dtype) and dtype == let.var.dtype for dtype in arg_dtypes)
+        return None if fits else f"{param} takes and gives one float dtype"
+    if op not in _ARITY:
+        return f"{op} is no scalar op"
+    if len(arg_dtypes) != _ARITY[op]:
+        return f"{op} takes {_ARITY[op]} arguments, not {len(arg_dtypes)}"
+    if (param is not None) != (op in ("const", "cmp")):
+        return f"{op} has {'no' if param is not None else 'a'} param"
+    return _dtype_fault(op, arg_dtypes, let.var.dtype, param)
+
+
+def _dtype_fault(op: str, arg_dtypes: list[DType], result: DType, param: Any) -> str | None:
+    if op == "const":
+        return None if _holds(result, param) else f"{param!r} is no {result.name}"
+    if op == "cast":
+        return None
+    if op == "bitcast":
+        return None if arg_dtypes[0].itemsize == result.itemsize else "a bitcast keeps the width"
+    if op == "cmp":
+        if param not in _RELATIONS:
+            return f"there is no relation {param}"
+        return (
+            None if arg_dtypes[0] == arg_dtypes[1] and dtypes.is_bool(result) else "cmp takes one dtype and gives bool"
+        )
+    if op == "select":
+        fits = dtypes.is_bool(arg_dtypes[0]) and arg_dtypes[1] == arg_dtypes[2] == result
+        return None if fits else "select takes a bool and two values of its result's dtype"
+    if any(dtype != result for dtype in arg_dtypes):
+        return f"{op} takes and gives one dtype, not {', '.join(d.name for d in arg_dtypes)} for {result.name}"
+    if op in _NUMBER and dtypes.is_bool(result):
+        return f"{op} takes numbers"
+    if op in _FLOAT and not dtypes.is_float(result):
+        return f"{op} takes floats"
+    if op in _BITS and dtypes.is_float(result):
+        return f"{op} takes integers and bools"
+    if op in ("shl", "shr") and not dtypes.is_integer(result):
+        return f"{op} takes integers"
+    return None
+
+
+def _holds(dtype: DType, value: Any) -> bool:
+    """Whether a ``const`` of ``dtype`` may have this value."""
+    if dtypes.is_bool(dtype):
+        return isinstance(value, bool)
+    if dtypes.is_integer(dtype):
+        bits = dtype.itemsize * 8
+        low = -(1 << bits - 1) if dtypes.is_signed(dtype) else 0
+        return isinstance(value, int) and not isinstance(value, bool) and low <= value < low + (1 << bits)
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@cache
+def _function_arity(name: str) -> int:
+    return len(inspect.signature(FUNCTIONS[name]).parameters) - 1
+
+
+# ----------------------------------------------------------------------
+# The rules of kernels, checked: scopes, dtypes of scalar ops, what may stand in which loop, access modes and bounds.
+#
+# ``verify_schedule`` of ``codegen.kernels.schedule_verifier`` checks how kernels are put together.
 
 
 def verify_kernel(kernel: Kernel, constraints: Sequence[SizeConstraint] = ()) -> None:

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
-from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
+from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel, statements_of
 from jitgraph.codegen.kernels.schedule import (
     Branch,
     Exchange,
@@ -35,7 +35,6 @@ from jitgraph.codegen.kernels.schedule import (
     While,
     aligned,
 )
-from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader

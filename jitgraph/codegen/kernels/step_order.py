@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from jitgraph.codegen.kernels.kernel import CheckStatement
+from jitgraph.codegen.kernels.kernel import CheckStatement, statements_of
 from jitgraph.codegen.kernels.schedule import (
     Branch,
     Exchange,
@@ -34,9 +34,8 @@ from jitgraph.codegen.kernels.schedule import (
     ScheduleBuffer,
     Step,
     While,
+    copied,
 )
-from jitgraph.codegen.kernels.steps import copied
-from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir import dims
 from jitgraph.records import dataclass
 

@@ -5,8 +5,8 @@ In memory a bool is a byte (0 or 1 as stored, true where not 0 as loaded) and a 
 
 from __future__ import annotations
 
+from jitgraph.codegen.llvm.builder import LlvmScalar, element_type, lanes_of
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.operand import LlvmScalar, element_type, lanes_of
 from jitgraph.dtypes import DType, bool_, float16, is_bool, uint8
 
 

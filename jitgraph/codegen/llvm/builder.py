@@ -1,16 +1,22 @@
-"""A writer of LLVM IR text: modules, functions, blocks, fresh names, phis. It knows nothing of kernels.
-
-Text rather than a tree of objects, since the time to compile is part of the product: a line is one formatted string.
-"""
+"""A writer of LLVM IR text: modules, functions, blocks, fresh names, phis; and operands with their types."""
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from jitgraph.dtypes import SHORT_NAMES, DType, bfloat16, bool_, float16, float32, float64, is_bool, is_float, is_signed
 from jitgraph.records import dataclass
+
+# ----------------------------------------------------------------------
+# A writer of LLVM IR text: modules, functions, blocks, fresh names, phis. It knows nothing of kernels.
+#
+# Text rather than a tree of objects, since the time to compile is part of the product: a line is one formatted string.
 
 _NOT_ALIKE: Final = frozenset({"call", "load"})
 """Instructions of which two with one text may give different values."""
@@ -303,3 +309,66 @@ def _constant_text(name: str, data: bytes, align: int) -> str:
     pairs = data.hex("\\")
     text = f'c"\\{pairs}"' if data else "zeroinitializer"
     return f"@{name} = private unnamed_addr constant [{len(data)} x i8] {text}, align {align}"
+
+
+# ----------------------------------------------------------------------
+# Operands of kernel code: a name or literal with its LLVM type, its dtype and its number of lanes.
+
+
+class LlvmScalar(NamedTuple):
+    """An operand of kernel code: name or literal, its LLVM type, dtype and number of lanes (1: uniform)."""
+
+    name: str
+    type: str
+    dtype: DType
+    lanes: int
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
+    @property
+    def is_literal(self) -> bool:
+        return self.name[0] != "%"
+
+
+def lanes_of(type: str, lanes: int) -> str:
+    """The type of ``lanes`` elements of ``type``; the type itself for one lane."""
+    return type if lanes == 1 else f"<{lanes} x {type}>"
+
+
+_TYPES: dict[DType, str] = {
+    dtype: {float16: "half", bfloat16: "i16", float32: "float", float64: "double", bool_: "i1"}.get(
+        dtype, f"i{8 * dtype.itemsize}"
+    )
+    for dtype in SHORT_NAMES
+}
+
+
+def element_type(dtype: DType, fastmath: bool = False) -> str:
+    """The LLVM type of one value of ``dtype`` in a register."""
+    return "float" if fastmath and dtype.itemsize == 2 and is_float(dtype) else _TYPES[dtype]
+
+
+def overload(type: str) -> str:
+    """``type`` as intrinsics have it in their names: f32, v16f32, i64."""
+    if type[0] == "<":
+        count, _, element = type[1:-1].split()
+        return f"v{count}{overload(element)}"
+    return {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}.get(type, type)
+
+
+def literal(value: float | int | bool, dtype: DType, fastmath: bool = False) -> str:
+    """The literal of ``value`` rounded (floats) or wrapped (integers) to ``dtype``."""
+    if is_bool(dtype):
+        return "true" if value else "false"
+    if not is_float(dtype):
+        bits = 8 * dtype.itemsize
+        wrapped = int(value) & ((1 << bits) - 1)
+        return str(wrapped - (1 << bits) if is_signed(dtype) and wrapped >> (bits - 1) else wrapped)
+    with np.errstate(all="ignore"):
+        rounded = np.asarray(value).astype(dtype)
+    if dtype.itemsize == 2 and not fastmath:
+        (bits,) = struct.unpack("<H", rounded.tobytes())
+        return f"0xH{bits:04X}" if dtype == float16 else str(bits)
+    (bits,) = struct.unpack("<Q", rounded.astype(np.float64).tobytes())
+    return f"0x{bits:016X}"

@@ -1,41 +1,42 @@
-"""Where kernel statements are emitted: what names mean at this point, and which axis runs over lanes.
-
-The interface for emitters of tiles (``contract.py``)
------------------------------------------------------
-``env.emit(statements)`` emits statements at the end of ``env.function`` and binds the variables that they define in
-``env``; ``env[var.name]`` is then the ``LlvmScalar``. The same statements may be emitted many times, each under
-an environment of its own:
-
-    point = env.at({"_i3": m, "_i5": k})                    # both axes uniform int64 scalars
-    row = env.at({"_i3": m}).across("_i5", k0, 16)          # lanes are k0 ... k0 + 15; all of them in range
-    edge = env.at({"_i3": m}).across("_i5", k0, 16, mask)   # lanes whose bit in ``mask`` is false touch no memory
-
-so an operand's value is ``row.emit(operand.body); row[operand.value.name]``. A value is uniform (``lanes == 1``)
-where it does not depend on the axis over lanes: ``env.ops.splat(value, 16)`` widens it. Accumulators are bound before
-the epilogue by ``tile.bind(acc.name, scalar)``. Loads are contiguous where the axis has coefficient 1 in the index and
-gathers otherwise. At most one axis runs over lanes. Blocks may be begun and ended freely around and by ``emit``:
-``env.function.block`` is the block that is open afterwards.
-
-``parallel.parallel_range`` outlines a range of iterations into a function that threads share; inside it the environment
-passed to the callback finds everything of the outer one by name, captured as it is used; what has no name (a pointer to
-a packed panel, say) is given one by ``bind`` before. Names that kernels cannot have begin with ``$``: ``$host``,
-``$call``, ``$scratch`` (memory of the chunk, see ``cpu/scratch.py``) and ``$order`` (the first iteration of the chunk,
-for error records); a buffer is named ``&`` and its name.
-"""
+"""Where kernel statements are emitted: what names mean at this point, and which axis runs over lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from jitgraph.codegen.kernels.kernel import Body, Kernel, Statement
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
-from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.kernels.kernel import Body, Combine, Kernel, Let, Statement
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
 from jitgraph.codegen.llvm.scalars import LlvmScalarOps
 from jitgraph.dtypes import DType, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
+
+# ----------------------------------------------------------------------
+# Where kernel statements are emitted: what names mean at this point, and which axis runs over lanes.
+#
+# The interface for emitters of tiles (``contract.py``)
+# -----------------------------------------------------
+# ``env.emit(statements)`` emits statements at the end of ``env.function`` and binds the variables that they define in
+# ``env``; ``env[var.name]`` is then the ``LlvmScalar``. The same statements may be emitted many times, each under
+# an environment of its own:
+#
+#     point = env.at({"_i3": m, "_i5": k})                    # both axes uniform int64 scalars
+#     row = env.at({"_i3": m}).across("_i5", k0, 16)          # lanes are k0 ... k0 + 15; all of them in range
+#     edge = env.at({"_i3": m}).across("_i5", k0, 16, mask)   # lanes whose bit in ``mask`` is false touch no memory
+#
+# so an operand's value is ``row.emit(operand.body); row[operand.value.name]``. A value is uniform (``lanes == 1``)
+# where it does not depend on the axis over lanes: ``env.ops.splat(value, 16)`` widens it. Accumulators are bound before
+# the epilogue by ``tile.bind(acc.name, scalar)``. Loads are contiguous where the axis has coefficient 1 in the index
+# and gathers otherwise. At most one axis runs over lanes. Blocks may be begun and ended freely around and by ``emit``:
+# ``env.function.block`` is the block that is open afterwards.
+#
+# ``parallel.parallel_range`` outlines a range of iterations into a function that threads share; inside it the
+# environment passed to the callback finds everything of the outer one by name, captured as it is used; what has no name
+# (a pointer to a packed panel, say) is given one by ``bind`` before. Names that kernels cannot have begin with ``$``:
+# ``$host``, ``$call``, ``$scratch`` (memory of the chunk, see ``cpu/kernel_function.py``) and ``$order`` (the first
+# iteration of the chunk, for error records); a buffer is named ``&`` and its name.
 
 
 class Lanes(NamedTuple):
@@ -178,3 +179,37 @@ def folded(value: int) -> LlvmScalar:
 def constant_of(x: LlvmScalar) -> int | None:
     """The value of a literal int64, else None."""
     return None if x.name[0] == "%" else int(x.name)
+
+
+# ----------------------------------------------------------------------
+# The scalar ops of kernel statements.
+
+
+def emit_let(let: Let, env: Environment) -> LlvmScalar:
+    """The value of one scalar op."""
+    ops: Any = env.ops
+    args = [env[arg.name] for arg in let.args]
+    match let.op:
+        case "const":
+            return ops.const(let.param, let.var.dtype)  # type: ignore[no-any-return]
+        case "cast" | "bitcast":
+            return getattr(ops, let.op)(*args, let.var.dtype)  # type: ignore[no-any-return]
+        case "cmp" | "call":
+            return getattr(ops, let.op)(let.param, *args)  # type: ignore[no-any-return]
+        case op:
+            return getattr(ops, op)(*args)  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------
+# How two sets of accumulators of a reduction become one.
+
+
+def combined(
+    env: Environment, combine: Combine, left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]
+) -> list[LlvmScalar]:
+    """``combine`` of two sets of accumulators, lane by lane."""
+    scope = env.inner()
+    for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
+        scope.bind(var.name, value)
+    scope.emit(combine.body)
+    return [scope.ops.splat(scope[var.name], left[0].lanes) for var in combine.results]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from jitgraph.codegen.llvm.builder import LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, folded, integer
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import float32, int32, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod

@@ -1,19 +1,272 @@
-"""LLVM behind one door: text of LLVM IR in, object code or assembly out, for a Target or any other processor."""
+"""LLVM behind one door, by ctypes: text of LLVM IR in, object code or assembly out, for a Target or any other
+processor.
+"""
 
 from __future__ import annotations
 
+import _thread
 import ctypes
+import functools
+import importlib.util
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from ctypes import c_char_p, c_int, c_size_t, c_void_p
+from functools import partial
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
-from jitgraph.codegen.llvm import library, room
-from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks, loader
+from jitgraph.runtime import forks, loader, system
 from jitgraph.runtime.loader.pool import can_start
+
+# ----------------------------------------------------------------------
+# Room for LLVM in a process whose memory is limited: LLVM ends the process where an allocation fails.
+#
+# Under a finite RLIMIT_AS or RLIMIT_DATA each piece of work claims beforehand what it may need at most. It waits while
+# other threads have claimed too much for both, and is refused with a MemoryError where it alone would not fit.
+
+_BASE_BYTES: Final = 16 << 20
+_BYTES_PER_CHARACTER: Final = 256
+"""What a module takes at most: measured are 2 MB for the tables of the first and 20 to 130 bytes a character."""
+
+_PATIENCE: Final = 1.0  # seconds after which room is looked for again, as other code frees memory without a word
+
+_claims: Final[dict[object, int]] = {}  # bytes of those at work
+_changed: Final = threading.Condition(forks.lock())
+
+
+def is_limited() -> bool:
+    """Whether this process has a finite limit on its memory."""
+    return bool(system.memory_limits())
+
+
+def needed_by(llvm_ir: str) -> int:
+    """The bytes that LLVM takes at most to make code of a module."""
+    return _BASE_BYTES + _BYTES_PER_CHARACTER * len(llvm_ir)
+
+
+def require(mapped: int, data: int, what: str) -> None:
+    """Refuse ``what`` with a MemoryError where limits leave less than it maps, or less than its ``data``."""
+    for limit in system.memory_limits():
+        size = data if limit.name == "RLIMIT_DATA" else mapped
+        if limit.free < size:
+            raise MemoryError(_refusal(limit, size, what))
+
+
+@contextmanager
+def claimed(size: int, what: str) -> Iterator[None]:
+    """Room for ``size`` bytes in the block alone, for ``what``; MemoryError where there is none."""
+    if not is_limited():
+        yield
+        return
+    claim = object()
+    with _changed:
+        while lacking := _lacking(size + sum(_claims.values())):
+            if not _claims:
+                raise MemoryError(_refusal(lacking, size, what))
+            _changed.wait(_PATIENCE)
+        _claims[claim] = size
+    try:
+        with forks.unfinished(partial(_withdraw, claim)):  # a child does not have the thread that claimed it
+            yield
+    finally:
+        with _changed:
+            _withdraw(claim)
+            _changed.notify_all()
+
+
+def _withdraw(claim: Any) -> None:
+    _claims.pop(claim, None)
+
+
+def _lacking(size: int) -> system.MemoryLimit | None:
+    return next((limit for limit in system.memory_limits() if limit.free < size), None)
+
+
+def _refusal(limit: system.MemoryLimit, size: int, what: str) -> str:
+    return (
+        f"{what} may need {_megabytes(size)} MB, and {limit.name} of {_megabytes(limit.bytes)} MB leaves "
+        f"{limit.free >> 20} MB (hint: raise the limit, as `{limit.command}` shows it, or compile in a process without "
+        "one: the compile cache and jg.save keep its code)"
+    )
+
+
+def _megabytes(size: int) -> int:
+    return -(-size >> 20)
+
+
+# ----------------------------------------------------------------------
+# Work that no handler of a signal may cut: it runs in a thread of its own, as Python runs handlers in the main one.
+#
+# What a handler raises between two of LLVM's functions would leave a module, a context or a target machine behind for
+# as long as the process lives, and a lock of the package taken.
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+"""Seconds after which the main thread looks whether it is in a child, where the other thread is not."""
+
+
+def undisturbed(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """``function``, which an exception from a handler does not leave half done: the call ends, the work goes on."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
+        if threading.get_ident() != threading.main_thread().ident:
+            return function(*args, **keywords)
+        results: list[_R] = []
+        failures: list[BaseException] = []
+        running = _thread.allocate_lock()  # a plain one: Python's own events are Python code that can be cut
+
+        def work() -> None:
+            try:
+                results.append(function(*args, **keywords))
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                running.release()
+
+        process = os.getpid()
+        running.acquire()
+        try:
+            _thread.start_new_thread(work, ())
+        except RuntimeError:  # the system gives no thread: better a call that can be cut than none
+            return function(*args, **keywords)
+        while not running.acquire(timeout=_PATIENCE):
+            if os.getpid() != process:
+                break
+        if failures:
+            raise failures[0]
+        return results[0] if results else function(*args, **keywords)
+
+    return call
+
+
+# ----------------------------------------------------------------------
+# LLVM's functions, as the shared library of llvmlite exports them, called by ctypes.
+#
+# llvmlite's own Python code takes five times as long to import as the library takes to load, and puts one lock around
+# all functions. LLVM needs none where each thread has contexts and target machines of its own, which ``machine.py``
+# sees to.
+
+_TEXT: Final = ctypes.POINTER(c_char_p)
+
+_DATA: Final = 40 << 20
+"""Bytes that the library writes at most until its targets are initialised: relocated tables, and memory of its own."""
+
+_FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {  # the type of the result, then those of the arguments
+    "ContextCreate": (c_void_p,),
+    "ContextDispose": (None, c_void_p),
+    "CopyStringRepOfTargetData": (None, c_void_p, _TEXT),
+    "CreateNewModulePassManager": (c_void_p,),
+    "CreatePassBuilder": (c_void_p, c_void_p, c_void_p),
+    "CreatePipelineTuningOptions": (c_void_p,),
+    "CreateTargetMachine": (c_void_p, c_void_p, *[c_char_p] * 3, c_int, *[c_char_p] * 2, c_int, c_int, c_char_p),
+    "CreateTargetMachineData": (c_void_p, c_void_p),
+    "DisposeMemoryBuffer": (None, c_void_p),
+    "DisposeNewFunctionPassManger": (None, c_void_p),
+    "DisposeModule": (None, c_void_p),
+    "DisposeNewModulePassManger": (None, c_void_p),
+    "DisposePassBuilder": (None, c_void_p),
+    "DisposePipelineTuningOptions": (None, c_void_p),
+    "DisposeString": (None, c_char_p),
+    "DisposeTargetData": (None, c_void_p),
+    "buildFunctionSimplificationPipeline": (c_void_p, c_void_p, c_int),
+    "GetNamedFunction": (c_void_p, c_void_p, c_char_p),
+    "RunNewFunctionPassManager": (None, c_void_p, c_void_p, c_void_p),
+    "GetBufferSize": (c_size_t, c_void_p),
+    "GetBufferStart": (c_void_p, c_void_p),
+    "GetTargetFromTriple": (c_void_p, c_char_p, _TEXT),
+    "InitializeAllAsmPrinters": (None,),
+    "InitializeAllTargetInfos": (None,),
+    "InitializeAllTargetMCs": (None,),
+    "InitializeAllTargets": (None,),
+    "InitializeNativeAsmParser": (None,),
+    "ParseAssembly": (c_void_p, c_void_p, c_char_p, _TEXT),
+    "PrintModuleToString": (None, c_void_p, _TEXT),
+    "RunNewModulePassManager": (None, c_void_p, c_void_p, c_void_p),
+    "SetDataLayout": (None, c_void_p, c_char_p),
+    "SetTarget": (None, c_void_p, c_char_p),
+    "TargetMachineEmitToMemory": (c_void_p, c_void_p, c_void_p, c_int, _TEXT),
+    "VerifyModule": (c_int, c_void_p, _TEXT),
+    "module_AddAlwaysInlinerPass": (None, c_void_p),
+    "module_AddGlobalDCEPass": (None, c_void_p),
+    "module_AddSROAPass": (None, c_void_p),
+    "module_AddSimplifyCFGPass": (None, c_void_p),
+}
+
+
+def folder() -> str:
+    """The folder of llvmlite, which is not imported; ModuleNotFoundError where it is not installed."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'llvmlite', whose LLVM makes native code", name="llvmlite")
+    return spec.submodule_search_locations[0]
+
+
+def functions() -> Any:
+    """The functions by name, without the prefix that llvmlite gives them; targets are initialised.
+
+    MemoryError where a limit on memory leaves no room for the library.
+    """
+    if not _loaded:
+        with forks.whole(), _loading_lock:  # of two threads one loads it: there may be no room to be asked for twice
+            if not _loaded:
+                _loaded.append(_load())
+    return _loaded[0]
+
+
+_loaded: Final[list[Any]] = []
+_loading_lock: Final = forks.lock()
+
+
+def _load() -> Any:
+    path = os.path.join(folder(), "binding", "libllvmlite.so")
+    require(os.path.getsize(path) + _DATA, _DATA, "LLVM's library")
+    library = ctypes.CDLL(path)
+    api: Any = _Functions()
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, f"LLVMPY_{name}")
+        function.restype, function.argtypes = result, arguments
+        setattr(api, name, function)
+    for part in "TargetInfos", "Targets", "TargetMCs", "AsmPrinters":
+        getattr(api, f"InitializeAll{part}")()
+    api.InitializeNativeAsmParser()  # for inline assembly
+    return api
+
+
+class _Functions:
+    """One attribute for each function."""
+
+
+class LlvmText:
+    """Where a function puts a text; falsy as long as none did."""
+
+    def __init__(self) -> None:
+        self.pointer = c_char_p(None)
+
+    def __bool__(self) -> bool:
+        return bool(self.pointer)
+
+    def __str__(self) -> str:
+        return (self.pointer.value or b"").decode("utf-8", "replace")
+
+
+@contextmanager
+def returned_text() -> Iterator[LlvmText]:
+    """A place for a text that LLVM makes, for the block alone."""
+    llvm_text = LlvmText()
+    try:
+        yield llvm_text
+    finally:
+        if llvm_text:
+            functions().DisposeString(llvm_text.pointer)
+
+
+# ----------------------------------------------------------------------
+# LLVM behind one door: text of LLVM IR in, object code or assembly out, for a Target or any other processor.
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
 
@@ -71,7 +324,7 @@ def start(name: str) -> None:
 
     Not where memory is limited: who asks for code gets the error that there is too little, and no thread before.
     """
-    if room.is_limited():
+    if is_limited():
         return
     if _started.acquire(blocking=False) and loader.processors() > 1:
         can_start(threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start"))
@@ -103,9 +356,9 @@ def _target_machine(processor: Processor, level: int = _OPTIMISE) -> Iterator[An
 
 
 def _new_machine(processor: Processor, level: int) -> Any:
-    llvm = library.functions()
+    llvm = functions()
     triple, cpu, features = (text.encode() for text in processor)
-    with library.text() as message:
+    with returned_text() as message:
         target = llvm.GetTargetFromTriple(triple, message.pointer)
         if not target:
             raise RuntimeError(f"LLVM has no target {processor.triple}: {message}")
@@ -115,9 +368,9 @@ def _new_machine(processor: Processor, level: int) -> Any:
 @contextmanager
 def _opened(ir_text: str, processor: Processor, level: int = _OPTIMISE) -> Iterator[tuple[Any, Any]]:
     """The module of a text and a machine for it, for the block alone; MemoryError where there is no room for LLVM."""
-    library.functions()
+    functions()
     with (
-        room.claimed(room.needed_by(ir_text), "LLVM"),
+        claimed(needed_by(ir_text), "LLVM"),
         _target_machine(processor, level) as machine,
         _parsed(ir_text, machine, processor.triple) as module,
     ):
@@ -127,17 +380,17 @@ def _opened(ir_text: str, processor: Processor, level: int = _OPTIMISE) -> Itera
 @contextmanager
 def _parsed(ir_text: str, machine: Any, triple: str) -> Iterator[Any]:
     """The module of a text, verified, for the block alone."""
-    llvm = library.functions()
+    llvm = functions()
     context = llvm.ContextCreate()  # of its own: contexts belong to one thread
     try:
-        with library.text() as message:
+        with returned_text() as message:
             module = llvm.ParseAssembly(context, ir_text.encode(), message.pointer)
             if not module:
                 raise RuntimeError(f"LLVM cannot read the generated code: {message}")
         try:
             llvm.SetTarget(module, triple.encode())
             llvm.SetDataLayout(module, _layout(machine))
-            with library.text() as message:
+            with returned_text() as message:
                 if llvm.VerifyModule(module, message.pointer):
                     raise RuntimeError(str(message))
             yield module
@@ -148,9 +401,9 @@ def _parsed(ir_text: str, machine: Any, triple: str) -> Iterator[Any]:
 
 
 def _layout(machine: Any) -> bytes:
-    llvm = library.functions()
+    llvm = functions()
     data = llvm.CreateTargetMachineData(machine)
-    with library.text() as layout:
+    with returned_text() as layout:
         llvm.CopyStringRepOfTargetData(data, layout.pointer)
         llvm.DisposeTargetData(data)
         return str(layout).encode()
@@ -165,7 +418,7 @@ def _run_passes(module: Any, machine: Any, scalar_loops: str = "") -> None:
     fifth of the time to compile a row of math functions and changes no measured run time (selection combines again);
     LLVM's own -O1 list costs three to ten times as much and gives the same loops.
     """
-    llvm = library.functions()
+    llvm = functions()
     options, passes = llvm.CreatePipelineTuningOptions(), llvm.CreateNewModulePassManager()
     builder = llvm.CreatePassBuilder(machine, options)
     llvm.module_AddAlwaysInlinerPass(passes)
@@ -186,9 +439,9 @@ def _run_passes(module: Any, machine: Any, scalar_loops: str = "") -> None:
 @undisturbed
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
-    with _opened(ir_text, _processor(target.name)) as (module, machine), library.text() as text:
+    with _opened(ir_text, _processor(target.name)) as (module, machine), returned_text() as text:
         _run_passes(module, machine)
-        library.functions().PrintModuleToString(module, text.pointer)
+        functions().PrintModuleToString(module, text.pointer)
         return str(text)
 
 
@@ -201,8 +454,8 @@ def assemble(ir_text: str, target: Target, scalar_loops: str = "") -> bytes:
 
 
 def _emitted(module: Any, machine: Any, kind: int) -> bytes:
-    llvm = library.functions()
-    with library.text() as message:
+    llvm = functions()
+    with returned_text() as message:
         buffer = llvm.TargetMachineEmitToMemory(machine, module, kind, message.pointer)
         if not buffer:
             raise RuntimeError(f"LLVM cannot emit the generated code: {message}")

@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.recorder import KernelRecorder
-from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.statements import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import float32, is_bool, uint32
 from jitgraph.ir.dims import DimLike

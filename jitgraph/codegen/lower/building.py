@@ -1,4 +1,6 @@
-"""ScheduleBuilder: the buffers, steps and check sites of a schedule while a graph is lowered to it."""
+"""ScheduleBuilder: the buffers, steps and check sites of a schedule while a graph is lowered; and elementwise
+groups.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import HostCall, Launch, ScheduleBuffer, Step
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.schedules.heuristics import Heuristics
-from jitgraph.codegen.lower.storage import Storage
+from jitgraph.codegen.lower.statements import Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites, SizeNumbers
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import Shape, TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
+
+# ----------------------------------------------------------------------
+# ScheduleBuilder: the buffers, steps and check sites of a schedule while a graph is lowered to it.
 
 
 @dataclass(frozen=True)
@@ -137,3 +143,24 @@ class ScheduleBuilder:
 def is_empty(type: TensorType) -> bool:
     """Whether a tensor of this type is known to have no elements."""
     return any(isinstance(extent, int) and extent == 0 for extent in type.shape)
+
+
+# ----------------------------------------------------------------------
+# Groups in which every element of an output is computed by itself: elementwise chains, copies, stored views.
+
+
+def lower_pointwise(builder: ScheduleBuilder, group: Group) -> None:
+    """One nest of independent iterations for each shape among the outputs."""
+    by_shape: dict[Shape, list[tuple[Value, Storage]]] = {}
+    for value, storage in group.outputs:
+        if not is_empty(value.tensor):
+            by_shape.setdefault(value.shape, []).append((value, storage))
+    for shape, outputs in by_shape.items():
+        recorder = KernelRecorder()
+        values = builder.evaluator(recorder, group)
+        with recorder.loops(builder.decisions.independent(shape), shape) as index:
+            # Everything is read before anything is written, so an output may take an input's memory.
+            results = [values.at(value, index) for value, _ in outputs]
+            for result, (value, storage) in zip(results, outputs, strict=True):
+                recorder.store(storage, offset(index, value.shape), result)
+        builder.launch(recorder, group.name)

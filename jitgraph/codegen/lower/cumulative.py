@@ -14,9 +14,8 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import KernelRecorder
-from jitgraph.codegen.lower.scalar_body import accumulator
-from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.recorder import KernelRecorder, accumulator
+from jitgraph.codegen.lower.statements import ScalarOps
 from jitgraph.codegen.lower.values import Index
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from jitgraph import dtypes
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.index import has_atoms
 from jitgraph.codegen.kernels.kernel import (
@@ -26,18 +27,20 @@ from jitgraph.codegen.kernels.kernel import (
     Slots,
     Var,
     WeightedSum,
+    dims_of,
+    sizes_of,
+    statements_of,
 )
-from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
-from jitgraph.codegen.lower.blocks import OpenBlock
-from jitgraph.codegen.lower.index_set_splitting import cut_lanes
-from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
-from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.loop_transforms import cut_lanes, merge_loops, tile_shared, tile_transposed
 from jitgraph.codegen.lower.schedules.heuristics import IndexSetSplitting, SharedTiles, TransposedTiles
-from jitgraph.codegen.lower.shared_tiles import tile_shared
-from jitgraph.codegen.lower.statements import StatementRecorder
+from jitgraph.codegen.lower.statements import OpenBlock, ScalarOps, StatementRecorder
 from jitgraph.dtypes import DType, float32
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.graph import Node
+
+# ----------------------------------------------------------------------
+# Recorder: writes one kernel, its loops around statements that go where they may stand (``statements.py``).
 
 T = TypeVar("T")
 At = Callable[[DimLike, DimLike], Var]
@@ -299,3 +302,34 @@ class KernelRecorder(StatementRecorder):
             if cut is not kernel and aliasing_pairs(kernel) <= aliasing_pairs(cut):  # what works in place still does
                 kernel = cut
         return kernel, tuple(self._storages)
+
+
+# ----------------------------------------------------------------------
+# The scalar body of an op on scalars of the kernel being written, and the dtypes that numbers are computed in.
+
+HALF = frozenset({dtypes.float16, dtypes.bfloat16})
+
+
+def accumulator(dtype: DType) -> DType:
+    """The dtype in which sums and products of ``dtype`` are kept."""
+    return dtypes.float32 if dtype in HALF else dtype
+
+
+def apply_scalar(recorder: KernelRecorder, node: Node, operands: Sequence[Var]) -> Var:
+    """The op's scalar body on scalars: 16-bit floats are widened before it and the result is rounded once."""
+    scalar: Callable[..., Any] | None = node.op.scalar
+    assert scalar is not None
+    plain = ScalarOps(recorder, operands[0].dtype)
+    if "storage" in node.op.traits:
+        result = scalar(plain, *operands, **node.attrs)
+    else:
+        wide = [plain.cast(operand, accumulator(operand.dtype)) for operand in operands]
+        result = plain.cast(scalar(ScalarOps(recorder, wide[0].dtype), *wide, **node.attrs), node.output.dtype)
+    assert isinstance(result, Var)
+    return result
+
+
+def converted(recorder: KernelRecorder, number: Var, dtype: DType) -> Var:
+    """An int64 scalar in another dtype; 16-bit floats by way of float32."""
+    ops = ScalarOps(recorder, number.dtype)
+    return ops.cast(ops.cast(number, dtypes.float32) if dtype in HALF else number, dtype)

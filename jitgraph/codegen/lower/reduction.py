@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jitgraph.codegen.kernels.kernel import Var
-from jitgraph.codegen.lower.recorder import Combiner, KernelRecorder
-from jitgraph.codegen.lower.scalar_body import accumulator
-from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.recorder import Combiner, KernelRecorder, accumulator
+from jitgraph.codegen.lower.statements import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims

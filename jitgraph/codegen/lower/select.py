@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import config
 from jitgraph.codegen.kernels.coalescing import coalesce_copies
-from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Pop, PrintStep, Push, Schedule, ScheduleBuffer
+from jitgraph.codegen.kernels.schedule import HostCall, HostStep, Launch, Pop, PrintStep, Push, Schedule, ScheduleBuffer
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.families import INLINE, anchors_of, lower_group
-from jitgraph.codegen.lower.repeated import RepeatedGroups
 from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
-from jitgraph.codegen.lower.storage import Storage
+from jitgraph.codegen.lower.statements import Storage
+from jitgraph.codegen.lower.values import CREATION, MOVEMENT, Inline, elementwise_at
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
@@ -21,14 +21,141 @@ from jitgraph.ir.dim_bounds import stays_in_64_bits
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.passes.partial_writes import writes_into
 from jitgraph.passes.rewriter import has_effect
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
-    from jitgraph.codegen.lower.stacks import Held
+    from jitgraph.codegen.lower.control import Held
+
+# ----------------------------------------------------------------------
+# How each op's value is computed at an index, and which of a target's lowerings makes kernels of a group.
+
+_UPDATING: Final = "jitgraph.codegen.lower.gathering"
+_GATHERING: Final = "jitgraph.codegen.lower.gathering"  # imported, as reductions are, by the first graph that has some
+
+INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
+    "elementwise": elementwise_at,
+    **CREATION,
+    **MOVEMENT,
+    "gather": imports.function(_GATHERING, "gather_at"),
+    "dynamic_slice": imports.function(_GATHERING, "dynamic_slice_at"),
+    "dynamic_update_slice": imports.function(_GATHERING, "dynamic_update_slice_at"),
+    "reduce": imports.function("jitgraph.codegen.lower.reduction", "reduced_at"),
+}
+
+
+def anchors_of(graph: Graph, strategies: LoweringStrategies) -> list[Node]:
+    """The nodes of a group that have a loop nest of their own, which the nest of the group then is."""
+    return [node for node in graph.nodes if node.op.lowering in strategies.anchors]
+
+
+def lower_group(builder: ScheduleBuilder, group: Group, strategies: LoweringStrategies) -> None:
+    """Append the kernels of a group: by its root op where it has one, else as rows or pointwise."""
+    if any("bounds_checked" in node.op.traits for node in group.graph.nodes):
+        group = imports.module(_GATHERING).check_indices(builder, group)
+    roots = anchors_of(group.graph, strategies)
+    if not roots and any(node.op.lowering == "dynamic_update_slice" for node in group.graph.nodes):
+        updating = imports.module(_UPDATING)
+        update = updating.slice_update_of(group)
+        if update is not None and updating.is_copied_first(builder, group, update):
+            updating.lower_slice_update(builder, group, update)
+            return
+    if roots:
+        (root,) = roots
+        strategies.anchors[root.op.lowering](builder, group, root)  # type: ignore[index]
+    elif any(node.op.kind == "reduce" for node in group.graph.nodes):
+        strategies.rows(builder, group)
+    else:
+        strategies.pointwise(builder, group)
+
+
+# ----------------------------------------------------------------------
+# Groups that a graph has several times, such as the layers of a model: lowered once, and launched for each.
+#
+# A lowering reads its group alone, and names buffers that others may take the places of. So equal groups, whose inputs
+# and outputs lie in buffers that are told apart in the same way, give the same launches of other buffers.
+
+
+class _Lowered(NamedTuple):
+    """What a group became: its launches, and its buffers, those of inputs and outputs first, then temporaries."""
+
+    launches: tuple[Launch, ...]
+    buffers: tuple[str, ...]
+    temporaries: tuple[TensorType, ...]
+
+
+class RepeatedGroups:
+    """The groups of one schedule."""
+
+    def __init__(self, builder: ScheduleBuilder, strategies: LoweringStrategies) -> None:
+        self._builder = builder
+        self._nests = strategies
+        self._lowered: dict[tuple[Any, ...], _Lowered] = {}
+
+    def lower(self, group: Group) -> None:
+        """As ``families.lower_group``."""
+        if not _can_be_repeated(group):
+            lower_group(self._builder, group, self._nests)
+            return
+        storages = [*(group.inputs[value] for value in group.graph.inputs), *(storage for _, storage in group.outputs)]
+        buffers = tuple(dict.fromkeys(storage.name for storage in storages))
+        which = {value: number for number, value in enumerate(group.graph.outputs)}
+        key = (
+            group.graph.canonical,
+            tuple([(buffers.index(storage.name), storage.type) for storage in storages]),
+            tuple([which[value] for value, _ in group.outputs]),
+            self._copied(group),
+        )
+        cached = self._lowered.get(key)
+        if cached is not None:
+            self._launch_again(cached, buffers)
+        elif (lowered := self._first(group, buffers)) is not None:
+            self._lowered[key] = lowered
+
+    def _copied(self, group: Group) -> tuple[bool, ...]:
+        """For a partial write, which inputs are the caller's, which it goes by (``lower/gathering.py``)."""
+        if not any(node.op.lowering in ("scatter", "dynamic_update_slice") for node in group.graph.nodes):
+            return ()
+        roles = (self._builder.buffers[group.inputs[value].name].role for value in group.graph.inputs)
+        return tuple([role in ("input", "constant") for role in roles])
+
+    def _first(self, group: Group, buffers: tuple[str, ...]) -> _Lowered | None:
+        """Lower a group, and give what it became; None where that is more than launches and temporaries."""
+        builder = self._builder
+        steps, before, sites = len(builder.steps), len(builder.buffers), len(builder.sites.all)
+        lower_group(builder, group, self._nests)
+        fresh = list(islice(reversed(builder.buffers.values()), len(builder.buffers) - before))[::-1]
+        appended = builder.steps[steps:]
+        launches = tuple([step for step in appended if isinstance(step, Launch)])
+        if len(launches) < len(appended) or len(builder.sites.all) > sites:
+            return None
+        temporaries = [buffer for buffer in fresh if buffer.role == "temporary"]
+        names = (*buffers, *(buffer.name for buffer in temporaries))
+        return _Lowered(launches, names, tuple([buffer.type for buffer in temporaries]))
+
+    def _launch_again(self, lowered: _Lowered, buffers: Iterable[str]) -> None:
+        builder = self._builder
+        fresh = [builder.temporary(type).name for type in lowered.temporaries]
+        renames = dict(zip(lowered.buffers, (*buffers, *fresh), strict=True))
+        for launch in lowered.launches:  # constants stay where they are
+            names = tuple([renames.get(name, name) for name in launch.buffers])
+            builder.steps.append(Launch(launch.kernel, names, builder.location, builder.lines))
+
+
+def _can_be_repeated(group: Group) -> bool:
+    """Whether no error in it names a line of the user's, and no buffer is a slice of another."""
+    if any(storage.slot is not None for storage in (*group.inputs.values(), *(output for _, output in group.outputs))):
+        return False
+    return not any(has_effect(node) or "bounds_checked" in node.op.traits for node in group.graph.nodes)
+
+
+# ----------------------------------------------------------------------
+# Selection: a graph becomes a schedule, each node or fused group one kernel (a few, for sorting and long sums).
 
 _COALESCING_VERIFIER: Final = "jitgraph.codegen.kernels.coalescing_verifier"  # most processes never verify
 _MATRICES: Final = "jitgraph.codegen.lower.matrices.lowerings"

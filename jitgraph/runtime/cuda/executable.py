@@ -1,6 +1,6 @@
 """Code for GPUs in this process: loaded once a device, and called on the current stream.
 
-Calls wait for the device only where their code has to: for branches, loops and prints (``codegen/cuda/steps.py``).
+Calls wait for the device only where their code has to: for branches, loops and prints (``codegen/cuda/host_entry.py``).
 """
 
 from __future__ import annotations

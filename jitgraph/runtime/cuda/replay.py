@@ -5,7 +5,8 @@ A graph holds the addresses that it was captured with. The allocator hands memor
 loop have few sets of addresses, mostly one. A set that comes back is captured, a few are kept, and a call with any
 other is launched piece by piece. Nothing is changed in a graph: that costs a call of the driver for each of its nodes.
 
-What is captured is the host's entry itself, on a stream of its own: it only asks for work (``codegen/cuda/plan.py``).
+What is captured is the host's entry itself, on a stream of its own: it only asks for work
+(``codegen/cuda/host_entry.py``).
 Entries that wait for the device are none of these.
 """
 

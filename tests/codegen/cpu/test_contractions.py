@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from jitgraph import ops
-from jitgraph.codegen.cpu import packed
+from jitgraph.codegen.cpu import contract as packed
 from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.lower import split_k
+from jitgraph.codegen.lower import contraction
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import compile
@@ -52,7 +52,7 @@ SHAPES = [
 def _select(graph: Graph) -> Schedule:
     """The kernels of ``graph`` with short blocks of k."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(split_k, "BLOCK_STEPS", BLOCK)
+        patch.setattr(contraction, "BLOCK_STEPS", BLOCK)
         return select(graph, CPU)
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from jitgraph import ops
-from jitgraph.codegen.kernels.kernel import Contract
+from jitgraph.codegen.kernels.kernel import Contract, statements_of
 from jitgraph.codegen.kernels.schedule import Launch
-from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import compile

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cpu import inlining, steps
+from jitgraph.codegen.cpu import entry, inlining
 from jitgraph.codegen.llvm import machine
 from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
@@ -71,7 +71,7 @@ def entry_of(compiled: Executable) -> str:
     return found[0]
 
 
-@pytest.mark.parametrize("turns", [-1, 0, 1, 2, steps.POLL_TURNS - 1, steps.POLL_TURNS, 5000])
+@pytest.mark.parametrize("turns", [-1, 0, 1, 2, entry.POLL_TURNS - 1, entry.POLL_TURNS, 5000])
 def test_turns(turns: int) -> None:
     compiled = made(newton("[]"))
     check(compiled, [np.array(3.0), np.array(2.0), np.array(turns)])
@@ -283,5 +283,5 @@ def test_a_loop_with_a_branch_asks_the_host_once_in_many_turns(nested: bool) -> 
     assert int(function(jg.asarray(27))) == (23 if nested else 111)
     text = str(function.lower(jg.asarray(27)).compile().llvm_ir)
     entry_text = text[text.index("@jg_entry(") :]
-    asked = re.findall(rf"= and i64 %\w+, {steps.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
+    asked = re.findall(rf"= and i64 %\w+, {entry.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
     assert len(asked) == entry_text.count("call i32 @jg_poll") == 1 + nested

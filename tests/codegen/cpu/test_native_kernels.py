@@ -11,8 +11,7 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.codegen.cpu.native import emit_module
-from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.traversal import map_dims
+from jitgraph.codegen.kernels.kernel import Kernel, map_dims
 from jitgraph.codegen.llvm import machine
 from jitgraph.dtypes import BY_SHORT_NAME, DType
 from jitgraph.errors import CompileError

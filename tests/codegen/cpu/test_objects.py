@@ -16,10 +16,10 @@ import pytest
 
 from jitgraph import compilation
 from jitgraph.codegen import prebuilt
-from jitgraph.codegen.cpu import native, object_store, objects
+from jitgraph.codegen.cpu import native, objects
 from jitgraph.codegen.cpu.objects import Task, in_threads, objects_of
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.undisturbed import undisturbed
+from jitgraph.codegen.llvm.machine import undisturbed
 from jitgraph.compiler import compile
 from jitgraph.dtypes import float64
 from jitgraph.ir.parser import parse
@@ -104,7 +104,7 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     made: list[machine.Unit] = []
     assemble = machine.assemble_unit
     monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
-    monkeypatch.setattr(object_store, "FILE", "none")
+    monkeypatch.setattr(objects, "FILE", "none")
     found = objects_of(module, Target.host())
     assert [unit.hot for unit in made].count(True) == 1  # the kernel itself
     assert found == objects_of(module, Target.host())
@@ -116,7 +116,7 @@ def test_what_a_wheel_brings_along_is_not_made_again(tmp_path: Path, monkeypatch
     """For products of all dtypes and math functions of single numbers, on each target."""
     path = tmp_path / "prebuilt.bin"
     prebuilt.write(str(path))
-    monkeypatch.setattr(object_store, "FILE", str(path))
+    monkeypatch.setattr(objects, "FILE", str(path))
     monkeypatch.setattr(objects, "library", objects.Library)  # as in another process
     made: list[str] = []
     assemble = machine.assemble_unit
@@ -136,7 +136,7 @@ def test_what_a_wheel_brings_along_is_not_made_again(tmp_path: Path, monkeypatch
                 required |= {library for library, *_ in module.required}
                 objects_of(module, Target.named(name))
         assert {"pack", "square", "tile"} <= required
-    store = object_store.ObjectStore()
+    store = objects.ObjectStore()
     pow_ = objects.Library(Target.named("x86-64-v4"), "math", "m_pow_f64_f64_1", "pow", (float64, float64))
     linked = objects.library_object(Target.named("x86-64-v2"), "memory")
     assert pow_.object(store)[:4] == linked[:4] == b"\x7fELF"
@@ -154,16 +154,16 @@ def compiled_stages(text: str, target: Target) -> Any:
 def test_a_damaged_file_of_objects_is_as_good_as_none(damage: bytes, tmp_path: Path, monkeypatch: Any) -> None:
     path = tmp_path / "prebuilt.bin"
     path.write_bytes(damage)
-    monkeypatch.setattr(object_store, "FILE", str(path))
-    made = objects.Library(Target.named("x86-64-v3"), "ranges").object(object_store.ObjectStore())
+    monkeypatch.setattr(objects, "FILE", str(path))
+    made = objects.Library(Target.named("x86-64-v3"), "ranges").object(objects.ObjectStore())
     assert made[:4] == b"\x7fELF"
-    cut = object_store.packed({"00" * 32: made})[:-1]
+    cut = objects.packed({"00" * 32: made})[:-1]
     path = tmp_path / "cut.bin"
     path.write_bytes(cut)
-    assert object_store._prebuilt(str(path)) == {}
+    assert objects._prebuilt(str(path)) == {}
     path = tmp_path / "whole.bin"
     path.write_bytes(cut + made[-1:])
-    assert object_store._prebuilt(str(path)) == {bytes(32): made}
+    assert objects._prebuilt(str(path)) == {bytes(32): made}
 
 
 def test_llvm_runs_where_no_signal_is_handled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_an_interrupt_waits_for_no_other_thread(at: str, monkeypatch: pytest.Mon
 
 def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that forks while the main thread waits: the other thread is not in the child."""
-    monkeypatch.setattr("jitgraph.codegen.llvm.undisturbed._PATIENCE", 0.05)
+    monkeypatch.setattr("jitgraph.codegen.llvm.machine._PATIENCE", 0.05)
     parent, children = os.getpid(), []
 
     @undisturbed
@@ -271,12 +271,12 @@ def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.Mon
 def test_each_part_of_a_key_tells_objects_apart() -> None:
     text, v3, v4 = "define i32 @entry() { ret i32 1 }", Target.named("x86-64-v3"), Target.named("x86-64-v4")
     keys = [
-        object_store.key_of(unit, target)
+        objects.key_of(unit, target)
         for unit in (machine.Unit(text, True), machine.Unit(text, False), machine.Unit(text + "\n", True))
         for target in (v3, v4)
     ]
     assert len(set(keys)) == 6
-    assert object_store.key_of(machine.Unit(text, True), Target.named("x86-64-v3")) == keys[0]
+    assert objects.key_of(machine.Unit(text, True), Target.named("x86-64-v3")) == keys[0]
 
 
 def test_llvm_is_started_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

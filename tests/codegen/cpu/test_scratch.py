@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cpu.scratch import Scratch
+from jitgraph.codegen.cpu.kernel_function import Scratch
 from jitgraph.errors import CompileError
 from jitgraph.runtime import loader
 from tests.processes import in_child

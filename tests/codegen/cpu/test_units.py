@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 
 from jitgraph.codegen.cpu.native import emit_module
-from jitgraph.codegen.cpu.units import UNIT_LINES, units
+from jitgraph.codegen.cpu.objects import UNIT_LINES, units
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.ir.target import Target
 from jitgraph_testing.kernels.kernel_parser import parse_kernel

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import ops
-from jitgraph.codegen.kernels.kernel import Attend
+from jitgraph.codegen.kernels.kernel import Attend, statements_of
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.dtypes import DType
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder

@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.codegen.cuda.launch_nests import LaunchNest, is_pure, launch_nests_of
+from jitgraph.codegen.cuda.launches import LaunchNest, is_pure, launch_nests_of
 from jitgraph.codegen.cuda.team import is_shared
-from jitgraph.codegen.kernels.kernel import Body, Contract, Loop
+from jitgraph.codegen.kernels.kernel import Body, Contract, Loop, bodies_of
 from jitgraph.codegen.kernels.schedule import Launch
-from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cuda import small_loops
-from jitgraph.codegen.kernels.schedule import Exchange
-from jitgraph.codegen.kernels.steps import all_steps
+from jitgraph.codegen.cuda import block_loops
+from jitgraph.codegen.kernels.schedule import Exchange, all_steps
 from jitgraph.ir.interpreter import interpret
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.runtime import loader
@@ -46,9 +45,9 @@ LONG = {"exchanged", "gradient_of_while", "nested", "one_long_row", "rnn", "rota
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Loops as the host's, as one block, and as blocks of few turns a launch."""
     if request.param == "host":
-        monkeypatch.setattr(small_loops, "MOST_STATEMENTS", 0)
+        monkeypatch.setattr(block_loops, "MOST_STATEMENTS", 0)
     if request.param == "few_turns":
-        monkeypatch.setattr(small_loops, "MOST_NESTS", 14)
+        monkeypatch.setattr(block_loops, "MOST_NESTS", 14)
     return str(request.param)
 
 
@@ -106,7 +105,7 @@ def test_a_failed_check_ends_its_loop(form: str) -> None:
 
 def test_a_loop_without_end_asks_whether_to_stop(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if form == "block":
-        monkeypatch.setattr(small_loops, "MOST_NESTS", 1000)
+        monkeypatch.setattr(block_loops, "MOST_NESTS", 1000)
 
     def forever(x):
         return jg.while_loop(lambda c: jg.max(c) >= 0, lambda c: (c + 1) % 7, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jitgraph.codegen.cuda import machine
+from jitgraph.codegen.cuda import device_code
 from jitgraph.codegen.cuda.grid import emit_kernel
 from jitgraph.codegen.cuda.indices import Indices, alignment
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
@@ -28,7 +28,7 @@ def test_what_may_not_fit_is_divided_in_64_bits() -> None:
     kernel = parse_kernel(KERNEL)
     verify_kernel(kernel)
     assert Indices(kernel).narrow
-    module = LlvmModule(machine.TRIPLE, links=False)
+    module = LlvmModule(device_code.TRIPLE, links=False)
     ((shape, _),) = emit_kernel(kernel, module, SM_90, reports=False)
     simulated = SimulatedModule(module.text())
     source, result = (simulated.memory.allocate(256) for _ in range(2))

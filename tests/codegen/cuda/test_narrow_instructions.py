@@ -14,7 +14,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.codegen.cuda import machine
+from jitgraph.codegen.cuda import device_code
 from jitgraph.ops import OPS
 from tests.codegen.cuda.assembled import PTXAS, assemble
 from tests.codegen.cuda.launched import SM_90, code_of, schedule_of
@@ -75,8 +75,8 @@ def test_what_llvm_itself_selects_is_wrapped() -> None:
         f"  %v{k} = {made}\n  store i16 %v{k}, ptr addrspace(1) %to, align 2\n"
         for k, made in enumerate(("sub i16 0, %x", "mul i16 %x, -1"))
     )
-    text = machine.ptx_of(
-        f'target triple = "{machine.TRIPLE}"\n'
+    text = device_code.ptx_of(
+        f'target triple = "{device_code.TRIPLE}"\n'
         "define ptx_kernel void @k(ptr addrspace(1) %from, ptr addrspace(1) %to) {\n"
         f"  %x = load volatile i16, ptr addrspace(1) %from, align 2\n{body}  ret void\n}}\n",
         SM_90,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cuda.launch_nests import launch_nests_of
+from jitgraph.codegen.cuda.launches import launch_nests_of
 from jitgraph.codegen.kernels.schedule import Launch
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, Array, code_of, run, schedule_of

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.kernels.kernel import Contract, Kernel
+from jitgraph.codegen.kernels.kernel import Contract, Kernel, statements_of
 from jitgraph.codegen.kernels.kernel_text import print_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.lower.contraction import span_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select
-from jitgraph.codegen.lower.split_k import span_of
 from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
 from jitgraph_testing.kernels.kernel_parser import parse_kernel

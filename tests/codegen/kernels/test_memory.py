@@ -11,8 +11,8 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.memory import plan_memory
-from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Launch, MemoryPlan, Schedule, While
+from jitgraph.codegen.kernels.schedule_verifier import verify_plan
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.errors import GraphError

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from jitgraph.codegen.kernels.memory import plan_memory
-from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Launch, Schedule, While
+from jitgraph.codegen.kernels.schedule_verifier import verify_plan
 from jitgraph.codegen.kernels.step_order import order_steps, peak_bytes
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select

@@ -11,7 +11,7 @@ from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.scalars import LIBRARY_LINES, _defined, math_function
-from jitgraph.codegen.lower.scalar_ops import constant_of
+from jitgraph.codegen.lower.statements import constant_of
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jitgraph.codegen.cpu.scratch import Scratch
+from jitgraph.codegen.cpu.kernel_function import Scratch
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
 from jitgraph.codegen.llvm.index import add, end_of_block, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.ir.target import Target
 from jitgraph_testing.kernels.kernel_parser import parse_kernel

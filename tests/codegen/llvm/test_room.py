@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from jitgraph.codegen.llvm import library, machine, room
+from jitgraph.codegen.llvm import machine
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader, system
 from tests.processes import FORKS, in_child
@@ -86,8 +86,8 @@ def with_room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
 
 @needs_native
 def test_code_is_made_where_there_is_just_enough_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    library.functions()  # which is there already
-    needed = room.needed_by(MODULE)
+    machine.functions()  # which is there already
+    needed = machine.needed_by(MODULE)
     with_room(monkeypatch, needed)
     assert machine.assemble(MODULE, Target.host())[:4] == b"\x7fELF"
     with_room(monkeypatch, needed - 1)
@@ -102,9 +102,9 @@ def test_code_is_made_where_there_is_just_enough_room(monkeypatch: pytest.Monkey
 
 def test_the_library_is_not_mapped_where_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     with_room(monkeypatch, 1000)
-    room.require(1000, 0, "a library")
+    machine.require(1000, 0, "a library")
     with pytest.raises(MemoryError, match="a library may need 1 MB, and RLIMIT_AS"):
-        room.require(1001, 0, "a library")
+        machine.require(1001, 0, "a library")
 
 
 def test_threads_wait_where_there_is_room_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_threads_wait_where_there_is_room_for_one(monkeypatch: pytest.MonkeyPatc
 
     def work() -> None:
         nonlocal at_work, most
-        with room.claimed(60, "work"):
+        with machine.claimed(60, "work"):
             with lock:
                 at_work += 1
                 most = max(most, at_work)
@@ -127,4 +127,4 @@ def test_threads_wait_where_there_is_room_for_one(monkeypatch: pytest.MonkeyPatc
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert (at_work, most) == (0, 1) and not room._claims
+    assert (at_work, most) == (0, 1) and not machine._claims

@@ -11,8 +11,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.index import has_atoms
-from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.traversal import dims_of, statements_of
+from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store, dims_of, statements_of
 from jitgraph_testing.kernels.kernel_parser import parse_kernel
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jitgraph import compilation
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.lower import repeated
+from jitgraph.codegen.lower import select
 from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
@@ -36,10 +36,10 @@ def schedule() -> Schedule:
 
 def test_repeated_groups_give_the_same_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered: list[str] = []
-    lower_group = repeated.lower_group
-    monkeypatch.setattr(repeated, "lower_group", lambda b, g, n: lowered.append(g.name) or lower_group(b, g, n))
+    lower_group = select.lower_group
+    monkeypatch.setattr(select, "lower_group", lambda b, g, n: lowered.append(g.name) or lower_group(b, g, n))
     found, few = schedule(), len(lowered)
-    monkeypatch.setattr(repeated, "_can_be_repeated", lambda group: False)
+    monkeypatch.setattr(select, "_can_be_repeated", lambda group: False)
     alone, many = schedule(), len(lowered) - few
     assert found == alone
     assert few < many

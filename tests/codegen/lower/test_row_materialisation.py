@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernels.kernel import Let, Local
-from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.kernels.kernel import Let, Local, statements_of
 from jitgraph.codegen.lower import rows
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.dtypes import DTYPES, DType, bfloat16, float32, float64, is_float

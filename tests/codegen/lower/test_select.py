@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.kernel import Let
+from jitgraph.codegen.kernels.kernel import Let, statements_of
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
-from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build

@@ -19,10 +19,16 @@ from jitgraph.codegen.lower.matrices.householder import (
     reduce_columns,
     reflection_of,
 )
-from jitgraph.codegen.lower.matrices.numbers import EPSILON
-from jitgraph.codegen.lower.matrices.rotations import rotate_rows_up, rotation
-from jitgraph.codegen.lower.matrices.symmetric import NOT_CONVERGED, negligible, one_less, rank_of, reflect_row
-from jitgraph.codegen.lower.matrices.workspace import BLOCK, Matrix, MatrixKernel
+from jitgraph.codegen.lower.matrices.symmetric import (
+    NOT_CONVERGED,
+    negligible,
+    one_less,
+    rank_of,
+    reflect_row,
+    rotate_rows_up,
+    rotation,
+)
+from jitgraph.codegen.lower.matrices.workspace import BLOCK, EPSILON, Matrix, MatrixKernel
 from jitgraph.dtypes import int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.matrices.elimination import copy_padded
-from jitgraph.codegen.lower.matrices.numbers import LEAST_NORMAL, Number
-from jitgraph.codegen.lower.matrices.workspace import BLOCK, ROWS, Matrix, MatrixKernel
+from jitgraph.codegen.lower.matrices.workspace import BLOCK, LEAST_NORMAL, ROWS, Matrix, MatrixKernel, Number
 from jitgraph.dtypes import float64, int32, int64
 from jitgraph.ir.dims import DimLike
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.matrices.bidiagonal import write_svd
-from jitgraph.codegen.lower.matrices.cholesky import write_cholesky
 from jitgraph.codegen.lower.matrices.elimination import (
+    write_cholesky,
     write_determinant,
     write_elimination,
     write_order,
@@ -18,7 +18,7 @@ from jitgraph.codegen.lower.matrices.elimination import (
 from jitgraph.codegen.lower.matrices.householder import write_qr
 from jitgraph.codegen.lower.matrices.symmetric import write_eigh
 from jitgraph.codegen.lower.matrices.workspace import MatrixKernel
-from jitgraph.codegen.lower.storage import Storage
+from jitgraph.codegen.lower.statements import Storage
 from jitgraph.ir.graph import Node
 from jitgraph.ir.op import MatrixNest
 from jitgraph.records import dataclass

@@ -1,9 +1,5 @@
-"""Eigenvalues and eigenvectors of symmetric and Hermitian matrices: reflections to tridiagonal form, then implicit QL.
-
-G. Golub and C. Van Loan, Matrix computations (4th ed., 2013), sections 8.3.1 and 8.3.3; the steps of QL are those of
-H. Bowdler et al., The QR and QL algorithms for symmetric matrices (1968). Errors of eigenvalues, the backward error and
-the loss of orthogonality are a small multiple of n eps in norm. A step of QL turns all rows of the transposed
-eigenvectors at once, so that each is loaded and stored once.
+"""Eigenvalues and eigenvectors of symmetric and Hermitian matrices: reflections to tridiagonal form, then implicit
+QL.
 """
 
 from __future__ import annotations
@@ -12,19 +8,99 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from jitgraph.codegen.kernels.kernel import Var
-from jitgraph.codegen.lower.matrices.cholesky import copy_mean
-from jitgraph.codegen.lower.matrices.householder import (
-    Reflections,
-    greatest,
-    greatest_part,
-    power_below,
-    reflection_of,
-)
-from jitgraph.codegen.lower.matrices.numbers import EPSILON, LEAST_NORMAL, Number
-from jitgraph.codegen.lower.matrices.rotations import rotate_rows_down, rotation
-from jitgraph.codegen.lower.matrices.workspace import BLOCK, Matrix, MatrixKernel
+from jitgraph.codegen.lower.matrices.elimination import copy_mean
+from jitgraph.codegen.lower.matrices.householder import Reflections, greatest, greatest_part, power_below, reflection_of
+from jitgraph.codegen.lower.matrices.workspace import BLOCK, EPSILON, LEAST_NORMAL, Matrix, MatrixKernel, Number
 from jitgraph.dtypes import int64
 from jitgraph.ir.dims import DimLike
+
+# ----------------------------------------------------------------------
+# Plane rotations, and their application to the rows of a matrix.
+
+
+def rotation(kernel: MatrixKernel, f: Var, g: Var) -> tuple[Var, Var, Var]:
+    """c, s and r for which [c s; -s c] turns (f, g) into (r, 0).
+
+    Numbers are at most about 1, as the matrix was scaled; where both squares underflow there is none, by an error
+    far below that of rounding.
+    """
+    s = kernel.ops
+    square = s.fma(f, f, s.mul(g, g))
+    none = s.cmp("lt", square, s.const(LEAST_NORMAL[kernel.dtype]))
+    root = s.sqrt(s.select(none, s.const(1.0), square))
+    inverse = s.div(s.const(1.0), root)
+    return (
+        s.select(none, s.const(1.0), s.mul(f, inverse)),
+        s.select(none, s.const(0.0), s.mul(g, inverse)),
+        s.select(none, f, root),
+    )
+
+
+def rotate_rows_down(
+    kernel: MatrixKernel,
+    target: Matrix,
+    rows: tuple[DimLike, DimLike],
+    columns: DimLike,
+    cosines: Matrix,
+    sines: Matrix,
+) -> None:
+    """Rotate rows i and i + 1 for i from the second row's number less 1 down to the first.
+
+    Row i becomes c row i - s row i + 1, row i + 1 becomes s row i + c row i + 1. Each is loaded and stored once.
+    """
+    first, last = rows
+    s = kernel.ops
+
+    def column(j: DimLike) -> None:
+        def step(turn: DimLike, below: Number) -> Number:
+            i = last - 1 - turn
+            cosine, sine = cosines[0, i][0], sines[0, i][0]
+            here = target[i, j]
+            target[i + 1, j] = tuple(s.fma(sine, x, s.mul(cosine, y)) for x, y in zip(here, below, strict=True))
+            return tuple(s.fma(s.neg(sine), y, s.mul(cosine, x)) for x, y in zip(here, below, strict=True))
+
+        rest = kernel.recorder.serial(last - first, target[last, j], step)
+        target[first, j] = rest
+
+    kernel.along(columns, column)
+
+
+def rotate_rows_up(
+    kernel: MatrixKernel,
+    target: Matrix,
+    rows: tuple[DimLike, DimLike],
+    columns: DimLike,
+    cosines: Matrix,
+    sines: Matrix,
+) -> None:
+    """Rotate rows i and i + 1 for i from the first row up to the second row's number less 1.
+
+    Row i becomes c row i + s row i + 1, and row i + 1 becomes c row i + 1 - s row i.
+    """
+    first, last = rows
+    s = kernel.ops
+
+    def column(j: DimLike) -> None:
+        def step(turn: DimLike, above: Number) -> Number:
+            i = first + turn
+            cosine, sine = cosines[0, i][0], sines[0, i][0]
+            here = target[i + 1, j]
+            target[i, j] = tuple(s.fma(sine, y, s.mul(cosine, x)) for x, y in zip(above, here, strict=True))
+            return tuple(s.fma(s.neg(sine), x, s.mul(cosine, y)) for x, y in zip(above, here, strict=True))
+
+        rest = kernel.recorder.serial(last - first, target[first, j], step)
+        target[last, j] = rest
+
+    kernel.along(columns, column)
+
+
+# ----------------------------------------------------------------------
+# Eigenvalues and eigenvectors of symmetric and Hermitian matrices: reflections to tridiagonal form, then implicit QL.
+#
+# G. Golub and C. Van Loan, Matrix computations (4th ed., 2013), sections 8.3.1 and 8.3.3; the steps of QL are those of
+# H. Bowdler et al., The QR and QL algorithms for symmetric matrices (1968). Errors of eigenvalues, the backward error
+# and the loss of orthogonality are a small multiple of n eps in norm. A step of QL turns all rows of the transposed
+# eigenvectors at once, so that each is loaded and stored once.
 
 NOT_CONVERGED: Final = "the decomposition does not converge"
 MOST_STEPS: Final = 60

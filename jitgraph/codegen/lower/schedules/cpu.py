@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.schedules.anchors import ROOTS, ROWS, innermost_in_lanes
+from jitgraph.codegen.lower.building import lower_pointwise
 from jitgraph.codegen.lower.schedules.heuristics import (
     ColumnBlocks,
     Heuristics,
@@ -19,7 +18,7 @@ from jitgraph.codegen.lower.schedules.heuristics import (
     SplitReductionSizes,
     TransposedTiles,
 )
-from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
+from jitgraph.codegen.lower.schedules.strategies import ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
 
 CPU: Final = LoweringStrategies(
     anchors=ROOTS,

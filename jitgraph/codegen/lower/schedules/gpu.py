@@ -10,8 +10,7 @@ from typing import Final
 
 from jitgraph.codegen.kernels.library_sizes import LARGE
 from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
-from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.schedules.anchors import ROOTS, ROWS, innermost_in_lanes
+from jitgraph.codegen.lower.building import lower_pointwise
 from jitgraph.codegen.lower.schedules.heuristics import (
     Heuristics,
     RowMaterialisation,
@@ -21,7 +20,7 @@ from jitgraph.codegen.lower.schedules.heuristics import (
     SplitK,
     SplitReductionSizes,
 )
-from jitgraph.codegen.lower.schedules.strategies import LoweringStrategies
+from jitgraph.codegen.lower.schedules.strategies import ROOTS, ROWS, LoweringStrategies, innermost_in_lanes
 
 _SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
 

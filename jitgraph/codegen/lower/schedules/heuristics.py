@@ -22,7 +22,7 @@ and no parallel loop stands inside of it."""
 @dataclass(frozen=True)
 class RowMaterialisation:
     """Which values of a row a kernel keeps for its later loops instead of computing them again:
-    ``lower/row_materialisation.py``.
+    ``lower/values.py``.
 
     Rows take at most ``most_bytes`` together; an element counts as ``lane_bytes`` where neighbouring rows are lanes. A
     value is kept from ``least_work`` on, in scalar ops: each is 1, or what ``work`` says.
@@ -36,7 +36,7 @@ class RowMaterialisation:
 
 @dataclass(frozen=True)
 class SplitReductionSizes:
-    """When few rows of many elements are cut into parts that are reduced in parallel (``lower/split_reduction.py``).
+    """When few rows of many elements are cut into parts that are reduced in parallel (``lower/rows.py``).
 
     At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
     of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
@@ -61,7 +61,7 @@ class SplitReductionSizes:
 
 @dataclass(frozen=True)
 class ColumnBlocks:
-    """Parts of sums down columns that are read in the order of memory (``lower/columns.py``).
+    """Parts of sums down columns that are read in the order of memory (``lower/rows.py``).
 
     They are for ``least_columns`` columns or more. An accumulator is loaded and stored once for ``rows_together`` rows.
     A part has ``chunks`` chunks of rows, a power of two: more, until it has ``least_elements``; fewer, where its
@@ -80,7 +80,7 @@ class ColumnBlocks:
 
 @dataclass(frozen=True)
 class TransposedTiles:
-    """Tiles in which a buffer is read across the vector axis (``lower/nest.py``).
+    """Tiles in which a buffer is read across the vector axis (``lower/loop_transforms.py``).
 
     Both axes have ``least_extent`` or more; of ``blocks``, the best one first, one divides the vector axis.
     """
@@ -91,7 +91,7 @@ class TransposedTiles:
 
 @dataclass(frozen=True)
 class SharedTiles:
-    """Square tiles of ``side`` x ``side`` for the same, in memory that threads share (``lower/shared_tiles.py``).
+    """Square tiles of ``side`` x ``side`` for the same, in memory that threads share (``lower/loop_transforms.py``).
 
     A nest has up to ``most`` of them.
     """
@@ -112,7 +112,7 @@ class SortSizes:
 class SortTiles:
     """Rows are sorted by launches: tiles of ``elements``, a power of four, in memory that threads share, then merges.
 
-    (``lower/tiled_sort.py``.)
+    (``lower/sorting.py``.)
     """
 
     elements: int
@@ -120,7 +120,7 @@ class SortTiles:
 
 @dataclass(frozen=True)
 class Scattering:
-    """Updates at indices by launches of independent iterations (``lower/scatter_launches.py``).
+    """Updates at indices by launches of independent iterations (``lower/scattering.py``).
 
     Up to ``few`` updates are made one after another. Where sums keep their order, indices are sorted in tiles of
     ``tile``, a power of four; with ``any_order`` sums of floats go in any.
@@ -133,7 +133,7 @@ class Scattering:
 
 @dataclass(frozen=True)
 class SplitK:
-    """When a product of few elements over many steps is cut into parts of its steps (``lower/split_k.py``).
+    """When a product of few elements over many steps is cut into parts of its steps (``lower/contraction.py``).
 
     Elements of a product are few where they make at most half of ``tiles`` tiles of ``side`` x ``side``; steps are many
     from ``least_steps`` on. There are then up to ``tiles`` tiles in all parts together.
@@ -161,7 +161,7 @@ class ImagesTogether:
 @dataclass(frozen=True)
 class IndexSetSplitting:
     """When a vector loop is cut where a condition of its lanes changes, or along a division:
-    ``lower/index_set_splitting.py``.
+    ``lower/loop_transforms.py``.
 
     A piece, or a run of lanes, has ``least`` iterations or more; all pieces have up to ``most_statements`` before those
     are left out that they need not.
@@ -177,7 +177,7 @@ class Heuristics:
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
     cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration. ``products``
-    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/split_k.py``).
+    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/contraction.py``).
     """
 
     independent: Independent

@@ -1,15 +1,21 @@
-"""Who writes the loop nests of a target: a lowering for each op that has a nest of its own, and for other groups."""
+"""Who writes the loop nests of a target: a lowering for each op that has its own, and for other groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
+from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.schedules.heuristics import Heuristics
+from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.op import Nest
 from jitgraph.records import dataclass
+from jitgraph.runtime import imports
+
+# ----------------------------------------------------------------------
+# Who writes the loop nests of a target: a lowering for each op that has a nest of its own, and for other groups.
 
 LowerRoot: TypeAlias = Callable[[ScheduleBuilder, Group, Node], None]
 LowerGroup: TypeAlias = Callable[[ScheduleBuilder, Group], None]
@@ -27,3 +33,29 @@ class LoweringStrategies:
     rows: LowerGroup
     pointwise: LowerGroup
     heuristics: Heuristics
+
+
+# ----------------------------------------------------------------------
+# What targets have in common: the lowerings of ops with nests of their own, and the axes of independent elements.
+
+
+def _by(module: str, name: str) -> Any:
+    """A lowering whose module is imported by the first op that has such a nest; most graphs have few kinds."""
+    return imports.function(f"jitgraph.codegen.lower.{module}", name)
+
+
+ROOTS: Final[Mapping[Nest, LowerRoot]] = {
+    "dot": _by("contraction", "lower_dot"),
+    "conv": _by("contraction", "lower_conv"),
+    "scatter": _by("scattering", "lower_scatter"),
+    "cumulative": _by("cumulative", "lower_cumulative"),
+    "sort": _by("sorting", "lower_sort"),
+    "check": _by("gathering", "lower_check"),
+}
+ROWS: Final[LowerGroup] = _by("rows", "lower_rows")
+
+
+def innermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:
+    """Outer axes are parallel, the innermost a vector."""
+    outer: list[LoopKind] = ["parallel"] * (len(extents) - 1)
+    return [*outer, "vector"] if extents else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from jitgraph.errors import JitgraphError
 from jitgraph.records import NamedTuple, dataclass
@@ -20,7 +20,7 @@ __all__ = ["TreeDef", "flatten", "flatten_with_paths", "map_leaves", "register",
 class Item(NamedTuple):
     """A step of a path: ``[key]``."""
 
-    key: Any
+    key: Annotated[Any, "key"]
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"

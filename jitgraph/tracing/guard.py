@@ -7,7 +7,7 @@ sources; those of one value alone are in ``predicate.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from jitgraph.tracing.predicate import Absent, Predicate, Writer, brief
 from jitgraph.tracing.source import Slot, Source
 from jitgraph.tracing.storage import MISSING
 
+Expression: TypeAlias = Annotated[str, "expression"]
+"""Arithmetic on numbers and sizes of a call, as code."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout(Predicate):
@@ -37,7 +40,7 @@ class Layout(Predicate):
     dtype: np.dtype[Any]
     shape: tuple[DimLike, ...]
     requires_grad: bool = False
-    device: str = CPU
+    device: Annotated[str, "device"] = CPU
 
     def __str__(self) -> str:
         on_device = "" if self.device == CPU else f" on {self.device}"
@@ -150,9 +153,10 @@ class Relation(Predicate):
     """A condition over numbers and sizes that were bound before. ``shown`` is for people, ``what`` says what asked."""
 
     about: Literal["sizes", "numbers"]
-    code: str
+    code: Expression
     shown: str
     what: str = ""
+    OF_SEVERAL = True
 
     def __str__(self) -> str:
         return self.shown
@@ -179,6 +183,7 @@ class Distinct(Predicate):
     """No two of these sources hold the same object."""
 
     sources: tuple[Source, ...]
+    OF_SEVERAL = True
 
     def __str__(self) -> str:
         return f"{', '.join(source.text for source in self.sources)} are different objects"
@@ -195,6 +200,7 @@ class Disjoint(Predicate):
 
     left: tuple[Source, ...]
     right: tuple[Source, ...]
+    OF_SEVERAL = True
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -223,6 +229,11 @@ class Guard:
     source: Source | None
     predicate: Predicate
     location: Location | None = None
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with a guard that was read from a file, "" where nothing is."""
+        return "" if (self.source is None) == self.predicate.OF_SEVERAL else "a guard is about nothing"
 
     def __str__(self) -> str:
         return str(self.predicate) if self.source is None else f"{self.source.text} {self.predicate}"

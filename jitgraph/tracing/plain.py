@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 
@@ -23,7 +23,20 @@ class Plain(NamedTuple):
     """A value by the name of its type and hashable data."""
 
     kind: str
-    data: Any
+    data: Annotated[Any, STORED]
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with data that were read from a file, "" where nothing is."""
+        if type(self.data) is str and self.kind != "float":
+            return ""
+        if self.kind == "scalar" and len(self.data[1]) != self.data[0].itemsize:
+            return "a scalar has another length than its dtype"
+        try:
+            self.value  # noqa: B018 - a range of a step 0 is none
+        except (TypeError, ValueError, OverflowError):
+            return f"a {self.kind} is malformed"
+        return ""
 
     @property
     def value(self) -> Any:
@@ -45,6 +58,24 @@ class Plain(NamedTuple):
             case "array":
                 return array(*data)
         return data
+
+
+STORED: Final[dict[str, Any]] = {
+    "int": Annotated[int, "any int"],
+    "str": str,
+    "bytes": bytes,
+    "bytearray": bytes,
+    "float": str,
+    "complex": tuple[str, str],
+    "constant": Annotated[Any, "constant"],
+    "dtype": np.dtype,
+    "scalar": tuple[np.dtype[Any], bytes],
+    "range": tuple[Plain, ...],
+    "slice": tuple[Plain, ...],
+    "tuple": tuple[Plain, ...],
+    "frozenset": frozenset[Plain],
+}
+"""The types of the data by kind, of values that files can hold."""
 
 
 def plain_of(value: Any) -> Plain | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tracing.guard import Guard, Relation
+from jitgraph.tracing.guard import Expression, Guard, Relation
 from jitgraph.tracing.plain import Plain
-from jitgraph.tracing.source import Source
+from jitgraph.tracing.source import ObjectNumber, Source
 from jitgraph.tree import TreeDef
 
 
@@ -33,7 +33,27 @@ class Handle:
     text: str
     type: TensorType | None
     requires_grad: bool
-    device: str = CPU
+    device: Annotated[str, "device"] = CPU
+
+
+_HandleNumber: TypeAlias = Annotated[int, "handles"]
+_FROM: Final = {
+    "handle": _HandleNumber,
+    "array": Source,
+    "float": Source,
+    "number": tuple[Expression, np.dtype[Any]],
+}
+_COMPUTED: Final = {"output": int, "input": Annotated[int, "inputs"]}
+_LEAVES: Final = {
+    "handle": _HandleNumber,
+    "fresh": Annotated[int, "fresh"],
+    "plain": Plain,
+    "object": ObjectNumber,
+    "copy": int,
+    "made": Annotated[int, "shared_templates"],
+    "argument": Source,
+    "number": Expression,
+}
 
 
 class Input(NamedTuple):
@@ -41,7 +61,7 @@ class Input(NamedTuple):
     source, or an expression over numbers that vary, in a dtype (``(code, dtype)``)."""
 
     kind: Literal["handle", "array", "float", "number"]
-    at: Any
+    at: Annotated[Any, _FROM]
 
 
 class Computed(NamedTuple):
@@ -49,7 +69,7 @@ class Computed(NamedTuple):
     the tape of the caller."""
 
     kind: Literal["output", "input"]
-    number: int
+    number: Annotated[int, _COMPUTED]
     differentiable: bool
 
 
@@ -67,7 +87,7 @@ class Leaf(NamedTuple):
     arguments, or the value of an expression over numbers that vary."""
 
     kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "argument", "number"]
-    at: int | str | Plain | Source
+    at: Annotated[int | str | Plain | Source, _LEAVES]
 
 
 class Copied(NamedTuple):
@@ -95,6 +115,12 @@ class Template(NamedTuple):
 
     structure: TreeDef
     leaves: tuple[Leaf, ...]
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with a template that was read from a file, "" where nothing is."""
+        same = self.structure.leaves == len(self.leaves)
+        return "" if same else "a template has another number of leaves than its structure"
 
 
 Operation: TypeAlias = Literal["set", "delete", "append", "clear", "truncate", "add", "discard"]
@@ -157,7 +183,7 @@ class CallPlan:
     unguarded: tuple[str, ...] = ()
     bound: tuple[str, ...] = ()
     pinned: tuple[PinnedSource, ...] = ()
-    copied: int | None = None
+    copied: ObjectNumber | None = None
     shared_templates: tuple[Template, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()

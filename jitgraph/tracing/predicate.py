@@ -18,7 +18,7 @@ from jitgraph import foreign
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
-from jitgraph.tracing.source import Ref, Source
+from jitgraph.tracing.source import ObjectNumber, Ref, Source
 from jitgraph.tracing.storage import EXPECTED_ERRORS, contents_of
 
 NAMES: Final[dict[str, Any]] = {
@@ -81,6 +81,13 @@ class Predicate:
     """What must be true of a value. Subclasses say it as ``CONDITION``."""
 
     CONDITION: ClassVar[str] = ""
+    OF_SEVERAL: ClassVar[bool] = False
+    """Whether it is about several sources, or sizes and numbers, and not about what stands at one source."""
+    KINDS: ClassVar[dict[str, Any]] = {}
+    """The classes of predicates by name."""
+
+    def __init_subclass__(cls) -> None:
+        Predicate.KINDS[cls.__name__] = cls
 
     @property
     def condition(self) -> str:
@@ -127,7 +134,7 @@ def _compiled(condition: str, operands: tuple[str, ...]) -> Callable[..., Any]:
 class Is(Predicate):
     """The object of this number itself."""
 
-    number: int
+    number: ObjectNumber
     shown: str
     CONDITION = "{x} is {expected}"
 
@@ -142,8 +149,8 @@ class Is(Predicate):
 class IsOrStandIn(Predicate):
     """The object of this number, or the one that stands in its place while any thread records a function."""
 
-    number: int
-    other: int
+    number: ObjectNumber
+    other: ObjectNumber
     shown: str
     CONDITION = "{x} is {expected} or {x} is {stand_in}"
 
@@ -188,13 +195,18 @@ class Equals(Predicate):
 class EqualsObject(Predicate):
     """An object of the class of the one of this number, and equal to it."""
 
-    number: int
+    number: ObjectNumber
     shown: str
     CONDITION = "type({x}) is {kind} and {x} == {expected}"
 
     def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
         expected = objects[self.number]
         return {"kind": type(expected), "expected": expected}
+
+    @property
+    def unstorable(self) -> str:
+        """Why no file can hold it: only this process has the object."""
+        return f"a static argument that is {self.shown}"
 
     def __str__(self) -> str:
         return f"== {self.shown}"
@@ -204,7 +216,7 @@ class EqualsObject(Predicate):
 class Exactly(Predicate):
     """An object of exactly this class."""
 
-    number: int
+    number: ObjectNumber
     shown: str
     CONDITION = "type({x}) is {kind}"
 
@@ -265,7 +277,7 @@ class Elements(Predicate):
     ``by_base`` says that the class of the container has methods of the user's, which are not asked.
     """
 
-    number: int
+    number: ObjectNumber
     count: int
     is_mapping: bool
     by_base: bool = False

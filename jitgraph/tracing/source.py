@@ -11,7 +11,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from jitgraph.once import cached_property
 from jitgraph.records import NamedTuple
@@ -37,18 +37,25 @@ StepKind: TypeAlias = Literal[
     "requires_grad", "class", "own", "cached",
 ]  # fmt: skip
 
+ObjectNumber: TypeAlias = Annotated[int, "objects"]
+"""The number of an object in the table of a plan."""
+_STEP_KEYS: Final[dict[StepKind, Any]] = {
+    **dict.fromkeys(get_args(StepKind), Annotated[Any, "key"]),
+    **dict.fromkeys(("attribute", "class", "own"), str),
+}
+
 
 class Ref(NamedTuple):
     """An object by its number in the table of objects."""
 
-    number: int
+    number: ObjectNumber
 
 
 class Step(NamedTuple):
     """One step from an owner to what stands in it; ``key`` is plain data, or a Ref where it is an object."""
 
     kind: StepKind
-    key: Any = None
+    key: Annotated[Any, _STEP_KEYS] = None
 
 
 class Source(NamedTuple):

@@ -1,4 +1,4 @@
-"""A plan that an earlier process made, and what it cut its graph into for gradients."""
+"""CachedPlan: a plan that an earlier process made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import fields
 from typing import Any
 
 from jitgraph.ir.graph import Graph
-from jitgraph.records import NamedTuple
-from jitgraph.runtime.buffer import CPU
 from jitgraph.tracing.cache.cached_graph import CachedGraph
 from jitgraph.tracing.plan import CallPlan
 
@@ -19,11 +17,10 @@ class CachedPlan(CallPlan):
     _cached: CachedGraph | Graph
 
     def __init__(self, graph: CachedGraph | Graph, **parts: Any) -> None:
-        """``parts`` are the other fields but the device: traces of calls on GPUs are not kept."""
+        """``parts`` are other fields; those that are not stored have their defaults."""
         object.__setattr__(self, "_cached", graph)
-        object.__setattr__(self, "device", CPU)
-        for name, value in parts.items():
-            object.__setattr__(self, name, value)
+        for known in fields(CallPlan)[1:]:
+            object.__setattr__(self, known.name, parts.get(known.name, known.default))
 
     @property
     def graph(self) -> Graph:
@@ -38,19 +35,8 @@ class CachedPlan(CallPlan):
     @property
     def output_count(self) -> int:
         """How many outputs the graph has."""
-        return len(self._cached.outputs) if isinstance(self._cached, Graph) else self._cached.outputs
+        return len(self._cached.outputs) if isinstance(self._cached, Graph) else self._cached.output_count
 
     def __reduce__(self) -> Any:
         """As the plan that it is a copy of."""
         return CallPlan, tuple(getattr(self, known.name) for known in fields(CallPlan))
-
-
-class CachedVjp(NamedTuple):
-    """As ``passes.autodiff.Vjp``, of graphs that are read when they are compiled."""
-
-    forward: CachedGraph
-    backward: CachedGraph
-    saved_inputs: tuple[int, ...]
-    saved_outputs: tuple[int, ...]
-    seeds: tuple[int, ...]
-    wrt: tuple[int, ...]

@@ -20,7 +20,7 @@ import numpy as np
 
 from jitgraph.once import cached_property
 from jitgraph.tracing.cache.code_digest import digest_of
-from jitgraph.tracing.cache.plain_text import NotStorableError, write_dtype, write_plain
+from jitgraph.tracing.cache.codec import NotStorableError, encoded
 from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.storage import attributes_of, entries_of
 
@@ -68,7 +68,7 @@ class Fingerprinter:
         """The description; NotStorableError where another process could not have the like of it."""
         plain = None if type(value) in _CHANGEABLE else plain_of(value)
         if plain is not None:
-            return write_plain(plain)
+            return encoded(plain)
         number = self._numbers.get(id(value))
         if number is not None:
             return ["again", number]
@@ -158,14 +158,14 @@ class Fingerprinter:
         self.met.append(value)
         about: list[Any] = []
         if issubclass(kind, np.ndarray):
-            about = [write_dtype(value.dtype), list(value.shape), list(value.strides), value.flags.writeable]
+            about = [encoded(value.dtype, np.dtype), list(value.shape), list(value.strides), value.flags.writeable]
         elif issubclass(kind, deque):
             about = [value.maxlen]
         elif issubclass(kind, frozenset):
             raise NotStorableError("a frozenset of objects")
         for base, payload in _PAYLOADS:
             if issubclass(kind, base):
-                about = [write_plain(_plain(payload(value)))]
+                about = [encoded(_plain(payload(value)))]
         return ["instance", self.of(kind, depth), about]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 import types
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,15 +17,17 @@ from jitgraph.runtime import sources
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
-from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here, write_graph
-from jitgraph.tracing.cache.plain_text import NotStorableError
-from jitgraph.tracing.cache.plan_reader import PlanReader
-from jitgraph.tracing.cache.plan_writer import PlanWriter
-from jitgraph.tracing.cache.traces import MOST, TraceEntry, fingerprint, keys_written, owners_of_code
+from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here
+from jitgraph.tracing.cache.codec import NotStorableError
+from jitgraph.tracing.cache.lookup_paths import lookup_paths_of
+from jitgraph.tracing.cache.stored_trace import CachedVjp, StoredTrace, classes_of, plan_parts
+from jitgraph.tracing.cache.traces import MOST, TraceEntry, fingerprint, owners_of_code, stored_keys
 from jitgraph.tracing.capture.followed import is_users_class
 from jitgraph.tracing.capture.kinds import may_change
-from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.specialisation import Specialisation
+
+if TYPE_CHECKING:
+    from jitgraph.passes.autodiff import Vjp
 
 _SEEN: Final = (
     list, dict, set, OrderedDict, defaultdict, Counter, deque, object, types.SimpleNamespace, bytearray, array,
@@ -55,51 +56,45 @@ def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
     plan, call = specialisation.plan, entry.call
     if reasons := (*plan.unguarded, *plan.bound):
         raise NotStorableError(f"it rests on {reasons[0]}")
-    writer = PlanWriter(plan, call.function)
-    data = writer.written()
+    classes = classes_of(plan)
     owners = owners_of_code(plan.guards, specialisation.world(call.values).find)
-    described, met = fingerprint(call.function, plan.objects, writer.kinds, owners)
+    described, met = fingerprint(call.function, plan.objects, classes, owners)
     for value in met:
         _require_seen(value)
-    _require_same(plan, data, writer.kinds)
-    donate = () if specialisation.taped else donation.candidates(plan)
-    fastmath = call.options.fastmath
-    record = {
-        "plan": data,
-        "fingerprint": described,
-        "keys": keys_written(call.arguments, specialisation.keys),
-        "graph": _graph(plan.graph, donate, fastmath, compiled=not specialisation.taped),
-        "donate": donate,
-        "vjp": None,
-    }
-    if specialisation.taped:
-        vjp = specialisation.vjp
-        record["vjp"] = {
-            "forward": _graph(vjp.forward, (), fastmath),
-            "backward": _graph(vjp.backward, (), fastmath),
-            **{name: list(getattr(vjp, name)) for name in ("saved_inputs", "saved_outputs", "seeds", "wrt")},
-        }
-    return json.dumps(record, separators=(",", ":")).encode()
+    donate, fastmath = () if specialisation.taped else donation.candidates(plan), call.options.fastmath
+    graph = _graph(plan.graph, donate, fastmath, compiled=not specialisation.taped)
+    vjp = _vjp(specialisation.vjp, fastmath) if specialisation.taped else None
+    paths, keys = lookup_paths_of(plan, call.function), stored_keys(call.arguments, specialisation.keys)
+    trace = StoredTrace(plan_parts(plan), paths, described, keys, graph, donate, vjp, classes)
+    content = trace.packed()
+    _require_same(trace, content)
+    return content
 
 
-def _graph(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool, *, compiled: bool = True) -> dict[str, Any]:
+def _graph(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool, *, compiled: bool = True) -> CachedGraph:
     entry = backend.code_entry(graph, donate, fastmath)
     if entry is None:
         raise NotStorableError("its graph has an op whose meaning no text tells")
     tells_lines = any(node.op.effect != "none" for node in graph.walk())
-    data = write_graph(graph, entry if compiled else None, folder_here() if tells_lines else None)
-    CachedGraph(data)
-    return data
+    return CachedGraph.of(graph, entry if compiled else None, folder_here() if tells_lines else None)
 
 
-def _require_same(plan: CallPlan, data: Any, kinds: Sequence[type]) -> None:
-    """NotStorableError where what was written would be read as another plan."""
+def _vjp(vjp: Vjp, fastmath: bool) -> CachedVjp:
+    forward, backward = (_graph(half, (), fastmath) for half in (vjp.forward, vjp.backward))
+    return CachedVjp(forward, backward, *[tuple(getattr(vjp, name)) for name in CachedVjp._fields[2:]])
+
+
+def _require_same(trace: StoredTrace, content: bytes) -> None:
+    """NotStorableError where what was written would be read as another trace."""
+    names = {(kind.__module__, kind.__qualname__): kind for kind in trace.classes}
     try:
-        again = PlanReader(data).fields(kinds)
+        again = StoredTrace.unpacked(content, lambda module, name: names[module, name])
     except LoadError as error:
         raise NotStorableError(f"a part of it that cannot be read again: {error}") from None
-    for name, value in again.items():
-        if getattr(plan, name) != value:
+    parts = [*zip(trace.plan.items(), again.plan.values(), strict=True)]
+    parts += [*zip(zip(trace._fields[1:], trace[1:], strict=True), again[1:], strict=True)]
+    for (name, value), read_again in parts:
+        if value != read_again:
             raise NotStorableError(f"its {name}, which would be read as others")
 
 

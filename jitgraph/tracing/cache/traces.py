@@ -21,16 +21,15 @@ from jitgraph.records import NamedTuple
 from jitgraph.runtime import cache_entry, disk_cache, sources
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
-from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here
-from jitgraph.tracing.cache.cached_plan import CachedPlan, CachedVjp
+from jitgraph.tracing.cache.cached_plan import CachedPlan
 from jitgraph.tracing.cache.code_digest import digest_of
+from jitgraph.tracing.cache.codec import NotStorableError, encoded
 from jitgraph.tracing.cache.fingerprint import Fingerprinter
 from jitgraph.tracing.cache.lookup_paths import Finding, loaded_by_name
-from jitgraph.tracing.cache.plain_text import NotStorableError, write_dtype, write_plain
-from jitgraph.tracing.cache.plan_reader import PlanReader, one_of, read_int
+from jitgraph.tracing.cache.stored_trace import StoredKey, StoredTrace
 from jitgraph.tracing.options import Options
 from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.specialisation import Specialisation
@@ -79,8 +78,7 @@ class TraceEntry:
                 self.free = number if self.free is None else self.free
                 return None
             try:
-                data = parse_json(content, "a trace")
-                specialisation = self._taken(data)
+                specialisation = self._taken(StoredTrace.unpacked(content, _class_named))
             except LoadError as error:
                 self.cache.remove(key, str(error))
                 self.free = number if self.free is None else self.free
@@ -90,32 +88,26 @@ class TraceEntry:
                 return specialisation
         return None
 
-    def _taken(self, data: Any) -> Specialisation:
+    def _taken(self, trace: StoredTrace) -> Specialisation:
         """The specialisation of a trace; LookupError and the like where what it met is not here, or not the same."""
-        call = self.call
-        reader = PlanReader(data["plan"])
-        finding = Finding(reader.ways, reader.sources, call.function, call.values)
+        call, graph = self.call, trace.graph
+        finding = Finding(trace.objects, call.function, call.values)
         objects = finding.all()
-        kinds = [loaded_by_name(*name) for name in data["plan"]["kinds"]]
-        if not all(isinstance(kind, type) for kind in kinds):
-            raise LookupError("a class is not there any more")
-        parts = reader.fields(kinds)
-        owners = owners_of_code(parts["guards"], lambda source: finding._world.find(source))
-        if fingerprint(call.function, objects, kinds, owners)[0] != data["fingerprint"]:
+        owners = owners_of_code(trace.plan["guards"], finding.world.find)
+        if fingerprint(call.function, objects, trace.classes, owners)[0] != trace.fingerprint:
             raise LookupError("an object, a function or a class is another one")
-        graph = CachedGraph(data["graph"])
-        plan = CachedPlan(graph, objects=tuple(objects), **parts)
-        keys = _keys(call.arguments, data["keys"])
+        plan = CachedPlan(graph, objects=tuple(objects), **trace.plan)
+        keys = _keys(call.arguments, trace.keys)
         specialisation = Specialisation(
             call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options)
         )
         if specialisation.match(tuple(call.values)) is None:
             raise LookupError("a guard does not hold")
-        if data["vjp"] is not None:
-            specialisation.__dict__["vjp"] = _vjp(data["vjp"])
+        if trace.vjp is not None:
+            specialisation.__dict__["vjp"] = trace.vjp
         elif specialisation.taped:
             raise LoadError("a trace has no halves for gradients")
-        elif (code := specialisation.compile.find(graph, _pairs(data["donate"]))) is not None:  # type: ignore[attr-defined]
+        elif (code := specialisation.compile.find(graph, trace.donate)) is not None:  # type: ignore[attr-defined]
             specialisation.adopt(code)
         return specialisation
 
@@ -202,13 +194,13 @@ def _structure(structure: tree.TreeDef) -> Any:
 
 
 def _leaf(key: LeafKey) -> Any:
-    dtype = None if key.dtype is None else write_dtype(key.dtype)
+    dtype = None if key.dtype is None else encoded(key.dtype, np.dtype)
     return [key.kind, dtype, list(key.shape), key.requires_grad, key.first, _plain(key.value)]
 
 
 def _plain(value: Any) -> Any:
     plain = plain_of(value)
-    return [type(value).__module__, type(value).__qualname__] if plain is None else write_plain(plain)
+    return [type(value).__module__, type(value).__qualname__] if plain is None else encoded(plain)
 
 
 def fingerprint(
@@ -229,43 +221,29 @@ def owners_of_code(guards: Sequence[Guard], find: Callable[[Any], Any]) -> list[
     return [find(source.owner) for source in dict.fromkeys(step_sources) if source.steps[-1].kind == "code"]
 
 
-def keys_written(arguments: Arguments, keys: Sequence[LeafKey]) -> list[Any]:
+def stored_keys(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[StoredKey, ...]:
     """How the keys of a specialisation differ from those of the call that it was recorded for."""
-    return [
-        [
-            None if key.kind == own.kind else key.kind,
-            [size if isinstance(size, int) else str(size) for size in key.shape],
-        ]
-        for key, own in zip(keys, arguments.keys, strict=True)
-    ]
+    pairs = zip(keys, arguments.keys, strict=True)
+    return tuple([StoredKey(None if key.kind == own.kind else key.kind, key.shape) for key, own in pairs])  # type: ignore[arg-type]
 
 
-def _keys(arguments: Arguments, data: Any) -> tuple[LeafKey, ...]:
-    keys = []
-    try:
-        for own, leaf, (kind, shape) in zip(arguments.keys, arguments.leaves, data, strict=True):
-            if kind == "number":
-                keys.append(LeafKey("number"))
-            elif kind == "static float":
-                keys.append(LeafKey("static float", value=leaf.value if isinstance(leaf, Static) else leaf))
-            else:
-                one_of("" if kind is None else kind, ("",))
-                keys.append(own if list(own.shape) == shape else own._replace(shape=_shape(shape)))
-    except (TypeError, ValueError):
-        raise LoadError("the keys of a trace are malformed") from None
-    return tuple(keys)
+def _keys(arguments: Arguments, stored: Sequence[StoredKey]) -> tuple[LeafKey, ...]:
+    if len(stored) != len(arguments.keys):
+        raise LoadError("a trace has another number of keys than the call of leaves")
+    return tuple(map(_key_of, arguments.keys, arguments.leaves, stored))
 
 
-def _shape(data: Any) -> tuple[Any, ...]:
-    from jitgraph.ir.literals import parse_size  # here: few arguments have sizes with names
-
-    return tuple([read_int(size) if type(size) is int else parse_size(str(size)) for size in data])
-
-
-def _pairs(data: Any) -> tuple[tuple[int, int], ...]:
-    return tuple([(read_int(output), read_int(input)) for output, input in data])
+def _key_of(own: LeafKey, leaf: Any, stored: StoredKey) -> LeafKey:
+    if stored.kind == "number":
+        return LeafKey("number")
+    if stored.kind == "static float":
+        return LeafKey("static float", value=leaf.value if isinstance(leaf, Static) else leaf)
+    return own._replace(shape=stored.shape)
 
 
-def _vjp(data: Any) -> CachedVjp:
-    numbers = [tuple(map(read_int, data[name])) for name in ("saved_inputs", "saved_outputs", "seeds", "wrt")]
-    return CachedVjp(CachedGraph(data["forward"]), CachedGraph(data["backward"]), *numbers)
+def _class_named(module: str, name: str) -> type:
+    """The class of a module and a name; LookupError where it is not there any more."""
+    kind = loaded_by_name(module, name)
+    if not isinstance(kind, type):
+        raise LookupError(f"the class {module}.{name}")
+    return kind

@@ -64,5 +64,5 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    hint = migration_hints.advice(name, migration_hints.AMP)
-    raise AttributeError(f"module 'jitgraph.amp' has no attribute {name!r}{hint}")
+    hint = migration_hints.of_module(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -23,13 +23,14 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 TESTING = ROOT / "jitgraph_testing"
 SOURCES_FOR_TESTS = sorted(TESTING.rglob("*.py"))
 """What is no part of an installed jitgraph: the simulator of GPUs and the executors of kernels, on which tests run."""
+STUBS = sorted(PACKAGE.rglob("*.pyi"))  # which say what packages load when a name of theirs is first used
 
 LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its layer
     (0, r"runtime(\.loader(\..*)?)?"),
     (
         1,
         r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"
-        r"|foreign_(files|names|keywords|special|einops)",
+        r"|foreign_(files|einops)",
     ),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
@@ -38,14 +39,14 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (6, r"compiler|compilation|code_cache|graph_signature|artifact"),
     (
         7,
-        r"eager(\..*)?|tensor(\..*)?|autograd(\..*)?|tracing(\..*)?"
+        r"eager(\..*)?|tensor(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt|debug",
     ),
     (
         8,
-        r"transforms(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
+        r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
     ),
-    (9, r"__init__|__main__|standalone(\..*)?|public_names|public_functions|onnx|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 
@@ -118,9 +119,17 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not circles
 
 
+def test_stubs_name_modules_that_exist() -> None:
+    for path in STUBS:
+        for line, imported in imports(path):
+            on_disk = ROOT / Path(*imported.split("."))
+            is_module = on_disk.with_suffix(".py").exists() or (on_disk / "__init__.py").exists()
+            assert is_module or not imported.startswith("jitgraph"), f"{path}:{line}: there is no {imported}"
+
+
 def test_no_layer_imports_a_higher_one() -> None:
     upwards = []
-    for path in SOURCES:
+    for path in (*SOURCES, *STUBS):
         own = layer_of(module_name(path))
         for line, imported in imports(path):
             if imported.startswith("jitgraph.") and layer_of(imported.removeprefix("jitgraph.")) > own:
@@ -175,7 +184,7 @@ def test_the_simulator_stands_apart() -> None:
                 assert re.fullmatch(OF_THE_SIMULATOR, imported), f"{path}:{line} imports {imported}"
 
 
-PACKAGES_OF_LAYER_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")
+PACKAGES_OF_LAYER_7 = ("eager", "tensor", "tracing", "saved", "debug", "opt")
 """Each imports those before it alone; docs/architecture.md says what they are."""
 
 
@@ -320,8 +329,11 @@ def test_eager_calls_need_no_compiler() -> None:
 
 def test_a_decorated_function_has_loaded_no_op() -> None:
     """Nor what reads files of models, runs graphs node by node, or is there for a type checker."""
-    loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1); jg.asarray([1., 2.])")
-    assert {name for name in loaded if name.startswith("jitgraph.ops.")} == {"jitgraph.ops.rules"}
+    loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1); jg.asarray([1., 2.]); jg.tanh, jg.sum")
+    assert {name for name in loaded if name.startswith("jitgraph.ops.")} == {
+        "jitgraph.ops.registry",
+        "jitgraph.ops.rules",
+    }
     assert not loaded & {f"jitgraph.runtime.loader.{part}" for part in ("archive", "artifact", "model", "weights")}
     assert not loaded & {"jitgraph.ir.interpreter", "jitgraph.ir.control", "jitgraph.ir.fault", "jitgraph.eager.replay"}
     assert not loaded & {"numpy.typing", "fractions", "decimal", "string", "json", "base64"}
@@ -331,13 +343,13 @@ def test_a_decorated_function_has_loaded_no_op() -> None:
 def test_an_op_loads_its_family_and_what_that_is_made_of() -> None:
     loaded = modules_after("from jitgraph import ops; ops.add")
     families = {name.removeprefix("jitgraph.ops.") for name in loaded if name.startswith("jitgraph.ops.")}
-    assert families == {"arithmetic", "comparison", "creation", "define", "numeric", "rules", "sampling"}
+    assert families == {"arithmetic", "comparison", "creation", "define", "numeric", "registry", "rules", "sampling"}
 
 
 def test_modules_and_optimizers_load_no_op_of_losses_or_loops() -> None:
     families = {f"jitgraph.ops.{family}" for family in ("loss", "statistics", "cumulative", "control")}
     loaded = modules_after("import jitgraph as jg; jg.nn.Linear; jg.optim.Adam")
-    assert "jitgraph.nn.functional.linear" in loaded and "numpy.typing" not in loaded
+    assert "jitgraph.nn.layers" in loaded and "numpy.typing" not in loaded
     assert not loaded & {*families, *(name for name in loaded if name.endswith("losses"))}
     used = modules_after("import jitgraph as jg; jg.nn.MSELoss(); jg.nn.functional.cross_entropy")
     assert {"jitgraph.nn.losses", "jitgraph.nn.functional.classification_losses"} <= used and not used & families

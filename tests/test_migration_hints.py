@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import math
@@ -14,7 +13,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import migration_hints
+from jitgraph.migration_hints import foreign_names
+from jitgraph.runtime import stubs
 
 LOGGER = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def test_errors_say_what_to_write(call: Callable[[Any], object], error: type[Exc
 
 def test_keywords_of_numpy_that_are_not_taken_say_which_are() -> None:
     """Each parameter of a function of NumPy that has a namesake here is a parameter, or its error has a hint."""
-    functions = importlib.import_module("jitgraph.tensor.functions").FUNCTIONS
+    functions = {name: getattr(jg, name) for name in stubs.of("jitgraph.tensor.functions").names}
     of_ufuncs = {"out", "where", "casting", "order", "dtype", "subok", "signature"}
     seen = 0
     for name in functions:
@@ -163,13 +163,20 @@ def test_small_hints_work() -> None:
     assert jg.tile(x, 2).tolist() == [1.5, -2.5, 1.5, -2.5]
 
 
+OWNERS = {"x": jg.ones((1, 1)), "g": jg.Generator(0), "module": jg.nn.Linear(1, 1)}
+
+
+def find(owner: str) -> Any:
+    """What has no name of a table: a module of jitgraph, or an object."""
+    found: Any = OWNERS.get(owner, jg)
+    for step in owner.split(".")[1:]:
+        found = getattr(found, step)
+    return found
+
+
 TABLES = {
-    "jg": (migration_hints.MODULE, jg),
-    "jg.random": (migration_hints.RANDOM, jg.random),
-    "jg.nn": (migration_hints.NN, jg.nn),
-    "jg.linalg": (migration_hints.LINALG, jg.linalg),
-    "planned": (migration_hints.PLANNED, jg),
-    "x": (migration_hints.TENSOR, jg.ones((1, 1))),
+    "planned": (foreign_names()["planned"], jg),
+    **{name: (names, find(name)) for name, names in foreign_names()["names"].items()},
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 import scipy.special
 
 import jitgraph as jg
-from jitgraph import foreign_names, foreign_special, migration_hints
+from jitgraph.migration_hints import foreign_names
 
 torch = pytest.importorskip("torch")
 
@@ -22,7 +22,7 @@ INTERNAL = re.compile(  # parts of PyTorch's compiler, serialisation and build, 
     r"classproperty|get_device_module|get_file_path|import_ir_module\w*|is_anomaly_check_nan_enabled"
     r"|is_vulkan_available|merge_type_from_type_comment|parse_(ir|schema|type_comment)|prepare_multiprocessing\w+"
     r"|profiler_\w+|unify_type_list|TYPE_CHECKING|test|get_include|info|little_endian|show_config|show_runtime"
-    r"|(get|set)_bit_generator|DeviceType|Mapping|NestedIOFunction|Profiler\w+|SavedTensor|cast|enforce_grad\w+"
+    r"|(get|set)_bit_generator|DeviceType|Mapping|Sequence|NestedIOFunction|Profiler\w+|SavedTensor|cast|enforce_grad\w+"
     r"|(handle|has)_torch_function|is_multithreading_enabled|is_tensor_like|is_view_replay_enabled|kineto_available"
     r"|overload|set_multithreading_enabled"
 )
@@ -87,14 +87,15 @@ def _found(path: str) -> Any:
 
 
 def test_what_the_errors_name_exists() -> None:
-    tables = [foreign_names._RENAMED, foreign_special.OF_SCIPY, migration_hints.AUTOGRAD, migration_hints.GENERATOR]
-    hints = [hint for table in tables for hint in table.values()] + [hint for _, hint in foreign_names._PATTERNS]
+    names = foreign_names()
+    hints = [hint for table in ("renamed", "patterns") for hint in names[table].values()]
+    hints += [hint for table in names["names"].values() for hint in table.values()]
     for path in {path for hint in hints for path in re.findall(r"\bjg\.((?:\w+\.)*\w+)", hint)}:
         _found(path)
-    for module, names in foreign_names._ELSEWHERE.items():
-        for name in names.split():
+    for module, functions in names["elsewhere"].items():
+        for name in functions:
             _found(f"{module}.{name}".removeprefix("jg."))
-    for name in foreign_special.SCIPY.split():
+    for name in names["scipy"]["special"]:
         assert hasattr(scipy.special, name)
         assert not hasattr(jg.special, name), f"jg.special.{name} exists; it needs no hint"
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+from typing import Any
+
 import pytest
 
 import jitgraph as jg
-from jitgraph import migration_hints, public_names
+from jitgraph.migration_hints import foreign_names
+from jitgraph.runtime import stubs
+from tests import ROOT
 from tests.public_names import MODULES, PAGE, find, page, planned_names, planned_of
 
 TEXT = PAGE.read_text()
@@ -37,11 +43,52 @@ def test_completion_offers_names_that_are_not_loaded_yet(name: str) -> None:
     assert [listed for listed in dir(module) if not listed.startswith("__")] == sorted(module.__all__)
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    """``jitgraph/public_names.py`` says where each name comes from; jitgraph/__init__.py has the constants itself."""
-    seen = {name: value for name, value in vars(public_names).items() if not name.startswith("__") and name != "bool_"}
-    assert set(seen) == set(jg.__all__) - {"e", "inf", "nan", "newaxis", "pi"}
-    assert not [name for name, value in seen.items() if value is not getattr(jg, name)]
+STUBS = [".".join(path.parent.relative_to(ROOT).parts) for path in sorted((ROOT / "jitgraph").rglob("__init__.pyi"))]
+
+
+@pytest.mark.parametrize("package", STUBS)
+def test_a_stub_says_where_each_name_is(package: str) -> None:
+    """The package, to which nobody wrote, has what its stub's imports name, and no module of it hides one."""
+    stub, owner = stubs.of(package), importlib.import_module(package)
+    assert list(owner.__all__) == stub.names
+    for name, (module, original) in stub.homes.items():
+        home: Any = importlib.import_module(module)
+        value = importlib.import_module(f"{package}.{name}") if module == package else getattr(home, original)
+        assert getattr(owner, name) is value, name
+        folder = ROOT.joinpath(*package.split("."))
+        assert module == package or not [p for p in (folder / f"{name}.py", folder / name) if p.exists()], name
+
+
+def test_a_stub_reads_as_python_does() -> None:
+    """What the reader of lines finds in the stubs is what a parser of Python finds."""
+    for package in STUBS:
+        tree = ast.parse(ROOT.joinpath(*package.split("."), "__init__.pyi").read_text())
+        found = {
+            alias.asname: (node.module, alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.asname
+        }
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                found |= stubs.of(str(node.module)).homes
+            if isinstance(node, ast.Assign):
+                name, original = ast.unparse(node.targets[0]), ast.unparse(node.value)
+                (module,) = [
+                    other.module
+                    for other in tree.body
+                    if isinstance(other, ast.ImportFrom)
+                    for alias in other.names
+                    if alias.name == original
+                ]
+                found[name] = (module, original)
+        assert stubs.of(package).homes == found
+
+
+def test_internal_modules_are_found_but_not_shown() -> None:
+    assert jg.compiler.__name__ == "jitgraph.compiler" and jg.nn.hooks.__name__ == "jitgraph.nn.hooks"  # type: ignore[attr-defined]
+    assert "compiler" not in dir(jg) and "hooks" not in dir(jg.nn)
 
 
 @pytest.mark.parametrize("name", planned_names(TEXT))
@@ -52,4 +99,4 @@ def test_planned_names_are_not_there_yet(name: str) -> None:
 
 
 def test_every_name_that_is_announced_is_planned() -> None:
-    assert {*migration_hints.PLANNED} <= set(planned_names(TEXT))
+    assert {*foreign_names()["planned"]} <= set(planned_names(TEXT))

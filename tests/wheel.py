@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 NEEDED = (
     "jitgraph/py.typed",
+    "jitgraph/foreign_names.toml",
+    *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "jitgraph").rglob("*.pyi"))),
     *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "jitgraph/runtime/loader_c").iterdir())),
 )
 DOCUMENTS = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs/api.md", "pyproject.toml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from jitgraph import migration_hints
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.runtime import imports
@@ -55,11 +56,12 @@ def registered(
 class Elsewhere:
     """Stands for a method of PyTorch's that is none here: AttributeError with what to write instead."""
 
-    def __init__(self, name: str, advice: str) -> None:
-        self._name, self._advice = name, advice
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __get__(self, module: Any, kind: type) -> Any:
-        raise AttributeError(f"a {kind.__name__} has no attribute {self._name!r}\n  hint: write {self._advice}")
+        hint = migration_hints.advice("module", self._name)
+        raise AttributeError(f"a {kind.__name__} has no attribute {self._name!r}{hint}")
 
 
 class Hooked:

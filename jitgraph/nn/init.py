@@ -203,5 +203,5 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: rando
 
 
 def __getattr__(name: str) -> Any:
-    hint = migration_hints.advice(name, migration_hints.INIT)
-    raise AttributeError(f"module 'jitgraph.nn.init' has no attribute {name!r}{hint}")
+    hint = migration_hints.of_module(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from jitgraph import migration_hints
 from jitgraph.errors import JitgraphError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
@@ -352,8 +351,8 @@ class Module(hooks.Hooked, Conversion):
         return [f"({name}): {_indent(repr(child))}" for name, child in self.named_children()]
 
 
-for _name, _advice in migration_hints.MODULES.items():
-    setattr(Module, _name, hooks.Elsewhere(_name, _advice))
+for _name in ("compile", "ipu", "mtia", "share_memory", "xpu"):
+    setattr(Module, _name, hooks.Elsewhere(_name))
 
 MODULE_CALLS[id(Module.__call__.__code__)] = Module.__call__.__code__
 

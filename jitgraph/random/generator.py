@@ -32,7 +32,7 @@ class Generator:
         streams.register(self.state)
 
     def __getattr__(self, name: str) -> Any:
-        hint = migration_hints.advice(name, migration_hints.GENERATOR)
+        hint = migration_hints.advice("g", name)
         raise AttributeError(f"a Generator has no attribute {name!r}{hint}")
 
     def seed(self, seed: int) -> None:

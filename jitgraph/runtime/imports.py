@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from jitgraph.runtime import collector, forks
-
-_HOMES: Final[dict[str, Mapping[str, str]]] = {}  # by package, the names that it loads and the modules that have them
 
 
 @contextmanager
@@ -75,40 +73,3 @@ def after_import(name: str, module: str, call: str) -> None:
         function(module, call)(sys.modules[name])
     else:
         sys.meta_path.insert(0, _AfterImport(name, module, call))
-
-
-def attributes(
-    package: str, homes: Mapping[str, str], advice: Callable[[str], str] = lambda name: ""
-) -> Callable[[str], Any]:
-    """``__getattr__`` of a package whose names load their modules when first used.
-
-    ``homes`` says which of the package's modules has a name; where that is the name itself, the module is meant.
-    ``advice`` is what follows the message that a name is missing.
-    """
-
-    _HOMES[package] = homes
-
-    def found(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}{advice(name)}")
-        home = module(f"{package}.{homes[name]}")
-        value = home if homes[name] == name else getattr(home, name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return found
-
-
-def listing(package: str) -> Callable[[], list[str]]:
-    """``__dir__`` of a package: its public names, those that are not loaded yet, too."""
-
-    def names() -> list[str]:
-        module = sys.modules[package]
-        return sorted({*module.__all__, *(name for name in vars(module) if name.startswith("__"))})
-
-    return names
-
-
-def is_loaded_when_used(package: str, name: str) -> bool:
-    """Whether a package loads ``name`` when it is first used."""
-    return name in _HOMES.get(package, ())

@@ -7,11 +7,11 @@ import types
 from typing import Any, NoReturn
 
 from jitgraph.errors import JitgraphError
-from jitgraph.tensor.functions import FUNCTIONS
+from jitgraph.tensor import functions
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
 
-__all__ = ["FUNCTIONS", "Tensor", "TensorLike", "compare", "elementwise", "settled", "wrap"]
+__all__ = ["Tensor", "TensorLike", "compare", "elementwise", "functions", "settled", "wrap"]
 
 
 class _Module(types.ModuleType):

@@ -15,7 +15,7 @@ import numpy as np
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
-from jitgraph.migration_hints import MODULE
+from jitgraph.migration_hints import replacement
 from jitgraph.runtime import imports
 
 _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
@@ -68,7 +68,7 @@ def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwar
     if context.current().trace is not None:
         name = function.__name__
         shown = f"{function.__module__}.{name}".replace("numpy", "np", 1)
-        ours = MODULE.get(name) or (
+        ours = replacement("jg", name) or (
             f"jg.{name}" if hasattr(sys.modules["jitgraph"], name) else "it with jg's functions"
         )
         raise TraceError(

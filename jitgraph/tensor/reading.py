@@ -14,7 +14,7 @@ from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
-from jitgraph.migration_hints import TENSOR
+from jitgraph.migration_hints import replacement
 from jitgraph.runtime import dlpack, imports, loader
 from jitgraph.runtime.buffer import Buffer
 from jitgraph.tensor import lifting
@@ -143,7 +143,7 @@ class ReadableHandle(ValueHandle):
 
     @data.setter
     def data(self, value: Any) -> NoReturn:
-        raise JitgraphError(f"x.data cannot be set\n  hint: {TENSOR['data']}")
+        raise JitgraphError(f"x.data cannot be set\n  hint: {replacement('x', 'data')}")
 
     # --- numbers -----------------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from jitgraph.eager.handle import stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
-from jitgraph.migration_hints import TENSOR, absent, advice
-from jitgraph.runtime import imports
+from jitgraph.migration_hints import absent, advice, replacement
+from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
@@ -43,9 +43,12 @@ class Tensor(ReadableHandle):
 
     def __getattr__(self, name: str) -> Any:
         """Methods are attached by ``jitgraph.tensor.functions``; for names that others use, what to write here."""
-        written = name.endswith("_") and not name.startswith("_") and name not in TENSOR and hasattr(Tensor, name[:-1])
-        hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)" if written else advice(name, TENSOR, owner="x")
-        if not hint and name in imports.module("jitgraph.tensor.functions").FUNCTIONS:
+        written = name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1])
+        if written and replacement("x", name) is None:
+            hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
+        else:
+            hint = advice("x", name)
+        if not hint and name in stubs.of("jitgraph.tensor.functions").homes:
             hint = f"\n  hint: write jg.{name}(x, ...)"
         raise absent(f"a Tensor has no attribute {name!r}", hint)
 
@@ -298,6 +301,21 @@ class Tensor(ReadableHandle):
             raise ShapeError(f".mT needs at least two axes; this tensor has rank {self.ndim}")
         return self.transpose(-2, -1)  # type: ignore[no-any-return]
 
+    @property
+    def H(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """The last two axes swapped, and conjugated."""
+        return self.mT.conj()  # type: ignore[no-any-return]
+
+    @property
+    def real(self) -> Tensor:
+        """The real part, which is the tensor itself where it is real."""
+        return _part(self, "real")
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part, zeros where the tensor is real."""
+        return _part(self, "imag")
+
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
@@ -422,6 +440,11 @@ def _method(name: str, x: Any, y: Any) -> Tensor:
     """A binary operator that is an array function, by the method that this function became."""
     result: Tensor = getattr(Tensor, name)(x, y) if lifting.is_operand(x) and lifting.is_operand(y) else NotImplemented
     return result
+
+
+def _part(x: Tensor, name: str) -> Tensor:
+    part: Tensor = getattr(imports.module("jitgraph.tensor.functions"), name)(x)
+    return part
 
 
 _IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")

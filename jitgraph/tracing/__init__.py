@@ -1,31 +1,5 @@
-"""The traced side of jitgraph: trace, control flow on tensors, and looking inside. Names load when first used."""
+"""The traced side of jitgraph: trace, control flow on tensors, and looking inside."""
 
-from __future__ import annotations
+from jitgraph.runtime import stubs
 
-from typing import Final
-
-from jitgraph.runtime import imports
-
-_NAMES: Final[dict[str, str]] = {
-    "TensorSpec": "arguments",
-    "TracedFunction": "function",
-    "cond": "control.flow",
-    "host_float": "host",
-    "host_math": "host",
-    "scan": "control.flow",
-    "trace": "function",
-    "while_loop": "control.flow",
-}
-
-__all__ = [
-    "TensorSpec",
-    "TracedFunction",
-    "cond",
-    "host_float",
-    "host_math",
-    "scan",
-    "trace",
-    "while_loop",
-]
-
-__getattr__ = imports.attributes(__name__, _NAMES)
+__getattr__, __dir__ = stubs.attach(__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.tensor.functions import later
+from jitgraph.runtime import stubs
 
 NAN, INF = np.nan, np.inf
 X = np.array([[1.5, -2.5, NAN], [0.0, -0.0, 7.25]])
@@ -177,14 +179,28 @@ def test_values(name: str) -> None:
                 assert (np.signbit(found.numpy()) == np.signbit(wanted))[~np.isnan(wanted)].all()
 
 
-@pytest.mark.parametrize("name", [name for names in later.METHODS.values() for name in names.split()])
-def test_methods_are_the_functions(name: str) -> None:
-    assert getattr(jg.Tensor, name) is getattr(jg, name)
-    assert name in dir(jg.Tensor)
+STUB = stubs.of("jitgraph.tensor.functions")
 
 
-def test_names_that_load_later_are_the_functions_of_their_families() -> None:
-    assert all(getattr(jg, name).__wrapped__.__module__.endswith(f".{home}") for name, home in later.HOMES.items())
+def test_methods_are_the_functions_that_the_stub_marks() -> None:
+    """Those that a module gives Tensor when it is loaded, and no others, are there before it is."""
+    for name, (module, _) in STUB.homes.items():
+        function = getattr(jg, name)
+        assert function.__wrapped__.__module__ == module, name
+        assert (vars(jg.Tensor).get(name) is function) == (name in STUB.methods), name
+    assert {*STUB.methods} <= {*dir(jg.Tensor)}
+
+
+def test_a_method_is_there_before_its_module_is_loaded() -> None:
+    text = """if True:
+        import sys
+        import jitgraph as jg
+        x = jg.asarray([3.0, 4.0])
+        assert "jitgraph.tensor.functions.sorted_orders" not in sys.modules
+        assert "topk" in dir(x) and hasattr(jg.Tensor, "topk") and x.topk(1)[0].item() == 4
+        assert jg.Tensor.topk is jg.topk and jg.Tensor.cumsum is jg.cumsum
+    """
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
 def test_a_method_in_a_trace_is_recorded_once() -> None:

@@ -9,8 +9,8 @@ from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UnsupportedOp
-from jitgraph.nn.functional.linear import embedding as rows_of
-from jitgraph.nn.functional.linear import without_padding
+from jitgraph.nn.functional.layers import embedding as rows_of
+from jitgraph.nn.functional.layers import without_padding
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.elementwise import maximum, where

@@ -10,7 +10,7 @@ from jitgraph import dtypes
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn.functional.activation import dropout, softmax
 from jitgraph.nn.functional.arguments import fits, floats
-from jitgraph.nn.functional.linear import linear, scaled_dot_product_attention
+from jitgraph.nn.functional.layers import linear, scaled_dot_product_attention
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.functions.linear_algebra import matmul

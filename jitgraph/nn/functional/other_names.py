@@ -8,7 +8,7 @@ from typing import Any
 from jitgraph.nn.functional import adaptive_pooling, fractional_pooling
 from jitgraph.nn.functional.classification_losses import cross_entropy
 from jitgraph.nn.functional.interpolation import interpolate
-from jitgraph.nn.functional.linear import conv1d, linear
+from jitgraph.nn.functional.layers import conv1d, linear
 from jitgraph.nn.functional.pooling import max_pool1d, max_pool2d, max_pool3d
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import moveaxis

@@ -11,7 +11,7 @@ from typing import Any
 
 from jitgraph.eager import placement
 from jitgraph.nn.functional.activation import relu, sigmoid, tanh
-from jitgraph.nn.functional.linear import linear
+from jitgraph.nn.functional.layers import linear
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import arange

@@ -5,35 +5,6 @@ function is recorded once. What a user's own function asks of the epoch, and the
 once for each answer.
 """
 
-from jitgraph.optim.lr_scheduler.base import LRScheduler
-from jitgraph.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR
-from jitgraph.optim.lr_scheduler.cycles import CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from jitgraph.optim.lr_scheduler.decays import (
-    ConstantLR,
-    ExponentialLR,
-    LinearLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
-)
-from jitgraph.optim.lr_scheduler.functions import LambdaLR, MultiplicativeLR
-from jitgraph.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from jitgraph.runtime import stubs
 
-__all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
-]
+__getattr__, __dir__ = stubs.attach(__name__)

@@ -87,13 +87,3 @@ def view_as_complex(x: TensorLike) -> Tensor:
         raise ShapeError(f"view_as_complex takes a last axis of 2 elements, not {value.type}")
     pairs = wrap(value)
     return complex(pairs[..., 0], pairs[..., 1])
-
-
-def _adjoint(x: Tensor) -> Tensor:
-    """The last two axes swapped, and conjugated."""
-    return conj(x.mT)
-
-
-Tensor.real = property(real)  # type: ignore[attr-defined]
-Tensor.imag = property(imag)  # type: ignore[attr-defined]
-Tensor.H = property(_adjoint)  # type: ignore[attr-defined]

@@ -1,13 +1,14 @@
-"""The decorator that makes a function of one tensor a method of Tensor too."""
+"""The decorator that makes a function of one tensor a method of Tensor too, and what loads such methods."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from jitgraph.errors import IndexingError, JitgraphError, ShapeError
+from jitgraph.runtime import imports
 from jitgraph.tensor.scalars import items, listed
 from jitgraph.tensor.tensor import Tensor
 
@@ -35,7 +36,7 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
 
 def _explain_keywords(name: str, keywords: set[str]) -> None:
     """JitgraphError for a keyword of NumPy, the Array API or PyTorch; Python's own error follows for any other."""
-    from jitgraph.foreign_keywords import keyword_advice  # here, as only errors read them
+    from jitgraph.migration_hints import keyword_advice  # here, as only errors need it
 
     for keyword in sorted(keywords):
         if advice := keyword_advice(name, keyword):
@@ -47,6 +48,26 @@ def method(function: Callable[P, R]) -> Callable[P, R]:
     wrapped = array_function(function)
     setattr(Tensor, function.__name__, wrapped)
     return wrapped
+
+
+class _UnloadedMethod:
+    """Stands in Tensor for a method until its module is loaded, which puts the method itself there."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Tensor | None, owner: type[Tensor]) -> Any:
+        getattr(imports.module("jitgraph.tensor.functions"), self.name)
+        return getattr(owner if tensor is None else tensor, self.name)
+
+
+def attach(names: Iterable[str]) -> None:
+    """Give Tensor the methods of these names, each of which loads when it is first used."""
+    for name in names:
+        if name not in vars(Tensor):
+            setattr(Tensor, name, _UnloadedMethod(name))
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int, name: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import axis_of
-from jitgraph.tensor.functions.numpy_ufuncs import functions, written_to
+from jitgraph.tensor.functions.numpy_ufuncs import function_named, written_to
 from jitgraph.tensor.scalars import items
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -61,14 +61,14 @@ def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
             a = _tensor(a).astype(options.pop("dtype"))
         if "ddof" in options:
             options["correction"] = options.pop("ddof")
-        return written_to(f"np.{name}", functions()[name](a, axis, **options), into)
+        return written_to(f"np.{name}", function_named(name)(a, axis, **options), into)
 
     return call
 
 
 def _searched(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = None, out: Any = None, **kwargs: Any) -> Any:
-        return written_to(f"np.{name}", functions()[name](a, axis, **_plain(name, kwargs)), out)
+        return written_to(f"np.{name}", function_named(name)(a, axis, **_plain(name, kwargs)), out)
 
     return call
 
@@ -78,7 +78,7 @@ def _running(name: str) -> Callable[..., Any]:
         x = _tensor(a)
         if axis is None:
             x, axis = x.reshape(-1), 0
-        return written_to(f"np.{name}", functions()[name](x, axis, dtype=dtype), out)
+        return written_to(f"np.{name}", function_named(name)(x, axis, dtype=dtype), out)
 
     return call
 
@@ -87,7 +87,7 @@ def _sorting(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
         _plain(name, {"order": order})
         x = _tensor(a)
-        return functions()[name](x.reshape(-1) if axis is None else x, -1 if axis is None else axis)
+        return function_named(name)(x.reshape(-1) if axis is None else x, -1 if axis is None else axis)
 
     return call
 
@@ -98,7 +98,7 @@ def _with_out(name: str, count: int) -> Callable[..., Any]:
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         ordered, options = args[:count], _plain(name, kwargs, ("order", "subok", "copy"))
         return written_to(
-            f"np.{name}", functions()[name](*ordered, **options), out if len(args) == count else args[count]
+            f"np.{name}", function_named(name)(*ordered, **options), out if len(args) == count else args[count]
         )
 
     return call
@@ -106,7 +106,7 @@ def _with_out(name: str, count: int) -> Callable[..., Any]:
 
 def _same(name: str) -> Callable[..., Any]:
     """A function that takes this package's parameters."""
-    return lambda *args, **given: functions()[name](*args, **_plain(name, given, ("subok",)))
+    return lambda *args, **given: function_named(name)(*args, **_plain(name, given, ("subok",)))
 
 
 def _like(name: str) -> Callable[..., Any]:
@@ -121,20 +121,20 @@ def _like(name: str) -> Callable[..., Any]:
         shape = kwargs.pop("shape", shape)
         options = _plain(name, kwargs, ("order", "subok"))
         if shape is None:
-            return functions()[name](a, *filler, **options)
+            return function_named(name)(a, *filler, **options)
         options.setdefault("dtype", _tensor(a).dtype)
-        return functions()[name.removesuffix("_like")](shape, *filler, **options)
+        return function_named(name.removesuffix("_like"))(shape, *filler, **options)
 
     return call
 
 
 def _joined(arrays: Any, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    joined = functions()["concat"](list(arrays), axis)
+    joined = function_named("concat")(list(arrays), axis)
     return written_to("np.concatenate", joined if dtype is None else joined.astype(dtype), out)
 
 
 def _stacked(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Any:
-    stacked = functions()["stack"](list(arrays), axis)
+    stacked = function_named("stack")(list(arrays), axis)
     return written_to("np.stack", stacked if dtype is None else stacked.astype(dtype), out)
 
 
@@ -172,7 +172,7 @@ def _parts(x: Tensor, sections: Any, axis: int) -> list[Tensor]:
     if (indices := items(sections)) is not None:
         cuts = [None, *map(int, indices), None]
     elif not isinstance(size, int):
-        chunks: list[Tensor] = functions()["chunk"](x, operator.index(sections), axis)
+        chunks: list[Tensor] = function_named("chunk")(x, operator.index(sections), axis)
         return chunks
     else:
         count = operator.index(sections)
@@ -187,12 +187,12 @@ def _parts(x: Tensor, sections: Any, axis: int) -> list[Tensor]:
 def _reshaped(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None) -> Any:
     if order != "C":
         raise JitgraphError(f"np.reshape of a Tensor in order={order!r}\n  hint: x.mT before, row-major order after")
-    return functions()["reshape"](a, shape if shape is not None else newshape)
+    return function_named("reshape")(a, shape if shape is not None else newshape)
 
 
 def _transposed(a: Any, axes: Any = None) -> Any:
     x = _tensor(a)
-    return functions()["permute_dims"](x, axes if axes is not None else tuple(reversed(range(x.ndim))))
+    return function_named("permute_dims")(x, axes if axes is not None else tuple(reversed(range(x.ndim))))
 
 
 def _raveled(a: Any, order: str = "C") -> Any:
@@ -200,22 +200,22 @@ def _raveled(a: Any, order: str = "C") -> Any:
 
 
 def _expanded(a: Any, axis: Any) -> Any:
-    return functions()["expand_dims"](_tensor(a), axis)
+    return function_named("expand_dims")(_tensor(a), axis)
 
 
 def _chosen(condition: Any, *branches: Any) -> Any:
-    return functions()["where"](condition, *branches) if branches else functions()["nonzero"](condition)
+    return function_named("where")(condition, *branches) if branches else function_named("nonzero")(condition)
 
 
 def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kwargs: Any) -> Any:
     low, high = kwargs.pop("min", a_min), kwargs.pop("max", a_max)
     _plain("clip", kwargs)
     bounds = [None if bound is np._NoValue else bound for bound in (low, high)]
-    return written_to("np.clip", functions()["clip"](a, *bounds), out)
+    return written_to("np.clip", function_named("clip")(a, *bounds), out)
 
 
 def _rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    rounded = functions()["round"](_tensor(a), decimals)
+    rounded = function_named("round")(_tensor(a), decimals)
     return written_to("np.round", rounded, out)
 
 
@@ -223,7 +223,7 @@ def _taken(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode:
     if mode != "raise":
         _plain("take", {"mode": mode})
     x = _tensor(a)
-    taken = functions()["take"](x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
+    taken = function_named("take")(x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
     return written_to("np.take", taken, out)
 
 
@@ -234,7 +234,7 @@ def _dotted(a: Any, b: Any, out: Any = None) -> Any:
     elif x.ndim <= 2 and y.ndim <= 2:
         product = x @ y
     else:
-        product = functions()["tensordot"](x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
+        product = function_named("tensordot")(x, y, ((-1,), (-2 if y.ndim > 1 else -1,)))
     return written_to("np.dot", product, out)
 
 
@@ -243,27 +243,28 @@ def _padded(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if mode != "constant":
         raise JitgraphError(f"np.pad of a Tensor with mode={mode!r}\n  hint: np.pad(np.asarray(x), ...) for an array")
-    return functions()["pad"](x, tuple(map(tuple, widths)), kwargs.pop("constant_values", 0), **_plain("pad", kwargs))
+    filler = kwargs.pop("constant_values", 0)
+    return function_named("pad")(x, tuple(map(tuple, widths)), filler, **_plain("pad", kwargs))
 
 
 def _differences(a: Any, n: int = 1, axis: int = -1, **kwargs: Any) -> Any:
-    return functions()["diff"](a, axis, n, **_plain("diff", kwargs))
+    return function_named("diff")(a, axis, n, **_plain("diff", kwargs))
 
 
 def _copied(a: Any, order: str = "K", subok: bool = False) -> Any:
-    return functions()["clone"](a)
+    return function_named("clone")(a)
 
 
 def _flat_positions(a: Any) -> Any:
-    return functions()["nonzero"](_tensor(a).reshape(-1))[0]
+    return function_named("nonzero")(_tensor(a).reshape(-1))[0]
 
 
 def _found(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    return functions()["searchsorted"](a, v, side=side, sorter=sorter)
+    return function_named("searchsorted")(a, v, side=side, sorter=sorter)
 
 
 def _triangle(name: str) -> Callable[..., Any]:
-    return lambda m, k=0: functions()[name](m, k)
+    return lambda m, k=0: function_named(name)(m, k)
 
 
 _SAME: Final = (
@@ -302,7 +303,7 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(("concatenate", "concat"), _joined),
     **dict.fromkeys(("round", "around"), _rounded),
     "array_split": _array_split,
-    "broadcast_to": lambda array, shape, subok=False: functions()["broadcast_to"](array, shape),
+    "broadcast_to": lambda array, shape, subok=False: function_named("broadcast_to")(array, shape),
     "clip": _clipped,
     "copy": _copied,
     "diff": _differences,

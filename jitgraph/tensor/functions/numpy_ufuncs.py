@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.runtime import imports
+from jitgraph.runtime import imports, stubs
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import where as choose
 from jitgraph.tensor.functions.method import axis_of
@@ -38,10 +38,10 @@ _RUNNING: Final = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", 
 _DEFAULTS: Final = {"casting": "same_kind", "order": "K", "subok": True}
 
 
-def functions() -> Mapping[str, Callable[..., Any]]:
-    """The array functions of ``jg`` by their names."""
-    by_name: Mapping[str, Callable[..., Any]] = imports.module("jitgraph.tensor.functions").FUNCTIONS
-    return by_name
+def function_named(name: str) -> Callable[..., Any]:
+    """The array function of ``jg`` of this name."""
+    function: Callable[..., Any] = getattr(imports.module("jitgraph.tensor.functions"), name)
+    return function
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -61,7 +61,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
 
 def _computation(name: str, method: str) -> Callable[..., Any] | None:
     """The function of operands, dtype and further options that a method of the ufunc of this name is."""
-    function = functions().get(_NAMES.get(name, name))
+    ours = _NAMES.get(name, name)
+    function = function_named(ours) if ours in stubs.of("jitgraph.tensor.functions").homes else None
     if method == "__call__" and function is not None:
         return lambda xs, dtype, rest: function(*_in_dtype(xs, dtype), **rest)
     if method == "outer" and function is not None:
@@ -100,7 +101,7 @@ def written_to(name: str, result: Any, into: Any, mask: Any = True) -> Any:
         if dtypes.kind_rank(value.dtype) > dtypes.kind_rank(target.dtype):
             raise DTypeError(f"{name}: {value.dtype.name} does not fit out= of {target.dtype.name}", hint="f(x).astype")
         if tuple(value.shape) != tuple(target.shape):
-            value = functions()["broadcast_to"](value, target.shape)
+            value = function_named("broadcast_to")(value, target.shape)
         target[...] = value if mask is True else choose(mask, value, target)
     return into[0] if isinstance(into, tuple) and len(into) == 1 else into
 
@@ -113,12 +114,12 @@ def _outer(function: Callable[..., Any], x: Any, y: Any, **options: Any) -> Any:
 
 def _reduced(name: str, dtype: dtypes.DType | None, x: Any, axis: Any = 0, **options: Any) -> Any:
     if dtype is not None and name in ("sum", "prod"):
-        return functions()[name](x, axis, dtype=dtype, **options)
+        return function_named(name)(x, axis, dtype=dtype, **options)
     (x,) = _in_dtype([x], dtype)
-    return functions()[name](x, axis, **options)
+    return function_named(name)(x, axis, **options)
 
 
 def _accumulated(name: str, x: Any, axis: int = 0) -> Any:
     value = wrap(lifting.value_of(x))
-    result = functions()[name](value, axis_of(axis, value.ndim, name))
+    result = function_named(name)(value, axis_of(axis, value.ndim, name))
     return result[0] if isinstance(result, tuple) else result

@@ -17,7 +17,7 @@ import numpy as np
 from jitgraph import tree
 from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
-from jitgraph.runtime import imports
+from jitgraph.runtime import stubs
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.classes import ClassLookup, is_data_descriptor
@@ -253,7 +253,7 @@ class Lookup(ClassLookup):
                 self.record_read(Slot("item", names, name, text), value)
             return None
         self.settle(names, f"vars({owner.__name__})")
-        is_loaded = imports.is_loaded_when_used(owner.__name__, name)
+        is_loaded = stubs.is_loaded_when_used(owner.__name__, name)
         if self.in_package and (is_loaded or callable(value)):
             return None
         if is_loaded:

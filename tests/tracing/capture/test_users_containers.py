@@ -403,11 +403,11 @@ def test_what_no_attribute_shows(number: int) -> None:
 def test_names_that_are_loaded_when_a_trace_uses_them_first() -> None:
     program = """if True:
         import jitgraph as jg
-        from jitgraph.runtime import imports
+        from jitgraph.runtime import stubs
         left = 0
         for module, text in ((jg.nn, "jg.nn"), (jg.nn.functional, "jg.nn.functional")):
             for name in [name for name in module.__all__ if name not in vars(module)]:
-                assert imports.is_loaded_when_used(module.__name__, name), name
+                assert stubs.is_loaded_when_used(module.__name__, name), name
                 f = jg.trace(eval(f"lambda x: ({text}.{name}, x + 1)[1]"))
                 f(jg.zeros(2)), f(jg.zeros(2))
                 assert f.cache_info().misses == 1, name

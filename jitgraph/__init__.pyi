@@ -1,4 +1,6 @@
-"""The names of ``jitgraph`` as imports, for type checkers; at run time the package loads each when it is first used."""
+"""The public names of ``jitgraph``, and where each is defined."""
+
+from typing import Any, Final
 
 from jitgraph import amp as amp
 from jitgraph import autograd as autograd
@@ -21,7 +23,7 @@ from jitgraph.autograd import detect_anomaly as detect_anomaly
 from jitgraph.autograd import enable_grad as enable_grad
 from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
-from jitgraph.autograd.functional import functional_call as functional_call
+from jitgraph.autograd.functional_call import functional_call as functional_call
 from jitgraph.autograd.transforms import grad as grad
 from jitgraph.autograd.transforms import jvp as jvp
 from jitgraph.autograd.transforms import value_and_grad as value_and_grad
@@ -75,7 +77,6 @@ from jitgraph.linalg.polynomials import polymul as polymul
 from jitgraph.linalg.polynomials import polysub as polysub
 from jitgraph.linalg.polynomials import polyval as polyval
 from jitgraph.linalg.polynomials import roots as roots
-from jitgraph.public_functions import *  # noqa: F403
 from jitgraph.random import Generator as Generator
 from jitgraph.random import bernoulli as bernoulli
 from jitgraph.random import binomial as binomial
@@ -100,6 +101,7 @@ from jitgraph.tensor.dtype_queries import iinfo as iinfo
 from jitgraph.tensor.dtype_queries import isdtype as isdtype
 from jitgraph.tensor.dtype_queries import result_type as result_type
 from jitgraph.tensor.einsum import einsum as einsum
+from jitgraph.tensor.functions import *
 from jitgraph.tensor.products import addbmm as addbmm
 from jitgraph.tensor.products import addmm as addmm
 from jitgraph.tensor.products import addmv as addmv
@@ -133,3 +135,14 @@ from jitgraph.transforms.vectorizing import vectorize as vectorize
 from jitgraph.transforms.vmap import vmap as vmap
 
 bool = bool_
+
+__version__: Final[str]
+__array_api_version__: Final[str]
+
+e: Final[float]
+inf: Final[float]
+nan: Final[float]
+newaxis: Final[None]
+pi: Final[float]
+
+def __array_namespace_info__() -> Any: ...  # noqa: N807 - the name is the standard's

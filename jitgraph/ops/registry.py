@@ -1,0 +1,42 @@
+"""The op table: every primitive and composite by its name, as ``ops/__init__.pyi`` lists them by family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from jitgraph.errors import GraphError
+from jitgraph.ir.op import Op
+from jitgraph.runtime import imports, stubs
+
+_PACKAGE: Final = "jitgraph.ops"
+
+if TYPE_CHECKING:
+    OPS: Final[dict[str, Op]] = {}
+
+
+def op_named(name: str) -> Op | None:
+    """The op of this name, whose family alone is loaded; None where there is none."""
+    homes = stubs.of(_PACKAGE).homes
+    for known in (name, f"{name}_"):  # those whose names mean something else in Python end in _
+        if known in homes:
+            op = getattr(imports.module(_PACKAGE), known)
+            return op if isinstance(op, Op) else None
+    return None
+
+
+def every_op() -> dict[str, Op]:
+    """The ops of all families by their names; GraphError for a name that two different ops share."""
+    by_name: dict[str, Op] = {}
+    families = dict.fromkeys(module for module, _ in stubs.of(_PACKAGE).homes.values())
+    for family in families:
+        for op in vars(imports.module(family)).values():
+            if isinstance(op, Op) and by_name.setdefault(op.name, op) is not op:
+                raise GraphError(f"two ops are named {op.name!r}")
+    return by_name
+
+
+def __getattr__(name: str) -> Any:
+    if name != "OPS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = ops = every_op()
+    return ops

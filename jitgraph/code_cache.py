@@ -18,9 +18,8 @@ import numpy as np
 
 from jitgraph import config, dtypes
 from jitgraph.graph_signature import Donation
-from jitgraph.ir import table
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.op import Op
+from jitgraph.ir.op import Op, has
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
 from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
@@ -105,7 +104,7 @@ def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | Non
     The op is its name: no graph has to be made to look its code up.
     """
     cache = disk_cache.current()
-    if cache is None or _unfit_here() or not table.has(op):
+    if cache is None or _unfit_here() or not has(op):
         return None
     key = cache_entry.key_of("op", str(sources.OWN.digest), target.text, *parts)
     return CodeEntry(cache, op.name, key, key)
@@ -126,7 +125,7 @@ def _unfit(graph: Graph) -> str:
         return reason
     if any(node.op.lowering == "host" for node in graph.walk()):
         return "as it calls Python"
-    if not all(map(table.has, {node.op for node in graph.walk()})):
+    if not all(map(has, {node.op for node in graph.walk()})):
         return "as it applies an op that is not of the table, whose meaning no text tells"
     return ""
 

@@ -14,8 +14,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.verifier import verify
-from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.autodiff import backward
+from jitgraph.passes.autodiff import backward, carries_gradient
 
 Array = NDArray[Any]
 STEP = 1e-5

@@ -13,8 +13,16 @@ from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
-from jitgraph.passes.activity import active_outputs, carries_gradient, reaching, useful_inputs
-from jitgraph.passes.autodiff import backward, grad_graph, jvp_graph, vjp_halves
+from jitgraph.passes.autodiff import (
+    active_outputs,
+    backward,
+    carries_gradient,
+    grad_graph,
+    jvp_graph,
+    reaching,
+    useful_inputs,
+    vjp_halves,
+)
 from jitgraph.passes.partition import Joint, choose, cost, dependents
 from jitgraph.passes.split import split
 from tests.golden_files import Options, Result, numbers_in

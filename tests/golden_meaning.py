@@ -21,7 +21,7 @@ from jitgraph.ir.types import TensorType, TokenType
 from jitgraph.ops import stop_gradient
 from jitgraph.ops.effects import Token
 from jitgraph.ops.sampling import edges
-from jitgraph.passes.activity import carries_gradient
+from jitgraph.passes.autodiff import carries_gradient
 from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.differences import along
 from tests.op_loop import as_stored

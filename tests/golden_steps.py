@@ -28,10 +28,10 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.verifier import verify
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
-from jitgraph.passes.batched import Lane
+from jitgraph.passes.batching import Lane
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
-from jitgraph.passes.strip_prints import strip_prints
+from jitgraph.passes.split import strip_prints
 from jitgraph.passes.vmap import Batcher
 from tests.golden_files import Case, Options, Result, numbers_in
 from tests.golden_gradients import GRADIENT_STEPS

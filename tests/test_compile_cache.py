@@ -21,11 +21,11 @@ from jitgraph import compilation, compiler
 from jitgraph.codegen.cpu import objects
 from jitgraph.codegen.cpu.backend import CpuBackend
 from jitgraph.codegen.llvm import machine
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import Constant
 from jitgraph.runtime import disk_cache, imports, loader, sources
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend

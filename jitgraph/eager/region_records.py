@@ -61,7 +61,7 @@ class Recomputed(Record):
         self._run = run
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
-        from jitgraph.passes.strip_prints import strip_prints  # here: it loads passes
+        from jitgraph.passes.split import strip_prints  # here: it loads passes
 
         again = context.current().grad_enabled
         inputs = self.live_inputs()
@@ -84,7 +84,7 @@ class Ruled(Record):
         self._run = run
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
-        from jitgraph.passes.strip_prints import strip_prints  # here: it loads passes
+        from jitgraph.passes.split import strip_prints  # here: it loads passes
 
         inputs, outputs = self.live_inputs(), self.outputs
         forward, rule = self._node.regions

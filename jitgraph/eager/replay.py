@@ -18,9 +18,9 @@ from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError
 from jitgraph.ir import context, dims
+from jitgraph.ir.constraints import bind_sizes
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.interpreter import Interpreter
-from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import StackType, TensorType, TokenType, Type
 from jitgraph.location import Location
 from jitgraph.runtime import imports
@@ -79,7 +79,7 @@ def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
     with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: a call seldom has its gradient replayed
-        from jitgraph.passes.strip_prints import strip_prints
+        from jitgraph.passes.split import strip_prints
     expanded = strip_prints(expand_grads(graph))
     sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
     return _Replay(sizes).run(expanded, operands)

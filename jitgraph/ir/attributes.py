@@ -1,13 +1,18 @@
-"""Sizes inside attributes: which names they mention, and the same attributes with names replaced."""
+"""Sizes inside attributes and whole graphs: which names they mention, and the same with names replaced."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from jitgraph.ir import dims
+from jitgraph.ir.builder import run_graph
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.ir.graph import Attr, Attrs
+from jitgraph.ir.graph import Attr, Attrs, Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType, Type
+
+# ----------------------------------------------------------------------
+# Sizes inside attributes: which names they mention, and the same attributes with names replaced.
 
 
 def substitute_attr(attr: Attr, values: Mapping[str, DimLike]) -> Attr:
@@ -51,3 +56,29 @@ def names_in_type(type: Type) -> frozenset[str]:
     if isinstance(type, TensorType):
         return frozenset().union(*(dims.names(dim) for dim in type.shape if isinstance(dim, Dim)))
     return frozenset()
+
+
+# ----------------------------------------------------------------------
+# A graph with its named sizes replaced: by ints, or by sizes of a graph around it.
+
+
+def resize(graph: Graph, sizes: Mapping[str, DimLike]) -> Graph:
+    """``graph`` with the names in ``sizes`` replaced in every type, attribute, constraint and region."""
+    nodes: list[Node] = []
+
+    def resized(value: Value) -> Value:
+        return Value(substitute_type(value.type, sizes), value.hint)
+
+    def apply(node: Node, operands: list[Value]) -> tuple[Value, ...]:
+        attrs, outputs = substitute_attrs(node.attrs, sizes), tuple(map(resized, node.outputs))
+        regions = tuple(resize(region, sizes) for region in node.regions)
+        nodes.append(Node(node.op, tuple(operands), attrs, outputs, regions, node.location))
+        return outputs
+
+    inputs = tuple(map(resized, graph.inputs))
+    outputs = run_graph(graph, inputs, apply)
+    constraints = tuple(
+        SizeConstraint(dims.substitute(c.left, sizes), c.relation, dims.substitute(c.right, sizes))
+        for c in graph.constraints
+    )
+    return Graph(inputs, tuple(nodes), tuple(outputs), constraints, graph.name)

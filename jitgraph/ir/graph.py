@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jitgraph.dtypes import DType
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
-from jitgraph.ir.types import TensorType, Type
+from jitgraph.ir.types import Constant, TensorType, Type
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass

@@ -16,10 +16,10 @@ from jitgraph.dtypes import SHORT_NAMES
 from jitgraph.errors import ArgumentError, DTypeError, GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.attributes import substitute_attrs
+from jitgraph.ir.builder import deaths_of, run_graph
+from jitgraph.ir.constraints import bind_sizes
 from jitgraph.ir.control import Machine, execute
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.ir.running import deaths_of, run_graph
-from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType, Type
 
 if TYPE_CHECKING:

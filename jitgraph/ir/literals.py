@@ -17,11 +17,9 @@ import numpy as np
 
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, float64, is_bool, is_complex, is_float, part_of
 from jitgraph.errors import GraphError
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Relation, SizeConstraint
-from jitgraph.ir.dim_parser import parse_dim
-from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.dims import Dim, DimLike, parse_dim
+from jitgraph.ir.types import Constant, TensorType
 
 if TYPE_CHECKING:
     from jitgraph.ir.graph import Attr

@@ -1,11 +1,15 @@
-"""Op: one operation with all of its meaning, and the call that applies it through the current emitter."""
+"""Op: one operation with all of its meaning, the call that applies it through the current emitter, and the op
+table's hook.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from jitgraph.errors import GraphError
 from jitgraph.ir import context
 from jitgraph.ir.types import Type
 from jitgraph.records import dataclass
@@ -14,6 +18,9 @@ if TYPE_CHECKING:
     from jitgraph.ir.control import Structure
     from jitgraph.ir.dims import DimLike
     from jitgraph.ir.graph import Graph
+
+# ----------------------------------------------------------------------
+# Op: one operation with all of its meaning, and the call that applies it through the current emitter.
 
 Effect: TypeAlias = Literal["none", "check", "ordered"]
 Kind: TypeAlias = Literal[
@@ -195,3 +202,39 @@ class Op:
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
+
+
+# ----------------------------------------------------------------------
+# The op table as the parser finds it: ops are defined on a higher layer, which says how each is found.
+
+Find = Callable[[str], "Op | None"]
+Every = Callable[[], "Mapping[str, Op]"]
+
+_registered: Final[list[tuple[Find, Every]]] = []
+
+
+def register(find: Find, every: Every) -> None:
+    """Make ops known. Called once, by ``jitgraph.ops``: ``find`` gives an op by its name, ``every`` the whole table."""
+    _registered.append((find, every))
+
+
+def named(name: str) -> Op | None:
+    """The op of this name, or None; only its own family is loaded."""
+    return next((op for find, _ in _registered if (op := find(name)) is not None), None)
+
+
+def has(op: Op) -> bool:
+    """Whether an op is of the table; only its own family is loaded."""
+    return named(op.name) is op
+
+
+@cache
+def all_ops() -> Mapping[str, Op]:
+    """Every op by its name and by those that it has in older files; GraphError for a name that two ops share."""
+    table: dict[str, Op] = {}
+    for _, every in _registered:
+        for name, op in every().items():
+            for known in (name, *op.formerly):
+                if table.setdefault(known, op) is not op:
+                    raise GraphError(f"two ops are, or were, named {known!r}")
+    return table

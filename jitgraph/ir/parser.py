@@ -14,15 +14,13 @@ from typing import Final
 
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.errors import GraphError, JitgraphError
-from jitgraph.ir import table
 from jitgraph.ir.builder import decomposition
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.literals import parse_constraint, parse_elements, parse_scalar, parse_size
-from jitgraph.ir.op import Op
-from jitgraph.ir.types import StackType, TensorType, TokenType, Type
+from jitgraph.ir.op import Op, all_ops
+from jitgraph.ir.types import Constant, StackType, TensorType, TokenType, Type
 from jitgraph.location import Location
 
 MAX_TEXT: Final = 64 << 20  # characters
@@ -58,7 +56,7 @@ def parse(
     by default all that ``jitgraph.ops`` defines. ``file``: nodes without a source line of their own get the line of
     this file. ``elided``: composites may stand without their region and get the op's own decomposition.
     """
-    reader = _Reader(text, table.all_ops() if ops is None else ops, constants or {}, file, elided)
+    reader = _Reader(text, all_ops() if ops is None else ops, constants or {}, file, elided)
     graph = reader.graph(0, None)
     reader.skip()
     if reader.position != len(text):

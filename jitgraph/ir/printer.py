@@ -1,41 +1,106 @@
-"""Graphs as text: for people (names, source lines), for files (everything), and canonical (equal graphs, equal text).
-
-::
-
-    graph @f(%x: f32[n, 4], %i: i64[n]) -> f32[n, 4] where n >= 1 {
-      %0: f32[n, 4] = gather(%x, %i) {axis=0}  # model.py:12
-      %1: bool[] = full() {dtype=bool, shape=[], value=true}
-      %2: f32[n, 4] = cond(%1, %0) [  # model.py:13
-        graph @then(%0: f32[n, 4]) -> f32[n, 4] {
-          return %0
-        }
-        graph @otherwise(%0: f32[n, 4]) -> f32[n, 4] {
-          %1: f32[n, 4] = neg(%0)
-          return %1
-        }
-      ]
-      return %2
-    }
-
-``ir/parser.py`` reads it back. A composite whose region is the op's own decomposition is printed without it unless
-``full`` is asked for; canonical text and artifacts always hold it.
+"""Graphs as text: for people (names, source lines), for files (everything), and canonical (equal graphs, equal
+text).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph.errors import GraphError
-from jitgraph.ir.constant import Constant
+from jitgraph.ir import context
 from jitgraph.ir.constraints import Constraints, SizeConstraint
-from jitgraph.ir.elision import is_decomposition
 from jitgraph.ir.literals import INLINE_ELEMENTS, format_attr
+from jitgraph.ir.types import Constant
 from jitgraph.records import dataclass
 
 if TYPE_CHECKING:
-    from jitgraph.ir.graph import Attr, Graph, Node, Value
+    from jitgraph.ir.graph import Attr, Attrs, Graph, Node, Value
+    from jitgraph.ir.op import Op
+    from jitgraph.ir.types import Type
+
+# ----------------------------------------------------------------------
+# Whether the region of a composite is what its op's own decomposition gives: then text may leave it out.
+
+
+def is_decomposition(
+    region: Graph, op: Op, types: Sequence[Type], attrs: Mapping[str, Any], constraints: Constraints
+) -> bool:
+    """Whether ``ir.builder.decomposition`` of the same arguments equals ``region``; what the op raises is passed on."""
+    if op.decompose is None or region.constraints or [value.type for value in region.inputs] != list(types):
+        return False
+    reading = _Reading(region, constraints)
+    try:
+        with context.using(emitter=reading, constraints=constraints):
+            result = op.decompose(*region.inputs, **attrs)
+    except _OtherNodeError:
+        return False
+    outputs = result if isinstance(result, tuple | list) else (result,)
+    return reading.is_done and tuple(outputs) == region.outputs
+
+
+class _OtherNodeError(Exception):
+    """What was emitted is not the next node of the region."""
+
+
+class _Reading:
+    """An emitter that appends nothing: it goes along the nodes of a region, as long as these are what is emitted."""
+
+    def __init__(self, region: Graph, constraints: Constraints) -> None:
+        self.nodes = region.nodes
+        self.constraints = constraints
+        self.position = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.position == len(self.nodes)
+
+    def emit(self, op: Op, inputs: Sequence[Value], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Value, ...]:
+        if self.is_done:
+            raise _OtherNodeError
+        node = self.nodes[self.position]
+        self.position += 1
+        types = [value.type for value in inputs]
+        if node.op is not op or node.inputs != tuple(inputs) or _texts(node.attrs) != _texts(attrs):
+            raise _OtherNodeError
+        if op.decompose is not None and not regions:
+            if len(node.regions) != 1 or not is_decomposition(node.regions[0], op, types, attrs, self.constraints):
+                raise _OtherNodeError
+        elif node.regions != tuple(regions):
+            raise _OtherNodeError
+        if op.output_types(types, attrs, node.regions) != tuple(value.type for value in node.outputs):
+            raise _OtherNodeError
+        return node.outputs
+
+
+def _texts(attrs: Attrs) -> dict[str, str]:
+    """The attributes as canonical text has them, in which two zeros differ and a NaN is itself."""
+    return {key: format_attr(attr) for key, attr in attrs.items()}
+
+
+# ----------------------------------------------------------------------
+# Graphs as text: for people (names, source lines), for files (everything), and canonical (equal graphs, equal text).
+#
+# ::
+#
+#     graph @f(%x: f32[n, 4], %i: i64[n]) -> f32[n, 4] where n >= 1 {
+#       %0: f32[n, 4] = gather(%x, %i) {axis=0}  # model.py:12
+#       %1: bool[] = full() {dtype=bool, shape=[], value=true}
+#       %2: f32[n, 4] = cond(%1, %0) [  # model.py:13
+#         graph @then(%0: f32[n, 4]) -> f32[n, 4] {
+#           return %0
+#         }
+#         graph @otherwise(%0: f32[n, 4]) -> f32[n, 4] {
+#           %1: f32[n, 4] = neg(%0)
+#           return %1
+#         }
+#       ]
+#       return %2
+#     }
+#
+# ``ir/parser.py`` reads it back. A composite whose region is the op's own decomposition is printed without it unless
+# ``full`` is asked for; canonical text and artifacts always hold it.
 
 Line: TypeAlias = "tuple[str, Node | Graph | None]"  # what the line shows: a node, or a graph for its return
 

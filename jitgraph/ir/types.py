@@ -1,16 +1,22 @@
-"""Types of values: tensors, the token that orders effects, and stacks of tensors for residuals of unbounded loops."""
+"""Types of values: tensors, the token that orders effects, stacks for residuals of loops; and constants as
+attributes.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, is_inexact
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
-from jitgraph.ir.dim_parser import parse_dim
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, parse_dim
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass
+
+# ----------------------------------------------------------------------
+# Types of values: tensors, the token that orders effects, and stacks of tensors for residuals of unbounded loops.
 
 Shape: TypeAlias = tuple[DimLike, ...]
 
@@ -81,3 +87,37 @@ def parse_type(text: str) -> Type:
         if all(not isinstance(dim, int) or dim >= 0 for dim in shape):
             return TensorType(BY_SHORT_NAME[short], shape)
     raise GraphError(f"{text!r} is not a type; expected one such as f32[batch, 10], token or stack<f32[2]>")
+
+
+# ----------------------------------------------------------------------
+# A tensor's value as a hashable attribute of a node.
+
+
+class Constant:
+    """An immutable tensor value; equal by dtype, shape and bytes (so -0.0 differs from 0.0, and NaN equals itself)."""
+
+    def __init__(self, value: np.ndarray[Any, np.dtype[Any]]) -> None:
+        """Copies ``value`` to a contiguous read-only array of its own."""
+        copied = np.array(value, order="C", copy=True)
+        copied.flags.writeable = False
+        self.value = copied
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.value.dtype, self.value.shape)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of dtype, shape and bytes, in hexadecimal."""
+        import hashlib  # here, since it brings OpenSSL, which most eager programs never need
+
+        return hashlib.sha256(f"{self.type}:".encode() + self.value.tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Constant({self.type}, {self.digest[:12]})"

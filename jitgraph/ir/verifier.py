@@ -15,13 +15,12 @@ from jitgraph.dtypes import SHORT_NAMES
 from jitgraph.errors import GraphError
 from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import names_in_attr, names_in_type
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.literals import is_size_name
 from jitgraph.ir.printer import Style, lines_of
-from jitgraph.ir.types import StackType, TensorType, TokenType, Type
+from jitgraph.ir.types import Constant, StackType, TensorType, TokenType, Type
 
 MAX_RANK: Final = 64  # NumPy's
 MAX_BYTES: Final = 2**62

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jitgraph import dtypes, ops
 from jitgraph.eager.handle import stopped
 from jitgraph.errors import ShapeError
-from jitgraph.ops import decompositions, general_eigenvalues, spectral_functions
+from jitgraph.ops import decompositions, spectral
 from jitgraph.ops.matrices import adjoint
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.method import array_function
@@ -90,7 +90,7 @@ def eigvalsh(x: TensorLike) -> Tensor:
     if dtypes.is_complex(value.dtype) or 0 in value.shape:
         return eigh(x).eigenvalues
     eigenpairs = decompositions.eigh(stopped(value), checked=False)
-    return wrap(spectral_functions.eigenvalues(value, *eigenpairs)[0])
+    return wrap(spectral.eigenvalues(value, *eigenpairs)[0])
 
 
 @array_function
@@ -111,7 +111,7 @@ def svdvals(x: TensorLike) -> Tensor:
     if dtypes.is_complex(value.dtype) or 0 in value.shape:
         return svd(x, full_matrices=False).S
     u, s, vh = decompositions.svd(stopped(value), full_matrices=False, checked=False)
-    return wrap(spectral_functions.singular_values(value, s, u, vh)[0])
+    return wrap(spectral.singular_values(value, s, u, vh)[0])
 
 
 @array_function
@@ -123,8 +123,8 @@ def eig(x: TensorLike) -> EigResult:
     """
     value = lifting.value_of(x)
     if dtypes.is_complex(value.dtype):
-        return EigResult(*map(wrap, general_eigenvalues.eig(value, checked=True)))
-    eigenpairs = general_eigenvalues.eig_of_real(value, checked=True)
+        return EigResult(*map(wrap, spectral.eig(value, checked=True)))
+    eigenpairs = spectral.eig_of_real(value, checked=True)
     return EigResult(wrap(ops.complex_(*eigenpairs[:2])), wrap(ops.complex_(*eigenpairs[2:])))
 
 

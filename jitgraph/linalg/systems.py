@@ -9,7 +9,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.linalg.operands import cutoffs_of, system_of, without_column
-from jitgraph.ops import determinants, least_squares, linear_systems, matrix_exponential
+from jitgraph.ops import least_squares, linear_systems, matrix_exponential
 from jitgraph.ops.matrices import lesser
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import maximum, where
@@ -100,13 +100,13 @@ def rank_of(values: Tensor, matrices: Any, rtol: Tensor, atol: TensorLike = 0.0)
 @array_function
 def det(x: TensorLike) -> Tensor:
     """Determinants of square matrices. Gradients are right for singular ones, too, of first and second order."""
-    return wrap(determinants.det(lifting.value_of(x)))
+    return wrap(linear_systems.det(lifting.value_of(x)))
 
 
 @array_function
 def slogdet(x: TensorLike) -> SlogdetResult:
     """Signs of determinants and logarithms of their magnitudes: 0 and -inf of a singular matrix, without a gradient."""
-    return SlogdetResult(*map(wrap, determinants.slogdet(lifting.value_of(x))))
+    return SlogdetResult(*map(wrap, linear_systems.slogdet(lifting.value_of(x))))
 
 
 @array_function

@@ -8,7 +8,7 @@ from jitgraph import ops
 from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.linalg.operands import matrices_of, system_of, without_column
-from jitgraph.ops import triangular
+from jitgraph.ops import linear_systems
 from jitgraph.ops.matrices import adjoint as _adjoint
 from jitgraph.ops.matrices import below, columns_of, lesser, rows_of, upper_of, with_ones
 from jitgraph.tensor import lifting
@@ -45,10 +45,12 @@ def solve_triangular(
     """
     if not left:
         (x, y, _) = system_of("solve_triangular", a, b, vectors=False)
-        solution = triangular.solve_triangular(_mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular))
+        solution = linear_systems.solve_triangular(
+            _mirrored(x), _mirrored(y), upper=not upper, unit=bool(unitriangular)
+        )
         return wrap(_mirrored(solution))
     x, y, vector = system_of("solve_triangular", a, b)
-    solution = triangular.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
+    solution = linear_systems.solve_triangular(x, y, upper=bool(upper), unit=bool(unitriangular))
     return wrap(without_column(solution) if vector else solution)
 
 
@@ -65,8 +67,8 @@ def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tens
     factor, right, vector = system_of("cholesky_solve", l, b)
     first = _adjoint(factor) if upper else factor
     second = factor if upper else _adjoint(factor)
-    solution = triangular.solve_triangular(first, right, upper=False, unit=False)
-    solution = triangular.solve_triangular(second, solution, upper=True, unit=False)
+    solution = linear_systems.solve_triangular(first, right, upper=False, unit=False)
+    solution = linear_systems.solve_triangular(second, solution, upper=True, unit=False)
     return wrap(without_column(solution) if vector else solution)
 
 
@@ -85,7 +87,7 @@ def lu_factor(a: TensorLike) -> LUFactorResult:
 
     That is what PyTorch gives, with int32 pivots; SciPy counts them from 0. A singular matrix has factors too.
     """
-    factors = triangular.lu_factor(lifting.value_of(a))
+    factors = linear_systems.lu_factor(lifting.value_of(a))
     return LUFactorResult(wrap(factors[0]), wrap(factors[1]))
 
 
@@ -95,7 +97,7 @@ def lu(a: TensorLike) -> LUResult:
 
     Gradients by Axen (2021), where the leading square block of the exchanged rows is invertible.
     """
-    factors, _, order = triangular.lu_factor(lifting.value_of(a))
+    factors, _, order = linear_systems.lu_factor(lifting.value_of(a))
     with placement.beside(factors):
         rows, columns = factors.shape[-2:]
         size = lesser(rows, columns)
@@ -116,20 +118,20 @@ def lu_solve(LU: TensorLike, pivots: TensorLike, b: TensorLike, *, left: bool = 
         mirrored = wrap(_adjoint(matrices_of("lu_solve", b)))
         return wrap(_adjoint(lu_solve(LU, pivots, mirrored, adjoint=not adjoint).value))
     factors, right, vector = system_of("lu_solve", LU, b)
-    order = wrap(triangular.order_of_pivots(lifting.value_of(pivots)))
+    order = wrap(linear_systems.order_of_pivots(lifting.value_of(pivots)))
     if len(order.shape) != len(lifting.value_of(LU).shape) - 1:
         raise ShapeError(
             f"lu_solve takes pivots for each of the matrices {wrap(factors).value.type}, not {order.value.type}"
         )
     positions = wrap(lifting.broadcast_to(order.value, factors.shape[:-1]))
     if adjoint:
-        solution = triangular.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
-        solution = triangular.solve_triangular(_adjoint(factors), solution, upper=True, unit=True)
+        solution = linear_systems.solve_triangular(_adjoint(factors), right, upper=False, unit=False)
+        solution = linear_systems.solve_triangular(_adjoint(factors), solution, upper=True, unit=True)
         solved = _rows_in(wrap(solution), argsort(positions, axis=-1))
     else:
         solution = _rows_in(wrap(right), positions).value
-        solution = triangular.solve_triangular(factors, solution, upper=False, unit=True)
-        solved = wrap(triangular.solve_triangular(factors, solution, upper=True, unit=False))
+        solution = linear_systems.solve_triangular(factors, solution, upper=False, unit=True)
+        solved = wrap(linear_systems.solve_triangular(factors, solution, upper=True, unit=False))
     return wrap(without_column(solved.value)) if vector else solved
 
 

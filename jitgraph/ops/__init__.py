@@ -3,10 +3,10 @@
 A family is loaded when one of its ops is first used, as most programs need few; ``OPS`` loads them all.
 """
 
-from jitgraph.ir import table
+from jitgraph.ir import op
 from jitgraph.ops import registry
 from jitgraph.runtime import stubs
 
-table.register(registry.op_named, registry.every_op)
+op.register(registry.op_named, registry.every_op)
 
 __getattr__, __dir__ = stubs.attach(__name__)

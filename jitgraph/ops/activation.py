@@ -9,9 +9,7 @@ from typing import Any
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
-from jitgraph.ops.bits import bitwise_and
-from jitgraph.ops.comparison import eq, gt, le, select
+from jitgraph.ops.arithmetic import abs, add, bitwise_and, div, eq, gt, le, maximum, minimum, mul, neg, select, sub
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.sampling import Domain, elementwise_samples

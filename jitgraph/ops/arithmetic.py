@@ -1,20 +1,90 @@
-"""Arithmetic on numbers. Integers wrap; division and remainder by zero give 0, the minimum by -1 wraps, as in NumPy."""
+"""Arithmetic, comparisons and bits. Integers wrap; division by zero gives 0, the minimum by -1 wraps, as in NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.ir.op import Op
+from jitgraph.dtypes import DType, bool_
+from jitgraph.errors import DTypeError
+from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ir.scalar import Comparison
+from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.comparison import eq, gt, lt, select
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import elementwise, flat
 from jitgraph.ops.numeric import Array
+from jitgraph.ops.sampling import elementwise_samples, generator, values
+
+# ----------------------------------------------------------------------
+# Comparisons, which give bool, and select.
+
+
+def _compare(name: Comparison, evaluate: Callable[..., Any], onnx: str | None, traits: Sequence[Trait] = ()) -> Op:
+    return elementwise(
+        name,
+        evaluate,
+        arity=2,
+        accepts=rules.ALL,
+        result=bool_,
+        scalar=lambda s, x, y: s.cmp(name, x, y),
+        traits=traits,
+        onnx=onnx,
+        doc="Elementwise comparison; with NaN ne is true and the others are false.",
+    )
+
+
+eq: Op = _compare("eq", np.equal, "Equal", ["commutative"])
+ne: Op = _compare("ne", np.not_equal, None, ["commutative"])
+lt: Op = _compare("lt", np.less, "Less")
+le: Op = _compare("le", np.less_equal, "LessOrEqual")
+gt: Op = _compare("gt", np.greater, "Greater")
+ge: Op = _compare("ge", np.greater_equal, "GreaterOrEqual")
+
+
+SWAPPED: Final[Mapping[Op, Op]] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: le}
+"""The comparison that says of two operands what another says of them in the other order."""
+
+
+def _select_type(condition: Type, x: Type, y: Type) -> TensorType:
+    rules.require_tensors("select", (x, y), rules.EVERY, 2)
+    types = [rules.require_tensor("select", type) for type in (condition, x, y)]
+    if types[0].dtype != bool_:
+        raise DTypeError(f"select takes a bool condition, not {condition}")
+    return TensorType(types[1].dtype, rules.same_shape("select", types))
+
+
+def _select_samples(dtype: DType) -> Sequence[Sample]:
+    rng = generator("select", dtype)
+    return [
+        Sample((values(rng, bool_, s.inputs[0].shape), *s.inputs), differentiable=s.differentiable)
+        for s in elementwise_samples("select", 2)(dtype)
+    ]
+
+
+def _select(condition: Array, x: Array, y: Array) -> Array:
+    return np.asarray(np.where(condition, x, y), x.dtype)
+
+
+select: Op = Op(
+    name="select",
+    kind="elementwise",
+    infer=_select_type,
+    evaluate=_select,
+    vjp=lambda ct, out, c, x, y: (None, select(c, ct, zeros_like(ct)), select(c, zeros_like(ct), ct)),
+    scalar=lambda s, c, x, y: s.select(c, x, y),
+    traits=frozenset({"no_arithmetic", "planewise", "chooses"}),
+    onnx="Where",
+    samples=_select_samples,
+    doc="x where the condition is true, else y.",
+)
+
+
+# ----------------------------------------------------------------------
+# Arithmetic on numbers. Integers wrap; division and remainder by zero give 0, the minimum by -1 wraps, as in NumPy.
 
 add: Op = elementwise(
     "add",
@@ -166,4 +236,82 @@ remainder: Op = elementwise(
     vjp=lambda ct, out, x, y: (ct, neg(mul(ct, floor_divide(x, y)))),
     onnx="Mod",
     doc="x - y * floor(x / y), with the sign of y; integers: x % 0 is 0.",
+)
+
+
+# ----------------------------------------------------------------------
+# Bitwise operations on integers and bool, and shifts, which are total.
+
+bitwise_not: Op = elementwise(
+    "bitwise_not",
+    np.invert,
+    accepts=rules.BITS,
+    scalar=lambda s, x: s.not_(x),
+    onnx="BitwiseNot",
+    doc="Logical not for bool.",
+)
+bitwise_and: Op = elementwise(
+    "bitwise_and",
+    np.bitwise_and,
+    arity=2,
+    accepts=rules.BITS,
+    scalar=lambda s, x, y: s.and_(x, y),
+    traits=["commutative"],
+    onnx="BitwiseAnd",
+    doc="Bits that are set in both.",
+)
+bitwise_or: Op = elementwise(
+    "bitwise_or",
+    np.bitwise_or,
+    arity=2,
+    accepts=rules.BITS,
+    scalar=lambda s, x, y: s.or_(x, y),
+    traits=["commutative"],
+    onnx="BitwiseOr",
+    doc="Bits that are set in either.",
+)
+bitwise_xor: Op = elementwise(
+    "bitwise_xor",
+    np.bitwise_xor,
+    arity=2,
+    accepts=rules.BITS,
+    scalar=lambda s, x, y: s.xor(x, y),
+    traits=["commutative"],
+    onnx="BitwiseXor",
+    doc="Bits that are set in one alone.",
+)
+
+
+def _in_range(x: Array, count: Array) -> tuple[Any, Array]:
+    """Where the shift count lies within the width, and the count with the others replaced by 0."""
+    inside = (count >= 0) & (count < x.dtype.itemsize * 8)
+    return inside, np.where(inside, count, count.dtype.type(0))
+
+
+def _shift_left(x: Array, count: Array) -> Any:
+    inside, safe = _in_range(x, count)
+    return np.where(inside, np.left_shift(x, safe), x.dtype.type(0))
+
+
+def _shift_right(x: Array, count: Array) -> Any:
+    inside, safe = _in_range(x, count)
+    past = np.where(x < 0, ~x.dtype.type(0), x.dtype.type(0))
+    return np.where(inside, np.right_shift(x, safe), past)
+
+
+shift_left: Op = elementwise(
+    "shift_left",
+    _shift_left,
+    arity=2,
+    accepts=rules.INTEGERS,
+    scalar=lambda s, x, y: s.shl(x, y),
+    doc="x * 2**y, wrapping; 0 for a count that is negative or not below the width.",
+)
+shift_right: Op = elementwise(
+    "shift_right",
+    _shift_right,
+    arity=2,
+    accepts=rules.INTEGERS,
+    scalar=lambda s, x, y: s.shr(x, y),
+    doc="floor(x / 2**y); for a count that is negative or not below the width 0, or -1 for a negative x.",
 )

@@ -12,16 +12,13 @@ import numpy as np
 
 from jitgraph.dtypes import float64, int64, is_complex, part_of
 from jitgraph.ir.builder import build
-from jitgraph.ops.arithmetic import abs, add, div, mul, neg, sub
-from jitgraph.ops.broadcasting import broadcast, reduce_sum
-from jitgraph.ops.comparison import eq, ge, gt, lt, select
+from jitgraph.ops.arithmetic import abs, add, div, eq, ge, gt, lt, mul, neg, select, sub
 from jitgraph.ops.complex_parts import complex_, imag, real
 from jitgraph.ops.control import while_
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.decompositions import svd
-from jitgraph.ops.determinants import det
-from jitgraph.ops.linear_systems import solve
+from jitgraph.ops.linear_systems import det, solve
 from jitgraph.ops.matrices import (
     adjoint,
     as_like,
@@ -39,6 +36,7 @@ from jitgraph.ops.matrices import (
     with_ones,
 )
 from jitgraph.ops.matrix_exponential import NEAR, PADE
+from jitgraph.ops.movement import broadcast, reduce_sum
 from jitgraph.ops.predicates import isfinite
 from jitgraph.ops.reduction import reduce_max, reduce_prod
 from jitgraph.ops.transcendental import rint

@@ -17,15 +17,28 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, div, maximum, minimum, mul, neg, sub
-from jitgraph.ops.bits import bitwise_and, bitwise_or
-from jitgraph.ops.broadcasting import broadcast
-from jitgraph.ops.comparison import eq, ge, lt, ne, select
+from jitgraph.ops.arithmetic import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    div,
+    eq,
+    ge,
+    lt,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    neg,
+    select,
+    sub,
+)
 from jitgraph.ops.composite import composite
 from jitgraph.ops.control import while_
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.gathering import gather, scatter, scatter_add
+from jitgraph.ops.movement import broadcast
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.sorting import sort
 

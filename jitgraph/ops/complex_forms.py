@@ -6,7 +6,7 @@ from typing import Final
 
 from jitgraph.errors import DTypeError
 from jitgraph.ir.op import Op
-from jitgraph.ops import complex_arithmetic, complex_functions
+from jitgraph.ops import complex_functions
 
 _ORDERS: Final = frozenset({"lt", "le", "gt", "ge", "maximum", "minimum", "reduce_max", "reduce_min", "sort"})
 
@@ -17,8 +17,7 @@ def of_complex(op: Op) -> Op:
         return op
     if op.name in _ORDERS:
         raise DTypeError(f"{op.name}: complex numbers have no order", hint="compare x.real, x.imag or jg.abs(x)")
-    for family in (complex_arithmetic, complex_functions):
-        complex_op = getattr(family, f"complex_{op.name}", None)
-        if isinstance(complex_op, Op):
-            return complex_op
+    complex_op = getattr(complex_functions, f"complex_{op.name}", None)
+    if isinstance(complex_op, Op):
+        return complex_op
     raise DTypeError(f"{op.name} is not defined for complex numbers", hint="take x.real, x.imag or jg.abs(x)")

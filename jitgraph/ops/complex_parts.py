@@ -2,7 +2,7 @@
 
 A complex number has two parts of one float dtype; arrays have them side by side, as NumPy's have. An op with the trait
 "planewise", and every movement op, does to both parts what it does to a real number. All other arithmetic is composites
-over parts (``complex_arithmetic.py``, ``complex_functions.py``), and before code is made a pass puts two real values in
+over parts (``complex_functions.py``, ``complex_functions.py``), and before code is made a pass puts two real values in
 the place of each complex one (``passes/decompose_complex.py``): no kernel knows complex numbers.
 
 Gradients have PyTorch's convention. That of a real loss L by z = x + i y is dL/dx + i dL/dy, the conjugate Wirtinger

@@ -31,10 +31,9 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, mul, sub
-from jitgraph.ops.broadcasting import reduce_sum
-from jitgraph.ops.comparison import lt
+from jitgraph.ops.arithmetic import add, lt, mul, sub
 from jitgraph.ops.creation import full_like
+from jitgraph.ops.movement import reduce_sum
 from jitgraph.ops.rules import require_region, require_same_types
 from jitgraph.ops.sampling import generator, values
 

@@ -13,10 +13,9 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.errors import DTypeError, NumberError
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.op import Op, Sample
-from jitgraph.ir.types import Shape, TensorType
+from jitgraph.ir.types import Constant, Shape, TensorType
 from jitgraph.ops import rules
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import edges

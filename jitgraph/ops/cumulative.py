@@ -19,9 +19,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op, Reduction, Sample, Trait
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, mul
-from jitgraph.ops.bits import bitwise_or
-from jitgraph.ops.comparison import eq, ne, select
+from jitgraph.ops.arithmetic import add, bitwise_or, eq, mul, ne, select
 from jitgraph.ops.control import scan
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.gathering import scatter_add

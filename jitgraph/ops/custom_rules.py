@@ -11,10 +11,9 @@ from typing import Any
 from jitgraph.dtypes import DType
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
-from jitgraph.ir.builder import build
+from jitgraph.ir.builder import build, run_graph
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Op, Sample
-from jitgraph.ir.running import run_graph
 from jitgraph.ir.types import TensorType, Type, is_inexact_tensor
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul

@@ -1,28 +1,28 @@
-"""cholesky, qr, eigh and svd, with gradients over Op calls.
-
-The gradient of cholesky is that of I. Murray, Differentiation of the Cholesky decomposition (2016); of qr and eigh of
-M. Seeger et al., Auto-differentiating linear algebra (2017), of qr of wide matrices of D. Roberts and L. Roberts, QR
-and LQ decomposition matrix backpropagation algorithms (2020), and of svd of J. Townsend, Differentiating the singular
-value decomposition (2016). Those of vectors of equal values are NaN, as ``ties`` says.
+"""cholesky, qr, eigh and svd, with gradients over Op calls; NaN where equal values or free phases leave them
+undetermined.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.dtypes import is_complex, part_of
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops import small_matrices, ties
-from jitgraph.ops.arithmetic import add, sub
-from jitgraph.ops.comparison import select
+from jitgraph.ops import small_matrices
+from jitgraph.ops.arithmetic import abs, add, bitwise_and, eq, gt, le, maximum, mul, select, sub
+from jitgraph.ops.complex_functions import complex_div
+from jitgraph.ops.complex_parts import imag, real
+from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, zeros_like
-from jitgraph.ops.free_phases import require_no_turn
+from jitgraph.ops.effects import check
 from jitgraph.ops.linear_systems import solve
 from jitgraph.ops.matrices import (
     adjoint,
@@ -44,8 +44,144 @@ from jitgraph.ops.matrices import (
     rows_times,
     with_ones,
 )
+from jitgraph.ops.movement import broadcast, reduce_sum
 from jitgraph.ops.numeric import Array
+from jitgraph.ops.reduction import reduce_max
+from jitgraph.ops.transcendental import sqrt
 from jitgraph.ops.windows import concat
+
+# ----------------------------------------------------------------------
+# Phases of complex eigenvectors and singular vectors are free: a loss that depends on one has no gradient.
+#
+# Turning a vector by a small angle leaves the decomposition one, so that the loss must stay the same: the imaginary
+# part of the vector's product with its cotangent is 0. Rules ask for that where their op's attribute ``checked`` is
+# true, as what users call has it; tests of rules draw cotangents at random.
+
+_ROUNDING: Final = 1e-4  # of the sum of a cotangent's magnitudes: far above what rounding in float32 makes
+_NOTHING: Final = {dtypes.float32: 1e-5, dtypes.float64: 1e-11}  # a turn that cancellation leaves of cotangents of 1
+
+
+def require_no_turn(name: str, *pairs: tuple[Any, Any]) -> None:
+    """A check that raises ValueError where complex vectors, which turn together, have a cotangent along their turn.
+
+    Each pair is a matrix with the vectors as columns, and its cotangent, or None.
+    """
+    turns = sizes = None
+    for vectors, ct in pairs:
+        if ct is None or not dtypes.is_complex(vectors.dtype):
+            continue
+        rows = len(ct.shape) - 2
+        turn = reduce_sum(imag(diagonal_of(product(adjoint(vectors), ct))), axes=(rows,))
+        size = reduce_sum(add(abs(real(ct)), abs(imag(ct))), axes=(rows,))
+        turns = turn if turns is None else add(turns, turn)
+        sizes = size if sizes is None else add(sizes, size)
+    if turns is None or sizes is None:
+        return
+    allowed = add(mul(full_like(_ROUNDING, sizes), sizes), full_like(_NOTHING[sizes.dtype], sizes))
+    beyond = cast(gt(abs(turns), allowed), dtype=dtypes.int64)
+    count = reduce_sum(beyond, axes=tuple(range(len(beyond.shape))))
+    message = (
+        f"{name}: a loss that depends on the phase of complex vectors, which is free, has no gradient"
+        "\n  hint: take jg.abs of them, or products in which phases cancel, as v * jg.conj(v)"
+    )
+    check(eq(count, zeros_like(count)), kind="ValueError", message=message)
+
+
+# ----------------------------------------------------------------------
+# Gradients of eigenvectors and singular vectors whose values are equal: what is not determined is NaN.
+#
+# Vectors of equal values may be turned into each other, so that a function of them has a gradient only if it does not
+# depend on their choice. Cotangents, which are derivatives at the one choice that LAPACK took, do not tell whether that
+# is so: at the identity both sum(V**2 * w) and sum(V @ V.T * w) have cotangents that no turn changes to first order.
+# Therefore every function that uses such vectors has the gradient NaN. Those whose cotangents by both vectors of a pair
+# are exactly 0, as those of other vectors are, get nothing from that pair.
+#
+# Computed values count as equal within ``ROUNDING``: their difference is rounding, and so would be what is divided by
+# it.
+
+ROUNDING: Final = 16.0
+"""In eps of the greatest value. LAPACK's eigenvalues of what had two equal ones were up to 7.5 apart (1,000 matrices of
+2 to 300 rows)."""
+
+
+def magnitude(x: Any) -> Any:
+    """abs(x); of complex numbers the sum of those of both parts."""
+    return add(abs(real(x)), abs(imag(x))) if dtypes.is_complex(x.dtype) else abs(x)
+
+
+def column_sizes(ct: Any) -> Any:
+    """The sum of magnitudes of each column, for each matrix."""
+    return reduce_sum(magnitude(ct), axes=(len(ct.shape) - 2,))
+
+
+def negligible(x: Any, values: Any) -> Any:
+    """Whether magnitudes x, of values or of pairs of them, are rounding beside the greatest of each row of values."""
+    last = len(values.shape) - 1
+    greatest = reduce_max(magnitude(values), axes=(last,))
+    limit = mul(greatest, full_like(ROUNDING * float(np.finfo(greatest.dtype).eps), greatest))
+    return le(x, broadcast(limit, shape=x.shape, axes=tuple(range(last))))
+
+
+class Ties:
+    """Pairs of vectors of equal values: ``pairs`` over rows and columns of a matrix, false on the diagonal."""
+
+    def __init__(self, like: Any, values: Any) -> None:
+        """``like``: a square matrix of the dtype of the vectors' cotangents; ``values`` may be complex."""
+        self.gaps = with_ones(sub(columns_times(like, values), rows_times(like, values)))
+        size = magnitude(self.gaps)
+        self._ones, self._zeros = full_like(1.0, size), zeros_like(size)
+        equal = select(negligible(size, values), self._ones, self._zeros)
+        self.pairs = gt(sub(equal, diagonal_of(equal)), self._zeros)
+
+    def over(self, x: Any, difference: Any) -> Any:
+        """x / difference, and 0 for ties."""
+        safe = select(self.pairs, full_like(1.0, difference), difference)
+        quotient = complex_div if dtypes.is_complex(difference.dtype) else over
+        return quotient(select(self.pairs, zeros_like(x), x), safe)
+
+    def undetermined(self, *cts: Any, also: Any | None = None) -> Any:
+        """Zeros of real dtype, NaN for ties where a cotangent of the vectors is not 0, to be added to what is ``over``.
+
+        Their derivative by the cotangents of a vector in a tie is NaN, so that such vectors have no tangent. ``also``:
+        which vectors are undetermined by themselves.
+        """
+        sizes = column_sizes(cts[0]) if len(cts) == 1 else add(*map(column_sizes, cts))
+        like = self._ones
+        unused = le(add(columns_times(like, sizes), rows_times(like, sizes)), self._zeros)
+        nan = full_like(math.nan, like)
+        lost = select(self.pairs, select(unused, self._zeros, nan), self._zeros)
+        zero, one = zeros_like(sizes), full_like(1.0, sizes)
+        free = reduce_max(select(self.pairs, self._ones, self._zeros), axes=(len(like.shape) - 2,))
+        if also is not None:
+            alone = select(also, one, zero)
+            free = maximum(free, alone)
+            used = bitwise_and(also, gt(sizes, zero))
+            lost = add(lost, columns_times(like, select(used, full_like(math.nan, sizes), zero)))
+        is_free = gt(free, zero)
+        sums = [reduce_sum(part, axes=(len(part.shape) - 2,)) for ct in cts for part in _parts(ct)]
+        total = sums[0]
+        for other in sums[1:]:
+            total = add(total, other)
+        root = sqrt(select(is_free, mul(total, zero), one))  # of 0, whose slope times 0 is NaN
+        return add(lost, columns_times(like, sub(root, select(is_free, zero, one))))
+
+
+def _parts(x: Any) -> tuple[Any, ...]:
+    return (real(x), imag(x)) if dtypes.is_complex(x.dtype) else (x,)
+
+
+def with_nan(x: Any, undetermined: Any) -> Any:
+    """x and what ``Ties.undetermined`` gives."""
+    return add(x, as_like(undetermined, x))
+
+
+# ----------------------------------------------------------------------
+# cholesky, qr, eigh and svd, with gradients over Op calls.
+#
+# The gradient of cholesky is that of I. Murray, Differentiation of the Cholesky decomposition (2016); of qr and eigh of
+# M. Seeger et al., Auto-differentiating linear algebra (2017), of qr of wide matrices of D. Roberts and L. Roberts, QR
+# and LQ decomposition matrix backpropagation algorithms (2020), and of svd of J. Townsend, Differentiating the singular
+# value decomposition (2016). Those of vectors of equal values are NaN, as ``ties`` says.
 
 
 def _mean_with_transpose(a: Array) -> Array:
@@ -173,9 +309,9 @@ def _eigh_vjp(ct: Any, out: Any, a: Any, *, checked: bool) -> tuple[Any]:
         if checked:
             require_no_turn("eigh", (vectors, ct[1]))
         odd = _odd(product(adjoint(vectors), ct[1]))
-        tied = ties.Ties(real_like(odd), values)
+        tied = Ties(real_like(odd), values)
         moved = tied.over(sub(odd, diagonal_of(odd)), tied.gaps)
-        moved = ties.with_nan(moved, tied.undetermined(ct[1]))
+        moved = with_nan(moved, tied.undetermined(ct[1]))
         inner = moved if inner is None else add(inner, moved)
     return (None if inner is None else _symmetric(product(vectors, inner, adjoint(vectors))),)
 
@@ -226,7 +362,7 @@ def _svd_vjp(ct: Any, out: Any, a: Any, *, full_matrices: bool, checked: bool) -
     inner = None if ct_s is None else diagonal_matrix(as_like(ct_s, u))
     is_small = None
     if ct_u is not None or ct_v is not None:
-        is_small = ties.negligible(s, s)
+        is_small = negligible(s, s)
         moved = _turned_singular_vectors(
             ct_u, ct_v, u, s, v, is_small if rows != columns or is_complex(a.dtype) else None
         )
@@ -258,7 +394,7 @@ def _turned_singular_vectors(ct_u: Any, ct_v: Any, u: Any, s: Any, v: Any, is_sm
     else:
         together, against = odds[0], odds[0] if ct_v is None else sub(zeros_like(odds[0]), odds[0])
     like = real_like(together)
-    tied = ties.Ties(like, s)
+    tied = Ties(like, s)
     moved = add(
         tied.over(together, tied.gaps), tied.over(against, with_ones(add(columns_times(like, s), rows_times(like, s))))
     )
@@ -266,7 +402,7 @@ def _turned_singular_vectors(ct_u: Any, ct_v: Any, u: Any, s: Any, v: Any, is_sm
     if ct_u is not None and is_complex(u.dtype):  # the phase that u and v share, of which half is of each
         safe = select(is_small, full_like(1.0, s), s)
         moved = add(moved, diagonal_of(over(odds[0], columns_times(like, safe))))
-    return ties.with_nan(moved, tied.undetermined(*(ct for ct, _ in pairs), also=is_small))
+    return with_nan(moved, tied.undetermined(*(ct for ct, _ in pairs), also=is_small))
 
 
 def _svd_samples(array: Callable[..., Array]) -> Sequence[Sample]:

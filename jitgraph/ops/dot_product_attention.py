@@ -17,14 +17,13 @@ from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, mul
-from jitgraph.ops.broadcasting import reduce_sum, restore
-from jitgraph.ops.comparison import eq, ge, select
+from jitgraph.ops.arithmetic import add, eq, ge, mul, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, iota, zeros_like
 from jitgraph.ops.distributions import dropout as drop
+from jitgraph.ops.movement import reduce_sum, restore
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.statistics import masked_softmax, shifted_powers, softmax
 from jitgraph.ops.transcendental import log

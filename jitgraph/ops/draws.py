@@ -17,13 +17,20 @@ from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import Shape, TensorType
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs, add, div, maximum, mul, neg, sub
-from jitgraph.ops.comparison import eq, ge, gt, le, lt, select
+from jitgraph.ops.arithmetic import abs, add, div, eq, ge, gt, le, lt, maximum, mul, neg, select, sub
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.distributions import drawn_samples, from_words, key_of, require_float, word_tensors
-from jitgraph.ops.exact_math import cos_turns, log1p_less, minus_log
+from jitgraph.ops.distributions import (
+    cos_turns,
+    drawn_samples,
+    from_words,
+    key_of,
+    log1p_less,
+    minus_log,
+    require_float,
+    word_tensors,
+)
 from jitgraph.ops.predicates import logical_and, logical_not, logical_or
 from jitgraph.ops.transcendental import floor, sqrt
 

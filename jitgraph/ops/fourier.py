@@ -19,15 +19,14 @@ import numpy as np
 
 from jitgraph.dtypes import DType, float32, float64
 from jitgraph.errors import ShapeError
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import Constant
 from jitgraph.ops.arithmetic import add, mul, neg, sub
-from jitgraph.ops.broadcasting import broadcast
 from jitgraph.ops.complex_parts import complex_, parts
 from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.creation import constant, full, full_like
-from jitgraph.ops.movement import flip, inverse, reshape, transpose
+from jitgraph.ops.movement import broadcast, flip, inverse, reshape, transpose
 from jitgraph.ops.numeric import Array, joined
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.windows import concat, pad, slice

@@ -10,8 +10,7 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, div, mul, neg, sub
-from jitgraph.ops.comparison import gt, select
+from jitgraph.ops.arithmetic import add, div, gt, mul, neg, select, sub
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import elementwise

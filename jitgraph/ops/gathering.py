@@ -19,10 +19,9 @@ from jitgraph.ir import dims
 from jitgraph.ir.op import Op, Reduction, Sample
 from jitgraph.ir.types import Shape, TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.broadcasting import broadcast
-from jitgraph.ops.comparison import eq, select
+from jitgraph.ops.arithmetic import eq, select
 from jitgraph.ops.creation import full, iota, zeros_like
-from jitgraph.ops.movement import reshape
+from jitgraph.ops.movement import broadcast, reshape
 from jitgraph.ops.numeric import Array, widen
 from jitgraph.ops.sampling import generator, values
 

@@ -10,11 +10,11 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, OpenShape, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add
-from jitgraph.ops.broadcasting import broadcast, reduce_sum
 from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv, conv_back, conv_weight_gradient
 from jitgraph.ops.gathering import gather
+from jitgraph.ops.movement import broadcast, reduce_sum
 from jitgraph.ops.sampling import samples_for
 
 

@@ -17,14 +17,12 @@ from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs, add, div, mul, neg, sub
-from jitgraph.ops.bits import bitwise_and, bitwise_or
-from jitgraph.ops.broadcasting import reduce_sum, restore
-from jitgraph.ops.comparison import eq, ge, lt, ne, select
+from jitgraph.ops.arithmetic import abs, add, bitwise_and, bitwise_or, div, eq, ge, lt, mul, ne, neg, select, sub
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, iota, zeros_like
 from jitgraph.ops.effects import check
+from jitgraph.ops.movement import reduce_sum, restore
 from jitgraph.ops.reduction import reduce_min
 from jitgraph.ops.rules import without_axes
 from jitgraph.ops.sampling import generator, samples_for, values

@@ -21,13 +21,11 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import MatrixNest, Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import div, mul
-from jitgraph.ops.broadcasting import broadcast, reduce_sum
-from jitgraph.ops.comparison import eq, ge, gt, le, lt, select
+from jitgraph.ops.arithmetic import div, eq, ge, gt, le, lt, mul, select
 from jitgraph.ops.complex_parts import complex_, imag, real, zeros_of
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.creation import full_like, iota, zeros_like
-from jitgraph.ops.movement import transpose
+from jitgraph.ops.movement import broadcast, reduce_sum, transpose
 from jitgraph.ops.numeric import Array, joined
 from jitgraph.ops.sampling import generator
 from jitgraph.ops.windows import slice
@@ -210,7 +208,7 @@ def conj(x: Any) -> Any:
     """The conjugates: of real numbers, themselves."""
     if not dtypes.is_complex(x.dtype):
         return x
-    from jitgraph.ops.complex_arithmetic import complex_conj
+    from jitgraph.ops.complex_functions import complex_conj
 
     return complex_conj(x)
 

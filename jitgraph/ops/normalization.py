@@ -10,11 +10,10 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, mul, sub
-from jitgraph.ops.broadcasting import broadcast, reduce_sum, restore
-from jitgraph.ops.comparison import eq, select
+from jitgraph.ops.arithmetic import add, eq, mul, select, sub
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like
+from jitgraph.ops.movement import broadcast, reduce_sum, restore
 from jitgraph.ops.sampling import samples_for
 from jitgraph.ops.statistics import deviations, mean_of
 from jitgraph.ops.transcendental import rsqrt

@@ -10,10 +10,10 @@ from jitgraph.dtypes import float32, float64
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, div, mul, sub
-from jitgraph.ops.broadcasting import broadcast
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
+from jitgraph.ops.movement import broadcast
 from jitgraph.ops.sampling import samples_for
 from jitgraph.ops.transcendental import pow, sqrt
 

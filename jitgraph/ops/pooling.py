@@ -12,9 +12,7 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, div, maximum
-from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or
-from jitgraph.ops.comparison import eq, ne, select
+from jitgraph.ops.arithmetic import add, bitwise_and, bitwise_not, bitwise_or, div, eq, maximum, ne, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full, full_like, zeros_like
 from jitgraph.ops.numeric import least

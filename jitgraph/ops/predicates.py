@@ -12,9 +12,7 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs
-from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor
-from jitgraph.ops.comparison import eq, gt, lt, ne, select
+from jitgraph.ops.arithmetic import abs, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, eq, gt, lt, ne, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like

@@ -20,13 +20,12 @@ from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Reduction, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import div, mul
-from jitgraph.ops.broadcasting import reduce_sum, restore
-from jitgraph.ops.comparison import eq, ne, select
+from jitgraph.ops.arithmetic import div, eq, mul, ne, select
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.cumulative import product_of_others
 from jitgraph.ops.define import reduce_over
+from jitgraph.ops.movement import reduce_sum, restore
 from jitgraph.ops.numeric import Array, greatest, least, widen
 from jitgraph.ops.order import in_order
 from jitgraph.ops.sampling import edges, generator, values

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Comparison, Scalar
-from jitgraph.ops.exact_fma import fma32, fma64
 from jitgraph.ops.math_functions.functions import FUNCTIONS
+from jitgraph.ops.ordered_product import fma32, fma64
 
 Array = NDArray[Any]
 

@@ -16,15 +16,12 @@ from typing import Any, Final
 from jitgraph import dtypes
 from jitgraph.ir import dims
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops.arithmetic import abs, add, div, mul, neg, sub
-from jitgraph.ops.bits import bitwise_or
-from jitgraph.ops.broadcasting import broadcast, reduce_sum
-from jitgraph.ops.comparison import eq, gt, le, select
+from jitgraph.ops.arithmetic import abs, add, bitwise_or, div, eq, gt, le, mul, neg, select, sub
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.effects import check
 from jitgraph.ops.matrices import columns_of, rows_of, with_ones
-from jitgraph.ops.movement import reshape
+from jitgraph.ops.movement import broadcast, reduce_sum, reshape
 from jitgraph.ops.reduction import reduce_min
 from jitgraph.ops.transcendental import log, sqrt
 from jitgraph.ops.windows import concat

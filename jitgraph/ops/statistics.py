@@ -14,13 +14,11 @@ from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, div, maximum, mul, sub
-from jitgraph.ops.broadcasting import reduce_sum, restore
-from jitgraph.ops.comparison import eq, select
+from jitgraph.ops.arithmetic import add, div, eq, maximum, mul, select, sub
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import stop_gradient
 from jitgraph.ops.creation import full, full_like, zeros_like
-from jitgraph.ops.movement import reshape
+from jitgraph.ops.movement import reduce_sum, reshape, restore
 from jitgraph.ops.predicates import isfinite
 from jitgraph.ops.reduction import reduce_max
 from jitgraph.ops.sampling import edges, generator, values

@@ -11,9 +11,22 @@ import numpy as np
 from jitgraph.ir.op import Op, Trait
 from jitgraph.ops import inverse_erf as _inverse
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sign, sub
-from jitgraph.ops.bits import bitwise_and, bitwise_or
-from jitgraph.ops.comparison import eq, ge, select
+from jitgraph.ops.arithmetic import (
+    abs,
+    add,
+    bitwise_and,
+    bitwise_or,
+    div,
+    eq,
+    ge,
+    maximum,
+    minimum,
+    mul,
+    neg,
+    select,
+    sign,
+    sub,
+)
 from jitgraph.ops.conversion import stop_gradient
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import elementwise, flat

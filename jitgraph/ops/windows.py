@@ -15,9 +15,8 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import Shape, TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import sub
-from jitgraph.ops.broadcasting import reduce_sum
 from jitgraph.ops.creation import full
-from jitgraph.ops.movement import Condition, Index, Read
+from jitgraph.ops.movement import Condition, Index, Read, reduce_sum
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import samples_for
 

@@ -18,7 +18,7 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.ops import add, cond, full, gt, scan, stack_pop, stack_push, sub, while_
 from jitgraph.ops.effects import zeros
-from jitgraph.passes.activity import loop_carries, reaching
+from jitgraph.passes.autodiff import loop_carries, reaching
 from jitgraph.passes.partition import ResidualStack
 from jitgraph.passes.split import Split, subgraph
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from jitgraph.dtypes import is_float
 from jitgraph.ir.attributes import names_in_attr
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.control import Conditional, structure_of
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import Constant
 from jitgraph.ops.creation import constant, full
 from jitgraph.passes.rewriter import Rewriter, has_effect, is_tensor, rewrite_regions, uniform_value
 

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 from jitgraph.dtypes import DType, is_bool, is_float
 from jitgraph.errors import GraphError
-from jitgraph.ir import table
 from jitgraph.ir.graph import Node, Value
-from jitgraph.ir.op import Op
+from jitgraph.ir.op import Op, named
 from jitgraph.ir.types import TensorType
 from jitgraph.once import cached_property
 from jitgraph.ops.creation import full
@@ -230,7 +229,7 @@ def _rule(line: str, vocabulary: Vocabulary) -> Rule:
     name, _, sides = line.partition(":")
     pattern, arrow, rest = sides.partition("=>")
     replacement, _, conditions = rest.partition(" if ")
-    op = table.named(pattern.partition("(")[0].strip()) if "(" in pattern else None
+    op = named(pattern.partition("(")[0].strip()) if "(" in pattern else None
     if not name.isidentifier() or not arrow or op is None or not replacement.strip():
         raise GraphError(f"{line!r} is not a rule; expected 'name: op(...) => replacement'")
     return Rule(name, op, (pattern.strip(), replacement.strip(), conditions.strip() or None), vocabulary)
@@ -250,7 +249,7 @@ def _term(tree: ast.expr, vocabulary: Vocabulary) -> Term:
             return Number(-number)
         case ast.Call(func=ast.Name(id="like"), args=[ast.Name(id=like), number]):
             return Number(_function(number, vocabulary), like)
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if (op := table.named(name)) is not None:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if (op := named(name)) is not None:
             attrs = [
                 (keyword.arg or "", Name(keyword.value.id))
                 if isinstance(keyword.value, ast.Name)

@@ -4,22 +4,154 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from jitgraph.dtypes import int64
 from jitgraph.errors import GraphError, UnsupportedOp
-from jitgraph.ir import context
+from jitgraph.ir import context, dims
 from jitgraph.ir.builder import GraphBuilder, decomposition
 from jitgraph.ir.control import CarriedLoop, Conditional, RegionCall, structure_of
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
-from jitgraph.ops import add, call, reshape
+from jitgraph.ops import (
+    add,
+    call,
+    dynamic_slice,
+    dynamic_update_slice,
+    full,
+    optimization_barrier,
+    reshape,
+    scatter_add,
+)
 from jitgraph.ops.effects import zeros
-from jitgraph.passes.activity import carries_gradient, spread
+from jitgraph.passes.autodiff import carries_gradient, spread
 from jitgraph.passes.control_gradients import cond_gradient, loop_gradient
 from jitgraph.passes.partition import Joint, ResidualStack
-from jitgraph.passes.recomputing import recomputed_gradient
-from jitgraph.passes.sparse_sums import added_in_place
-from jitgraph.passes.split import Split, split
+from jitgraph.passes.rewriter import uniform_value
+from jitgraph.passes.split import Split, split, strip_prints
+
+# ----------------------------------------------------------------------
+# Cotangents that are zero but in one place, added to another in that place alone.
+#
+# The cotangent of a tensor of which a loop reads an element is zeros with the element's written into them. In the body
+# of a loop the sum with what there is so far is a write of the element, and not a sum over the whole tensor.
+
+
+def added_in_place(known: Value, cotangent: Value, nodes: Sequence[Node]) -> Value | None:
+    """``known + cotangent`` as a write of a part of ``known``; None where the cotangent is not known to be so sparse.
+
+    ``nodes`` are what has been recorded so far. Of several updates only those of distinct elements are taken, so that
+    each is one sum, as it would be in zeros; a zero of ``known`` keeps its sign.
+    """
+    node = _producer(cotangent, nodes)
+    if node is None:
+        return None
+    if "alias" in node.op.traits and len(node.inputs) == 1:
+        (source,) = node.inputs
+        inner = added_in_place(reshape(known, shape=source.shape), source, nodes) if _is_sparse(source, nodes) else None
+        return None if inner is None else _value(reshape(inner, shape=known.shape))
+    if not _is_sparse(cotangent, nodes):
+        return None
+    match node.op.lowering:
+        case "scatter":
+            attrs: Any = node.attrs
+            return _value(scatter_add(known, *node.inputs[1:], **attrs))
+        case "dynamic_update_slice":
+            update, starts = node.inputs[1], node.inputs[2:]
+        case _:
+            update = node.inputs[0]
+            low: Any = node.attrs["low"]
+            starts = tuple(full(shape=(), value=start, dtype=int64) for start in low)
+    part = add(dynamic_slice(known, *starts, sizes=update.shape), update)
+    return _value(dynamic_update_slice(known, part, *starts))
+
+
+def _value(value: object) -> Value:
+    assert isinstance(value, Value)
+    return value
+
+
+def _producer(value: Value, nodes: Sequence[Node]) -> Node | None:
+    return next((node for node in reversed(nodes) if value in node.outputs), None)
+
+
+def _is_sparse(value: Value, nodes: Sequence[Node]) -> bool:
+    """Whether a value is zeros with one update of a part of them, behind changes of its shape or not."""
+    node = _producer(value, nodes)
+    if node is None:
+        return False
+    if "alias" in node.op.traits and len(node.inputs) == 1:
+        return _is_sparse(node.inputs[0], nodes)
+    match node.op.lowering:
+        case "scatter" if node.op.reduction is not None:
+            zero, indices, _ = node.inputs
+            return _is_zero(zero, nodes) and dims.product(indices.shape) == 1
+        case "dynamic_update_slice":
+            return _is_zero(node.inputs[0], nodes) and _is_part(node.inputs[1], value)
+    if node.op.batch != "pad":
+        return False
+    update, zero = node.inputs
+    gaps: Any = node.attrs["interior"]
+    return not any(gaps) and _is_zero(zero, nodes) and _is_part(update, value)
+
+
+def _is_zero(value: Value, nodes: Sequence[Node]) -> bool:
+    number: object = uniform_value(_producer(value, nodes))
+    return number == 0
+
+
+def _is_part(update: Value, target: Value) -> bool:
+    """Whether an update is known to be no more than half of what it is written into."""
+    some, every = update.tensor.size, target.tensor.size
+    return isinstance(some, int) and isinstance(every, int) and 2 * some <= every
+
+
+# ----------------------------------------------------------------------
+# The gradient of what is to be computed anew: nothing of its inside is kept for the way back.
+
+
+def recomputed_gradient(reverse: Reverse, node: Node, cotangents: Sequence[Value | None]) -> list[Value | None]:
+    """The cotangents of a node's inputs by its region, run once more from the same operands, and its derivative.
+
+    The operands stand behind a barrier: what computes with them waits for a cotangent, and is not taken for what the
+    forward computed already. Random numbers are the same, as their streams' states are operands; prints are not
+    repeated.
+    """
+    region = strip_prints(node.regions[0])
+    tensor_inputs = [i for i, value in enumerate(node.inputs) if isinstance(value.type, TensorType)]
+    tensors = [i for i, value in enumerate(node.outputs) if isinstance(value.type, TensorType)]
+    seeds = [(position, ct) for position, i in enumerate(tensors) if (ct := cotangents[i]) is not None]
+    wrt = [position for position, i in enumerate(tensor_inputs) if node.inputs[i] in reverse.active]
+    after = seeds[0][1]
+    operands = [optimization_barrier(node.inputs[i], after) for i in tensor_inputs]
+    backward = _backward(reverse, region, [position for position, _ in seeds], wrt)
+    gradients = call(*operands, *(ct for _, ct in seeds), regions=(backward,))
+    by_input: list[Value | None] = [None] * len(node.inputs)
+    for position, gradient in zip(wrt, gradients if len(wrt) > 1 else (gradients,), strict=True):
+        by_input[tensor_inputs[position]] = gradient
+    return by_input
+
+
+def _backward(reverse: Reverse, region: Graph, seeds: Sequence[int], wrt: Sequence[int]) -> Graph:
+    """Inputs and cotangents of the outputs ``seeds`` to cotangents of the inputs ``wrt``."""
+    builder = GraphBuilder()
+    builder.constraints = reverse.builder.constraints
+    builder.location = reverse.builder.location
+    inputs = [builder.input(value.type, value.hint) for value in region.inputs]
+    outputs = builder.inline(region, inputs)
+    chosen = [outputs[i] for i in seeds]
+    cotangents = [builder.input(value.type) for value in chosen]
+    assert all(carries_gradient(inputs[i].type) for i in wrt)
+    input_cts = type(reverse)(builder).run(chosen, cotangents, [inputs[i] for i in wrt])
+    with context.using(emitter=builder, constraints=builder.constraints):
+        gradients = [zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, input_cts, strict=True)]
+    graph = builder.graph(gradients, f"{region.name}_again")
+    return Graph(graph.inputs, graph.nodes, graph.outputs, (), graph.name)
+
+
+# ----------------------------------------------------------------------
+# Reverse-mode differentiation of the nodes that a builder has recorded, by the gradient rules of the ops.
 
 Cotangents = Sequence["Value | None"]
 

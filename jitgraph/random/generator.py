@@ -17,8 +17,8 @@ from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.types import Constant
 from jitgraph.ops.distributions import words_used
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.lifting import TensorLike

@@ -6,7 +6,7 @@ from typing import Any
 
 from jitgraph.artifact import DeviceImage
 from jitgraph.errors import JitgraphError
-from jitgraph.ir.constant import Constant
+from jitgraph.ir.types import Constant
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import SLOTS
 from jitgraph.runtime.loader.device_code import DeviceCode

@@ -20,13 +20,12 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.foreign_files import SAVED_FUNCTION, format_of
 from jitgraph.ir import context, dims, parse, verify
-from jitgraph.ir.constant import Constant
+from jitgraph.ir.attributes import resize
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.literals import parse_constraint, parse_size
-from jitgraph.ir.resize import resize
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import Constant, TensorType
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader.artifact import MAX_GRAPH_BYTES, Artifact

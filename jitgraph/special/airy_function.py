@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jitgraph import dtypes, ops
-from jitgraph.ops.bessel_functions import chebyshev
+from jitgraph.ops.bessel import chebyshev
 from jitgraph.special import airy_table
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.elementwise import cos, exp, isnan, maximum, minimum, sin, sqrt, where

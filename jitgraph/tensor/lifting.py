@@ -18,9 +18,9 @@ from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError
 from jitgraph.ir import context
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
+from jitgraph.ir.types import Constant
 from jitgraph.runtime import imports
 from jitgraph.tensor.scalars import (
     SCALARS,

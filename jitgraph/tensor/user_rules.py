@@ -9,8 +9,8 @@ from jitgraph import ops
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Value
+from jitgraph.ir.types import Constant
 from jitgraph.tensor.tensor import wrap
 
 

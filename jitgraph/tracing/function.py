@@ -16,9 +16,9 @@ from jitgraph import config
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir import context
+from jitgraph.ir.constraints import bind_sizes
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout

@@ -112,7 +112,7 @@ def run_verified(
 def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
     with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: most traced functions are never verified
-        from jitgraph.passes.strip_prints import strip_prints
+        from jitgraph.passes.split import strip_prints
     graph, numbers = plan.graph, _python_numbers(plan)
     nodes = [node for node in graph.nodes if _is_applied(node) and _is_plain(node)]
     nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]

@@ -9,7 +9,7 @@ from typing import Any
 from jitgraph import dtypes, ops
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.passes.batched import Lane
+from jitgraph.passes.batching import Lane
 from jitgraph.passes.vmap import Batcher
 
 

@@ -21,8 +21,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import StackType, TensorType
 from jitgraph.ops.rules import same_dims
 from jitgraph.passes.autodiff import expand_region_grads
-from jitgraph.passes.batched import Lane, each
-from jitgraph.passes.batching import moved
+from jitgraph.passes.batching import Lane, each, moved
 from jitgraph.passes.vmap import Batcher
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.method import array_function

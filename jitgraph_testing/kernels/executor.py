@@ -33,7 +33,7 @@ from jitgraph.codegen.kernels.kernel import (
 from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir import dims
-from jitgraph.ops.blocks import merged
+from jitgraph.ops.ordered_product import merged
 from jitgraph.ops.scalar_numpy import NumpyScalars
 from jitgraph_testing.kernels.executor_lanes import can_be_lanes, most_elements, stores
 from jitgraph_testing.kernels.lane_state import Array, BufferMemory, LaneState

@@ -30,7 +30,7 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.dtypes import BY_SHORT_NAME, DType
 from jitgraph.errors import GraphError
-from jitgraph.ir.dim_parser import parse_dim
+from jitgraph.ir.dims import parse_dim
 
 _HEADING = re.compile(r"kernel @(\S+?)\((.*?)\)(?: sizes\(([^()]*)\))?(?: aliases\(([^()]*)\))?( fastmath)? \{$")
 _PARAM = re.compile(r"(read|write|readwrite) ([^\s:]+): (\w+)\[([^\]]*)\]$")

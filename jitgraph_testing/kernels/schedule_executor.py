@@ -28,8 +28,7 @@ from jitgraph.codegen.kernels.schedule import (
 )
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir import dims
-from jitgraph.ir.dim_parser import parse_dim
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, parse_dim
 from jitgraph.records import dataclass
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph_testing.kernels.executor import POISON, CheckFailedError, execute_kernel

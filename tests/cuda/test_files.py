@@ -102,7 +102,7 @@ import sys
 import numpy as np
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.ir.constant import Constant
+from jitgraph.ir.types import Constant
 from jitgraph.tensor import wrap
 table = np.random.default_rng(0).standard_normal((200, 3)).astype(np.float32)
 i = jg.asarray(np.array([3, 199, 0]), device="cuda")

@@ -12,7 +12,7 @@ from reader import serve
 
 import jitgraph as jg
 from jitgraph import ir
-from jitgraph.ir.sizes import bind_sizes
+from jitgraph.ir.constraints import bind_sizes
 from jitgraph.runtime import loader
 
 

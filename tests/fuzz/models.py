@@ -9,7 +9,7 @@ import numpy as np
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.ir.constant import Constant
+from jitgraph.ir.types import Constant
 from jitgraph.tensor import wrap
 
 

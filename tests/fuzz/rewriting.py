@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from jitgraph.ir import context, parse
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.printer import print_graph
+from jitgraph.ir.types import Constant
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
 

@@ -8,8 +8,8 @@ from jitgraph import ops
 from jitgraph.dtypes import float32
 from jitgraph.ir.builder import build
 from jitgraph.ir.constraints import Constraints
-from jitgraph.ir.elision import is_decomposition
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.printer import is_decomposition
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from tests.op_loop import samples_of

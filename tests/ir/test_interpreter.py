@@ -13,10 +13,9 @@ from jitgraph.dtypes import bool_, float32, int64
 from jitgraph.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from jitgraph.ir import interpret, parse
 from jitgraph.ir.builder import build
-from jitgraph.ir.constraints import SizeConstraint
+from jitgraph.ir.constraints import SizeConstraint, bind_sizes
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.op import Op
-from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType
 from tests.graphs import t
 

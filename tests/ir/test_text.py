@@ -14,13 +14,12 @@ from jitgraph.dtypes import DTYPES, bfloat16, float32, int64
 from jitgraph.errors import GraphError
 from jitgraph.ir import parse, verify
 from jitgraph.ir.builder import GraphBuilder, build
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Attr, Graph
 from jitgraph.ir.literals import parse_size
 from jitgraph.ir.printer import large_constants, print_graph
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import Constant, TensorType
 from jitgraph.location import Location
 from jitgraph.ops.sampling import edges
 from tests.processes import in_child

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.ops import determinants
+from jitgraph.ops import linear_systems
 from jitgraph.tensor.tensor import wrap
 from tests.linalg.native import DTYPES, KINDS, RNG, SIZES, close, hard, is_orthonormal, named, run, wide
 
@@ -123,7 +123,7 @@ def test_no_elements():
 
 
 def composed(x, b, ct):
-    raw = wrap(determinants.cofactors(x.value)), wrap(determinants.cofactors_gradient(ct.value, x.value))
+    raw = wrap(linear_systems.cofactors(x.value)), wrap(linear_systems.cofactors_gradient(ct.value, x.value))
     solution, _, rank, values = L.lstsq(x, b)
     return (
         *(L.pinv(x), solution, x @ solution, rank, values, L.matrix_exp(x / 4), L.matrix_rank(x), *raw),

@@ -14,7 +14,8 @@ from jitgraph.codegen.lower import select
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.errors import DTypeError, ShapeError
-from jitgraph.ir import context, dims, table
+from jitgraph.ir import context, dims
+from jitgraph.ir import op as table
 from jitgraph.ir.builder import GraphBuilder, build
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
@@ -187,7 +188,7 @@ def test_index_map_says_where_elements_come_from(op):
 
 
 def test_reshape_keeps_aligned_axes_plain():
-    from jitgraph.ops.reindex import reshaped_index
+    from jitgraph.ops.movement import reshaped_index
 
     b, i, j, k = (Dim.name(name) for name in ("b", "_i0", "_i1", "_i2"))
     assert reshaped_index((i, j), (b, 784), (b, 28, 28)) == (i, j // 28, j % 28)

@@ -24,8 +24,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
-from jitgraph.ops.blocks import BLOCK_STEPS, merged
-from jitgraph.ops.exact_fma import fma32, fma64
+from jitgraph.ops.ordered_product import BLOCK_STEPS, fma32, fma64, merged
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.backend import Bounded
 from jitgraph_testing.kernels.schedule_executor import execute_schedule

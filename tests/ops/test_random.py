@@ -12,7 +12,7 @@ import scipy.special
 import jitgraph as jg
 from jitgraph import dtypes, ops
 from jitgraph.eager.value import EagerValue
-from jitgraph.ops import exact_math
+from jitgraph.ops import distributions
 from jitgraph.random import draws
 
 # The block for counter 0 and key 0 among the known answers of Philox4x32-10 that Random123 comes with.
@@ -217,7 +217,7 @@ def test_the_parts_of_a_normal_are_accurate(dtype: str, bits: int) -> None:
     parts = [np.cos(left), -np.sin(left), -np.cos(left), np.sin(left)]
     expected = {"minus_log": -np.log(wide), "cos_turns": np.choose(np.rint(turns).astype(int) % 4, parts)}
     for name, value in expected.items():
-        found = getattr(exact_math, name)(EagerValue(x)).array
+        found = getattr(distributions, name)(EagerValue(x)).array
         assert found.dtype == x.dtype
         error = np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))
         assert error.max() < 2, (name, x[error.argmax()])
@@ -393,7 +393,7 @@ def test_the_forms_of_pytorch() -> None:
 def test_logarithms_of_more_than_one_are_accurate(dtype: str) -> None:
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.uniform(1, 3, 5000), 10.0 ** rng.uniform(0, 30, 5000)]).astype(dtype)
-    found = exact_math.minus_log(EagerValue(x)).array
+    found = distributions.minus_log(EagerValue(x)).array
     value = -np.log(x.astype(np.longdouble))
     assert (np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))).max() < 2
     x = np.concatenate([rng.uniform(-0.9, 4, 5000), rng.choice([-1, 1], 5000) * 10.0 ** rng.uniform(-15, -1, 5000)])
@@ -401,7 +401,7 @@ def test_logarithms_of_more_than_one_are_accurate(dtype: str) -> None:
     wide = x.astype(np.longdouble)
     terms = [(-1) ** (n + 1) * wide**n / n for n in range(2, 60)]  # log1p would lose what is asked for
     value = np.where(np.abs(wide) < 0.2, sum(terms), np.log1p(wide) - wide)
-    found = exact_math.log1p_less(EagerValue(x)).array
+    found = distributions.log1p_less(EagerValue(x)).array
     assert np.abs(found / value - 1).max() < 40 * np.finfo(dtype).eps
 
 

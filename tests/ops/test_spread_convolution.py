@@ -14,7 +14,7 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.types import TensorType
-from jitgraph.ops.spread_convolution import spread_conv
+from jitgraph.ops.convolution import spread_conv
 
 
 def drawn(*shape: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import OPS, add, cast, concat, exp, full, gather, mul, sort
 from jitgraph.passes.fuse import fuse
-from jitgraph.passes.group_order import GroupOrder
+from jitgraph.passes.fusion_groups import GroupOrder
 from tests.graphs import TARGET
 
 

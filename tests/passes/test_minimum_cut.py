@@ -8,7 +8,7 @@ from itertools import pairwise
 import networkx
 import pytest
 
-from jitgraph.passes.minimum_cut import Edge, minimum_cut
+from jitgraph.passes.partition import Edge, minimum_cut
 
 
 def of_networkx(nodes: int, edges: list[Edge]) -> set[int] | None:

@@ -18,7 +18,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
-from jitgraph.passes.batched import Lane
+from jitgraph.passes.batching import Lane
 from jitgraph.passes.vmap import Batcher
 from tests.op_loop import require_same
 

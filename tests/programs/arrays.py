@@ -25,11 +25,10 @@ from jitgraph.dtypes import DTYPES, DType, bool_, float16, float32, float64, int
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import Constant, TensorType
 from jitgraph.ops import OPS
 from jitgraph.ops.sampling import edges
 

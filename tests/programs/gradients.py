@@ -22,10 +22,9 @@ from jitgraph import ops
 from jitgraph.dtypes import float64, is_float
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op, Sample
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import Constant, TensorType
 from jitgraph.ops import OPS
 from jitgraph.passes.autodiff import backward
 

@@ -97,7 +97,7 @@ def test_loops_branches_and_prints_wait_for_the_device(
 
 def test_large_constants_are_uploaded_once(path: Path, serve: Any, written_loader: Any) -> None:
     from jitgraph import ops
-    from jitgraph.ir.constant import Constant
+    from jitgraph.ir.types import Constant
     from jitgraph.tensor import wrap
 
     table = normal(200, 3)

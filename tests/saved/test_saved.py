@@ -13,7 +13,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.ir.constant import Constant
+from jitgraph.ir.types import Constant
 from jitgraph.runtime import loader
 from jitgraph.tensor import wrap
 from tests.bits import bits_of

@@ -18,8 +18,7 @@ import pytest
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.errors import CHECK_KINDS, ArgumentError
-from jitgraph.ir.dim_bounds import magnitude, stays_in_64_bits
-from jitgraph.ir.dims import Dim, evaluate, product
+from jitgraph.ir.dims import Dim, evaluate, magnitude, product, stays_in_64_bits
 from jitgraph.runtime import loader
 from tests.graphs import needs_native
 from tests.runtime.c_library import CError, Library

@@ -13,8 +13,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraints, SizeConstraint
-from jitgraph.ir.dim_identities import without_quotients
-from jitgraph.ir.dim_parser import parse_dim
+from jitgraph.ir.dims import parse_dim, without_quotients
 from jitgraph.runtime import loader
 
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]

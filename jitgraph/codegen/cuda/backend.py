@@ -14,9 +14,9 @@ from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER, GPU_WITH_LIBRARY
 from jitgraph.codegen.lower.select import select
 from jitgraph.errors import UnsupportedOp
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import Constant
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.executable import CudaExecutable

@@ -9,12 +9,11 @@ from typing import Literal, TypeAlias
 
 from jitgraph.codegen.kernels.kernel import Attend, Contract, Kernel, Load, Loop, Store, dims_of, statements_of
 from jitgraph.ir import dims
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import Constant, TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader

@@ -29,8 +29,7 @@ from jitgraph.codegen.kernels.schedule import (
 )
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
-from jitgraph.ir.dim_parser import parse_dim
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, parse_dim
 from jitgraph.runtime.loader import CHECK_KINDS
 
 # ----------------------------------------------------------------------

@@ -20,8 +20,7 @@ from jitgraph.codegen.kernels.schedule import (
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.errors import CompileError
 from jitgraph.ir.constraints import SizeConstraint
-from jitgraph.ir.dim_bounds import atom_magnitude, magnitude, stays_in_64_bits
-from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
+from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod, atom_magnitude, magnitude, stays_in_64_bits
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 

@@ -20,7 +20,7 @@ from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import float32, is_bool, uint32
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
-from jitgraph.ops.philox import random_bits
+from jitgraph.ops.distributions import random_bits
 
 _PARALLEL: Final[LoopKind] = "parallel"
 

@@ -16,10 +16,9 @@ from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.schedules.heuristics import Heuristics
 from jitgraph.codegen.lower.statements import Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites, SizeNumbers
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
-from jitgraph.ir.types import Shape, TensorType
+from jitgraph.ir.types import Constant, Shape, TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader

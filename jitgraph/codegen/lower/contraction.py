@@ -18,7 +18,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
-from jitgraph.ops.blocks import BLOCK_STEPS
+from jitgraph.ops.ordered_product import BLOCK_STEPS
 from jitgraph.records import dataclass
 
 # ----------------------------------------------------------------------

@@ -17,7 +17,7 @@ from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ops.gathering import out_of_range
-from jitgraph.passes.fusion_forms import is_free
+from jitgraph.passes.fusion_groups import is_free
 
 # ----------------------------------------------------------------------
 # Indexing ops that read at an index computed at run time: gather, dynamic_slice, dynamic_update_slice.

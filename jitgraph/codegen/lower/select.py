@@ -17,14 +17,13 @@ from jitgraph.codegen.lower.values import CREATION, MOVEMENT, Inline, elementwis
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
-from jitgraph.ir.dim_bounds import stays_in_64_bits
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.dims import DimLike, stays_in_64_bits
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.passes.partial_writes import writes_into
+from jitgraph.passes.fuse import writes_into
 from jitgraph.passes.rewriter import has_effect
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import imports

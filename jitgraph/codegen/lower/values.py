@@ -14,8 +14,7 @@ from jitgraph.codegen.lower.schedules.heuristics import Heuristics, RowMateriali
 from jitgraph.codegen.lower.statements import ScalarOps, Storage
 from jitgraph.dtypes import DType, bool_
 from jitgraph.errors import UnsupportedOp
-from jitgraph.ir.dim_bounds import stays_in_64_bits
-from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.dims import Dim, DimLike, stays_in_64_bits
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
 

@@ -11,12 +11,24 @@ from collections.abc import Callable
 from typing import Final
 
 from jitgraph.ir.scalar import Scalar
-from jitgraph.ops.math_functions.erf import erf, erfc, erfinv, gaussian, ndtr, rsqrt
-from jitgraph.ops.math_functions.exp import cosh, exp, exp2, expm1, sinh, tanh
-from jitgraph.ops.math_functions.gamma import digamma, lgamma
-from jitgraph.ops.math_functions.hyperbolic import acosh, asinh, atanh, hypot
-from jitgraph.ops.math_functions.log import log, log1p, log2, pow_
-from jitgraph.ops.math_functions.trig import acos, asin, atan, atan2, cos, sin, tan
+from jitgraph.ops.math_functions.erf_and_gamma import digamma, erf, erfc, erfinv, gaussian, lgamma, ndtr, rsqrt
+from jitgraph.ops.math_functions.exponential import (
+    acosh,
+    asinh,
+    atanh,
+    cosh,
+    exp,
+    exp2,
+    expm1,
+    hypot,
+    log,
+    log1p,
+    log2,
+    pow_,
+    sinh,
+    tanh,
+)
+from jitgraph.ops.math_functions.trigonometric import acos, asin, atan, atan2, cos, sin, tan
 
 FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "exp": exp,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError
 from jitgraph.ops import special_tables
-from jitgraph.ops.bessel_functions import chebyshev
+from jitgraph.ops.bessel import chebyshev
 from jitgraph.tensor.functions.elementwise import abs, exp, isnan, log, log1p, maximum, minimum, pow, sin, where
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import float_tensors, in_float64

@@ -9,9 +9,8 @@ from jitgraph import ops
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Value
-from jitgraph.ir.types import Type
+from jitgraph.ir.types import Constant, Type
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor

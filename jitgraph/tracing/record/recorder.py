@@ -139,7 +139,7 @@ class Recorder:
         flags = [needed and is_inexact_tensor(output.type) for output in outputs]
         if needed and op.kind == "control":
             with imports.importing():
-                from jitgraph.passes.activity import active_outputs  # here: few recordings differentiate a loop
+                from jitgraph.passes.autodiff import active_outputs  # here: few recordings differentiate a loop
             active = active_outputs(node, tuple(value in self.gradients.differentiable for value in inputs))
             flags = [a and b for a, b in zip(flags, active, strict=True)]
         return [self.wrap(output, flag, location) for output, flag in zip(outputs, flags, strict=True)]

@@ -12,10 +12,9 @@ from jitgraph import dtypes, ops
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
-from jitgraph.ir.types import TensorType, Type
+from jitgraph.ir.types import Constant, TensorType, Type
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, wrap

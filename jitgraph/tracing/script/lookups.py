@@ -16,7 +16,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
-from jitgraph.ir.constant import Constant
+from jitgraph.ir.types import Constant
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between

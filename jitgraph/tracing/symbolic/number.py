@@ -20,8 +20,7 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.errors import DTypeError, GraphError, NumberError, TraceError
 from jitgraph.ir import context, dims
-from jitgraph.ir.dim_bounds import magnitude
-from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.dims import Dim, DimLike, magnitude
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.symbolic.arithmetic import (
     BINARY,

@@ -12,7 +12,7 @@ import numpy as np
 from jitgraph.codegen.cuda.backend import CudaCode
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.ir import dims
-from jitgraph.ir.dim_parser import parse_dim
+from jitgraph.ir.dims import parse_dim
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
 from jitgraph.runtime.loader.dtypes import dtype_named

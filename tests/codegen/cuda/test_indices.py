@@ -10,7 +10,7 @@ from jitgraph.codegen.cuda.grid import emit_kernel
 from jitgraph.codegen.cuda.indices import Indices, alignment
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.ir.dim_parser import parse_dim
+from jitgraph.ir.dims import parse_dim
 from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from jitgraph_testing.simulator.module import SimulatedModule
 from tests.codegen.cuda.launched import SM_90

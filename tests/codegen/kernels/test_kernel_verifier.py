@@ -14,8 +14,7 @@ from jitgraph.codegen.kernels.schedule import Branch, CheckSite, Launch, Pop, Sc
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.errors import GraphError
 from jitgraph.ir.constraints import SizeConstraint
-from jitgraph.ir.dim_parser import parse_dim
-from jitgraph.ir.dims import Dim
+from jitgraph.ir.dims import Dim, parse_dim
 from jitgraph.ir.types import TensorType
 from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.kernels import kernel_samples

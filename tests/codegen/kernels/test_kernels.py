@@ -24,11 +24,10 @@ from jitgraph.codegen.kernels.schedule import (
     While,
 )
 from jitgraph.errors import ArgumentError, GraphError
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
-from jitgraph.ir.types import TensorType
-from jitgraph.ops.exact_fma import fma32, fma64
+from jitgraph.ir.types import Constant, TensorType
+from jitgraph.ops.ordered_product import fma32, fma64
 from jitgraph.ops.scalar_numpy import NumpyScalars
 from jitgraph_testing.kernels.executor import CheckFailedError, execute_kernel
 from jitgraph_testing.kernels.kernel_parser import parse_kernel

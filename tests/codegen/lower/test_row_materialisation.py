@@ -16,7 +16,7 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ops import add, erf, exp, mul, reduce_prod, reduce_sum, softmax
-from jitgraph.ops.broadcasting import restore
+from jitgraph.ops.movement import restore
 from jitgraph.runtime.executable import Executable
 from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.bits import bits_of

@@ -27,10 +27,12 @@ def header(patch: Path, key: str) -> str:
 
 
 def run(tree: Path, *tests: str, writes_bytecode: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run tests in ``tree``, importing the package from there."""
+    """Run tests in ``tree``, importing the package from there; TimeoutExpired where they hang."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "" if writes_bytecode else "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        command, cwd=tree, env=environment, capture_output=True, text=True, timeout=600 + 5 * len(tests)
+    )
 
 
 def apply(tree: Path, patch: Path, *options: str) -> None:
@@ -44,12 +46,15 @@ def is_found(trees: SimpleQueue[Path], patch: Path) -> bool:
     tree = trees.get()
     try:
         apply(tree, patch)
-        red = run(tree, *header(patch, "test").split()).returncode == 1
+        try:
+            outcome = "red " if run(tree, *header(patch, "test").split()).returncode == 1 else "SURVIVED"
+        except subprocess.TimeoutExpired:
+            outcome = "HANGS"  # a test is to end: where a fault makes it hang, it is no test of that fault
         apply(tree, patch, "--reverse")
     finally:
         trees.put(tree)
-    print(f"{'red ' if red else 'SURVIVED'}  {patch.stem}: {header(patch, 'fault')}", flush=True)
-    return red
+    print(f"{outcome}  {patch.stem}: {header(patch, 'fault')}", flush=True)
+    return outcome == "red "
 
 
 def main() -> int:

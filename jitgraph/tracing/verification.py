@@ -78,10 +78,10 @@ def run_verified(
     handles, operands, _ = match
     arrays = [np.array(operand.array) for operand in operands]
     eager, capture = _AppliedOps(), Capture([function.__wrapped__])
-    watch(containers, capture.log)
+    watch(containers, capture.effects.log)
     for handle in handles:
         for name in ("_value", "_grad"):
-            capture.log.save(Slot("attribute", handle, name, name), name)
+            capture.effects.log.save(Slot("attribute", handle, name, name), name)
     try:
         with quietly(), context.using(emitter=eager):  # what the compiled call prints is enough
             expected = capture.call(eagerly)
@@ -89,7 +89,7 @@ def run_verified(
         leaves, structure = tree.flatten(expected)
         expected_leaves = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     finally:
-        capture.undo()
+        capture.effects.undo()
     if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
         _compare_ops(specialisation.plan, arrays, eager.applied)
     del eager

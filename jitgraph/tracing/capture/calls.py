@@ -1,14 +1,13 @@
 """Calls: what a callable that is not followed reads of its arguments.
 
-The functions of Python that look something up have a model here; of any other the arguments, and the object that a
-method is bound to, are guarded as a whole.
+The functions of Python that look something up have a model; of any other the arguments, and the object that a method
+is bound to, are guarded as a whole.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
-import operator
 import types
 import weakref
 from array import array
@@ -20,9 +19,13 @@ import numpy as np
 
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
+from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
+from jitgraph.tracing.capture.class_guards import ClassGuards
+from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
+from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import (
     ATTRIBUTE_CHANGERS,
     GETTERS,
@@ -34,38 +37,78 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     runs_as_followed,
 )
-from jitgraph.tracing.capture.layout import cell_of
+from jitgraph.tracing.capture.observations import Observations
+from jitgraph.tracing.capture.operators import Operators
+from jitgraph.tracing.capture.special_methods import SpecialMethods
+from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
+from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, contents_of
+from jitgraph.tracing.storage import MISSING, contents_of
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 from jitgraph.tracing.undo_log import CHANGERS
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
+
 _SILENT: Final = frozenset(
     [
         *(super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id),
         *(functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref, *GETTERS),
     ]
 )  # they keep what they are given, and look at nothing in it
+
 _CHANGEABLE: Final = (list, dict, set, deque, bytearray, array)
+
 _STORES: Final = frozenset({"append", "appendleft"})  # they keep what they are given
+
 _READERS: Final = {"__getitem__", "get"}
+
 _METHODS = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
     types.ClassMethodDescriptorType,
 )  # fmt: skip
 
 
-class Calls(BuiltinFunctions):
-    """Says what a call reads, before it is made."""
+class Calls:
+    """Says what a call reads, before it is made.
 
-    def call_of(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+    Invariant: a callable is followed, or has a model, or its arguments are guarded as a whole.
+    """
+
+    def __init__(
+        self,
+        seen: Observations,
+        classes: ClassGuards,
+        containers: ContainerGuards,
+        whole: WholeObjectGuards,
+        special: SpecialMethods,
+        items: Items,
+        writes: Writes,
+        attributes: Attributes,
+        operators: Operators,
+        builtins: BuiltinFunctions,
+    ) -> None:
+        self._position = seen.position
+        self._limits = seen.limits
+        self._identities = seen.identities
+        self._reads = seen.reads
+        self._classes = classes
+        self._containers = containers
+        self._whole = whole
+        self._special = special
+        self._items = items
+        self._writes = writes
+        self._attributes = attributes
+        self._operators = operators
+        self._builtins = builtins
+        self._seen = seen
+
+    def call(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         """``function`` is about to be called; the last ``arguments`` are given by ``names``."""
         kind = type(function)
         if kind is types.MethodType:
-            self._method_parts(function)
-            return self.call_of(function.__func__, (function.__self__, *arguments), names)
+            self._attributes.reach_method(function)
+            return self.call(function.__func__, (function.__self__, *arguments), names)
         if kind is types.FunctionType:
             return self._of_function(function, arguments, names)
         if kind in _METHODS:
@@ -73,18 +116,18 @@ class Calls(BuiltinFunctions):
         if is_a(function, type):
             return self._of_class_called(function, arguments, names)
         if kind is functools.partial:
-            self.guard_partial(function)
+            self._whole.guard_partial(function)
             keywords = dict(function.keywords)
             call_args = [*function.args, *arguments[: len(arguments) - len(names)], *keywords.values()]
             call_args += arguments[len(arguments) - len(names) :]
-            return self.call_of(function.func, call_args, (*keywords, *names))
+            return self.call(function.func, call_args, (*keywords, *names))
         if kind in GETTERS:
-            return self.get(function, arguments[0]) if len(arguments) == 1 else None
+            return self._attributes.get(function, arguments[0]) if len(arguments) == 1 else None
         if kind is LRU_CACHE:
             return self._of_cached(function, arguments, names)
         return self._of_instance_called(function, arguments, names)
 
-    # --- functions --------------------------------------------------------------------------------------------------
+    # --- functions ----------------------------------------------------------------------------------------------------
 
     def _of_function(
         self, function: types.FunctionType, arguments: Sequence[Any], names: Sequence[str]
@@ -95,67 +138,55 @@ class Calls(BuiltinFunctions):
         if code.co_filename.startswith(PACKAGE):
             self._guard_for_package(arguments)
             for value in arguments if "print" in code.co_name else ():
-                self.bind_to_process(this_process.of_text(value))
+                self._limits.bind_to_process(this_process.of_text(value))
             return None
         if (level := impure.level_logged(function, arguments)) is not None:
             self._of_logger(function, arguments[0], level)
             return None
-        self.refuse(function, getattr(function, "__qualname__", "a function"))
+        self._reads.refuse(function, getattr(function, "__qualname__", "a function"))
         if code.co_filename == functools.__file__ and hasattr(function, "registry"):
-            self._of_dispatch(function)
+            self._whole.guard_dispatch(function)
         return self._of_opaque(function, arguments)
 
     def _guard_for_package(self, arguments: Sequence[Any]) -> None:
         """Containers that are handed to this package's own functions."""
-        self.for_package = True
+        self._position.for_package = True
         for value in arguments:
-            self.bind_to_process(this_process.of_order(value))
-            self.guard_everything(value, objects=False)
-        self.for_package = False
+            self._limits.bind_to_process(this_process.of_order(value))
+            self._whole.guard_everything(value, objects=False)
+        self._position.for_package = False
 
     def _of_logger(self, function: types.FunctionType, logger: Any, level: int) -> None:
         """A logger does nothing at a level at which it does not log, now and at each call; it may be asked for that."""
-        text = self.text_of(logger)
+        text = self._reads.text_of(logger)
         slot = Slot("cached", impure.logs, (logger, level), f"{text}.isEnabledFor({level})")
         answer = impure.logs(logger, level)
         if answer and function.__name__ != "isEnabledFor":
-            impure.refuse_logging(f"{text}.{function.__name__}", self.line)
-        self.record_read(slot, answer)
-
-    def _of_dispatch(self, function: Any) -> None:
-        """A function of ``singledispatch``: what is registered."""
-        registry = cell_of(cell_of(function, "dispatch").cell_contents, "registry").cell_contents
-        self.settle(registry, f"{function.__name__}.registry")
-        self.guard_contents(registry, f"{function.__name__}.registry")
-
-    def guard_descriptor(self, entry: Any) -> None:
-        """What a ``singledispatchmethod`` or ``partialmethod`` holds: the functions, and what they are given."""
-        text = self.text_of(entry)
-        names = ("dispatcher",) if is_a(entry, functools.singledispatchmethod) else ("func", "args", "keywords")
-        for name in names:
-            self.record_read(Slot("attribute", entry, name, f"{text}.{name}"), getattr(entry, name))
-        if is_a(entry, functools.singledispatchmethod):
-            self._of_dispatch(entry.dispatcher)
-        else:
-            self.guard_contents(entry.keywords, f"{text}.keywords")
+            impure.refuse_logging(f"{text}.{function.__name__}", self._position.line)
+        self._reads.record(slot, answer)
 
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
         if (elsewhere := impure.runs_elsewhere(function)) is not None:
-            if self.numbers is not None and any(origin.axis < 0 for origin in self.numbers.origins):
+            numbers = self._seen.numbers
+            if numbers is not None and any(origin.axis < 0 for origin in numbers.origins):
                 raise EndOfRecording  # once more with plain numbers: nobody can undo what is done there
-            self.cannot_guard(f"what another {elsewhere} does, as {function.__qualname__} has it run code")
-        count = len(self.unguarded)
-        self.bind_to_process(this_process.of_call(function, arguments))
+            self._limits.cannot_guard(f"what another {elsewhere} does, as {function.__qualname__} has it run code")
+        count = len(self._limits.unguarded)
+        self._limits.bind_to_process(this_process.of_call(function, arguments))
         for value in arguments:
             if impure.is_logger(value):
-                impure.refuse_logging(f"{getattr(function, '__qualname__', 'a function')} with a logger", self.line)
+                impure.refuse_logging(
+                    f"{getattr(function, '__qualname__', 'a function')} with a logger", self._position.line
+                )
         if _computes_at_once(function):
-            self.by_numpy.update(id(value) for value in arguments if is_a(value, np.ndarray))
+            for value in arguments:
+                if is_a(value, np.ndarray):
+                    self._identities.mark_read_by_numpy(value)
         self._hand_on(arguments)
         for value in arguments:
-            self.guard_everything(value)
-        return self._of_unknown_origin() if len(self.unguarded) > count else None
+            self._whole.guard_everything(value)
+        return self._of_unknown_origin() if len(self._limits.unguarded) > count else None
 
     def _of_unknown_origin(self) -> Finish:
         """What a call gives that depends on what is not seen may be older than the trace, and is changed with care."""
@@ -163,8 +194,8 @@ class Calls(BuiltinFunctions):
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
                 value = after.at(-1)
-                if id(value) not in self.fresh and any(map(may_change, type(value).__mro__)):
-                    self.settle(value, self.text_of(value))
+                if not self._identities.is_created(value) and any(map(may_change, type(value).__mro__)):
+                    self._reads.reach(value, self._reads.text_of(value))
 
         return finish
 
@@ -175,72 +206,46 @@ class Calls(BuiltinFunctions):
                 rest = [value for value in arguments if type(value) not in GETTERS]
                 for value in rest:
                     for element in self._elements_of(value):
-                        self.get(getter, element)
+                        self._attributes.get(getter, element)
 
     def _elements_of(self, value: Any) -> list[Any]:
         elements = contents_of(value) if is_container(value) else ()
         if not is_container(value) or len(elements) > MAX_ELEMENTS:
             if type(value) not in SIMPLE and not callable(value):
-                self.cannot_guard(f"what a getter reads of the elements of a {type(value).__name__}")
+                self._limits.cannot_guard(f"what a getter reads of the elements of a {type(value).__name__}")
             return []
-        self.guard_contents(value)
+        self._containers.guard_contents(value)
         return list(elements)
-
-    def get(self, getter: Any, owner: Any) -> Finish | None:
-        """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
-        if type(getter) not in GETTERS:
-            return self.call_of(getter, [owner], ())
-        names = getter.__reduce__()[1]
-        if is_a(getter, operator.methodcaller):
-            self.look_up(owner, str(names[0]))
-        elif is_a(getter, operator.itemgetter):
-            for key in names:
-                self.read_item(owner, key)
-        else:
-            for path in names:
-                value = owner
-                for name in path.split("."):
-                    self.look_up(value, name)
-                    value = self.stored(value, name)
-        return None
-
-    def stored(self, owner: Any, name: str) -> Any:
-        """``owner.name`` where it is plainly stored, else None."""
-        entry = class_entry(type(owner), name, MISSING)
-        storage = attributes_of(owner)
-        if storage is not None and name in storage:
-            return storage[name]
-        return getattr(owner, name, None) if is_a(entry, types.MemberDescriptorType) else None
 
     def _of_cached(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         """A function with ``lru_cache``: the same for as long as it gives the same for these arguments."""
         name = getattr(function, "__name__", "a cached function")
         if names or any(is_a(value, Tensor) for value in arguments):
-            self.cannot_guard(f"what {name} has cached")
+            self._limits.cannot_guard(f"what {name} has cached")
             return None
         for value in arguments:
-            self.special(value, "hash")
+            self._special.guard(value, "hash")
         key = tuple(value.plain if type(value) is SymbolicNumber else value for value in arguments)
         slot = Slot("cached", function, key, f"{name}({', '.join(map(repr, key))})")
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
-                self.record_read(slot, after.at(-1))
+                self._reads.record(slot, after.at(-1))
 
         return finish
 
-    # --- classes and objects ----------------------------------------------------------------------------------------
+    # --- classes and objects ------------------------------------------------------------------------------------------
 
     def _of_class_called(self, kind: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         if kind in OPERATOR_FUNCTIONS and len(arguments) >= 1:
-            self.operation(OPERATOR_FUNCTIONS[kind], arguments[:1])
+            self._operators.apply(OPERATOR_FUNCTIONS[kind], arguments[:1])
             return None
         if kind is type and len(arguments) == 1:
             self._type_of(arguments[0])
             return None
         if kind in _SILENT or (issubclass(kind, BaseException) and not may_change(kind)):
             for value in arguments if kind is range else ():
-                self.special(value, "number")
+                self._special.guard(value, "number")
             return None
         if kind in _SHALLOW:
             self._hand_on(arguments)
@@ -248,17 +253,17 @@ class Calls(BuiltinFunctions):
                 return self._of_opaque(kind, arguments)
             for value in arguments[kind in (map, filter) :]:
                 if kind is reversed:
-                    self.operation("reversed", (value,))
+                    self._operators.apply("reversed", (value,))
                 else:
-                    self.iteration(value)
+                    self._items.iterate(value)
             return None
         if any(map(may_change, type(kind).__mro__)):
-            self.special(kind, "call")
-        self.guard_bases(kind)
+            self._special.guard(kind, "call")
+        self._classes.guard_bases(kind)
         for name in ("__new__", "__init__"):
-            definition = self.find(kind, name)
+            definition = self._classes.find(kind, name)
             if definition is not None and not is_a(definition[1], types.FunctionType | staticmethod):
-                self.answered_by(definition[1])
+                self._special.answered_by(definition[1])
         if not any(map(may_change, kind.__mro__)) and not kind.__module__.startswith("jitgraph"):
             self._of_opaque(kind, arguments)
         elif not is_a(kind.__init__, types.FunctionType) or not is_followed(kind.__init__.__code__.co_filename):
@@ -268,22 +273,24 @@ class Calls(BuiltinFunctions):
             if after is not FAILED:
                 value = after.at(-1)
                 if is_a(value, type):
-                    self.made_classes.add(value)
+                    self._identities.mark_defined(value)
                 elif (
-                    id(value) not in self.steady and kind in type(value).__mro__ and any(map(may_change, kind.__mro__))
+                    not self._identities.is_guarded(value)
+                    and kind in type(value).__mro__
+                    and any(map(may_change, kind.__mro__))
                 ):
-                    self.fresh[id(value)] = value
+                    self._identities.mark_created(value)
 
         return finish
 
     def _type_of(self, value: Any) -> None:
-        if id(value) in self.steady:
-            self.guard_type(value)
-        self.settle(type(value), f"type({self.text_of(value)})")
+        if self._identities.is_guarded(value):
+            self._classes.guard_type(value)
+        self._reads.reach(type(value), f"type({self._reads.text_of(value)})")
 
     def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
-        self.special(function, "call")
-        definition = self.find(type(function), "__call__")
+        self._special.guard(function, "call")
+        definition = self._classes.find(type(function), "__call__")
         entry: Any = MISSING if definition is None else definition[1]
         if is_a(entry, types.FunctionType):
             code = entry.__code__
@@ -292,11 +299,11 @@ class Calls(BuiltinFunctions):
             if code.co_filename.startswith(PACKAGE):
                 return self._of_function(entry, arguments, names)
         if entry is not MISSING and not is_a(entry, types.FunctionType | types.WrapperDescriptorType):
-            return self.call_of(entry, arguments, names) if callable(entry) else None
-        self.refuse(function, self.text_of(function))
+            return self.call(entry, arguments, names) if callable(entry) else None
+        self._reads.refuse(function, self._reads.text_of(function))
         return self._of_opaque(function, [function, *arguments])
 
-    # --- what is written in C ---------------------------------------------------------------------------------------
+    # --- what is written in C -----------------------------------------------------------------------------------------
 
     def _of_builtin(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         owner = getattr(function, "__self__", None)
@@ -306,85 +313,85 @@ class Calls(BuiltinFunctions):
                 return None
             owner, arguments = arguments[0], arguments[1:]
         elif owner is None or is_a(owner, types.ModuleType):
-            self.refuse(function, f"{function.__module__}.{name}" if function.__module__ != "builtins" else name)
+            self._reads.refuse(function, f"{function.__module__}.{name}" if function.__module__ != "builtins" else name)
             return self._of_free_function(function, arguments)
         else:
-            self.refuse(function, f"{self.text_of(owner)}.{name}")
+            self._reads.refuse(function, f"{self._reads.text_of(owner)}.{name}")
         return self._of_method(owner, name, arguments)
 
     def _of_method(self, owner: Any, name: str, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
         if not is_a(owner, Tensor):
-            self.bind_to_process(this_process.of_owner(owner, name))
+            self._limits.bind_to_process(this_process.of_owner(owner, name))
         if name in ATTRIBUTE_CHANGERS and count and is_a(arguments[0], str):
-            self.set_attribute(owner, arguments[0])
+            self._writes.set_attribute(owner, arguments[0])
             return None
         if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
-            return self.look_up_plainly(owner, arguments[0])
+            return self._attributes.look_up_plainly(owner, arguments[0])
         if name in _READERS and count and is_container(owner):
-            return self.read_builtin_item(owner, arguments[0], plainly=name == "get")
+            return self._items.read_builtin(owner, arguments[0], plainly=name == "get")
         if name == "__getitem__" and count and is_a(owner, np.ndarray | types.MappingProxyType):
-            return self.read_item(owner, arguments[0])
+            return self._items.read(owner, arguments[0])
         if name in ("__setitem__", "__delitem__") and count:
-            self.bind_to_process(this_process.of_order(arguments[-1]))
-            self.set_item(owner, arguments[0], removes=name == "__delitem__")
+            self._limits.bind_to_process(this_process.of_order(arguments[-1]))
+            self._writes.set_item(owner, arguments[0], removes=name == "__delitem__")
             return None
         if name == "__contains__" and count == 1:
-            if self.is_entry(arguments[0], owner):
+            if self._items.is_entry(arguments[0], owner):
                 return None
             if is_container(owner):
-                self.guard_contents(owner)
-            self.operation("in", (arguments[0], owner))
+                self._containers.guard_contents(owner)
+            self._operators.apply("in", (arguments[0], owner))
             return None
         if name == "__next__" or (name == "send" and is_iterator(owner)):
-            self.advancing(owner)
+            self._items.advance(owner)
             return None
         if name in CHANGERS and is_a(owner, _CHANGEABLE):
-            self.mutate(owner, name)
+            self._writes.mutate(owner, name)
             if name in _STORES:
                 return None
         elif is_container(owner):
-            self.guard_contents(owner)
+            self._containers.guard_contents(owner)
         elif is_a(owner, np.ndarray):
-            self.by_numpy.add(id(owner))
+            self._identities.mark_read_by_numpy(owner)
         elif is_a(owner, type) and name == "__subclasses__":
-            self.cannot_guard(f"which classes derive from {owner.__qualname__}")
+            self._limits.cannot_guard(f"which classes derive from {owner.__qualname__}")
         elif type(owner) not in SIMPLE and not is_a(owner, type):
             if impure.is_decimal(owner):
-                self.cannot_guard("the context of decimal arithmetic")
-            self.guard_everything(owner)
+                self._limits.cannot_guard("the context of decimal arithmetic")
+            self._whole.guard_everything(owner)
         return self._of_opaque(None, arguments)
 
     def _of_free_function(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
         model = MODELS.get(function)
         if model is not None and count:
-            return model(self, arguments)
+            return model(self._builtins, arguments)
         if function in OPERATOR_FUNCTIONS and count:
             operation = OPERATOR_FUNCTIONS[function]
             if operation == "contains":
-                self.operation("in", arguments[::-1])
+                self._operators.apply("in", arguments[::-1])
             elif function is hash:
-                self.identity_of("hash", arguments[0])
+                self._builtins.identity_of("hash", arguments[0])
             else:
-                self.operation(operation, arguments)
+                self._operators.apply(operation, arguments)
             return None
         if function in (exec, eval):
-            self.settle(vars(builtins), "builtins")  # they put it into the namespace that they are given
-        if function is globals and self._view is not None:
-            names = self._view.frame.f_globals
-            self.steady.setdefault(id(names), names)
+            self._reads.reach(vars(builtins), "builtins")  # they put it into the namespace that they are given
+        if function is globals and self._position.view is not None:
+            names = self._position.view.frame.f_globals
+            self._identities.mark_guarded(names)
             return None
         if function in _SILENT:
             return None
         if function is builtins.__build_class__:
             for base in arguments[2:]:
                 if is_a(base, type):
-                    self.guard_bases(base)
+                    self._classes.guard_bases(base)
 
             def finish(after: Activation | None) -> None:
                 if after is not FAILED and is_a(after.at(-1), type):
-                    self.made_classes.add(after.at(-1))
+                    self._identities.mark_defined(after.at(-1))
 
             return finish
         return self._of_opaque(function, arguments)

@@ -2,8 +2,9 @@
 
 A tracer stops before each instruction of the user's code (``events.py``) and reads what it is about to use from the
 value stack: owners, keys, callables and arguments are the very objects. Nothing of the user's is run for it:
-attributes are looked up by storage (``lookup.py``). Every object is known by its identity: guarded steps led to it, or
-it is a container among the arguments, or the function made it.
+attributes are looked up by storage (``attributes.py``). Every object is known by its identity (``identity.py``):
+guarded steps led to it, or it is a container among the arguments, or the function made it.
+
 The standard library, installed packages and jitgraph itself are not followed, except the modules and optimizers of
 ``jitgraph.nn`` and ``jitgraph.optim``, which hold state of the user's; what code that is not followed may read is
 guarded as a whole (``calls.py``).
@@ -11,29 +12,120 @@ guarded as a whole (``calls.py``).
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import this_process
+from jitgraph.tracing.capture.attributes import Attributes
+from jitgraph.tracing.capture.builtin_functions import BuiltinFunctions
+from jitgraph.tracing.capture.calls import Calls
+from jitgraph.tracing.capture.class_guards import ClassGuards
+from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
 from jitgraph.tracing.capture.followed import PACKAGE, STAGING, is_library_module
-from jitgraph.tracing.capture.functions import Functions
+from jitgraph.tracing.capture.frames import FrameFollower
+from jitgraph.tracing.capture.function_guards import FunctionGuards
+from jitgraph.tracing.capture.guard_collection import GuardCollection
+from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
+from jitgraph.tracing.capture.observations import Observations
+from jitgraph.tracing.capture.operators import Operators
+from jitgraph.tracing.capture.sink import Sink
+from jitgraph.tracing.capture.special_methods import SpecialMethods
+from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
+from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
+from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 from jitgraph.tracing.symbolic.passing import refuse_staged
 
+if TYPE_CHECKING:
+    from jitgraph.tracing.symbolic.numbers import Numbers
+
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 
 
-class Capture(Functions):
-    """What one trace saw of the functions that it ran by ``call``."""
+class Capture(Sink):
+    """What one trace saw of the functions that it ran by ``call``: takes in the events and asks the rules.
+
+    Invariant: before a rule is asked, the position is that of the event. The rules are built here, each on those that
+    it uses; what they saw is in ``position``, ``limits``, ``identities``, ``effects`` and ``reads``.
+    """
+
+    def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
+        """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
+        contents are."""
+        self._seen = seen = Observations(known, arguments)
+        self._position, self.limits, self.identities = seen.position, seen.limits, seen.identities
+        self.effects, self.reads, self.objects = seen.effects, seen.reads, seen.objects
+        self._containers = ContainerGuards(seen)
+        self._functions = FunctionGuards(seen, self._containers)
+        classes = ClassGuards(seen)
+        self._whole = WholeObjectGuards(seen, classes, self._containers, self._functions)
+        self._special = special = SpecialMethods(seen, classes, self._whole)
+        self._items = Items(seen, classes, self._containers, self._whole, special)
+        self._writes = Writes(seen, classes, self._containers, special)
+        self._attributes = Attributes(seen, classes, special, self._items, self._call_of_getter)
+        self._operators = Operators(seen, classes, self._containers, self._whole, special, self._items, self._writes)
+        self._builtins = BuiltinFunctions(
+            seen,
+            classes,
+            self._containers,
+            self._whole,
+            special,
+            self._items,
+            self._writes,
+            self._attributes,
+            self._operators,
+        )
+        self._calls = Calls(
+            seen,
+            classes,
+            self._containers,
+            self._whole,
+            special,
+            self._items,
+            self._writes,
+            self._attributes,
+            self._operators,
+            self._builtins,
+        )
+        self._frames = FrameFollower(self, seen.position, self._functions)
+        self._guards = GuardCollection(seen.limits, seen.identities, seen.effects, seen.reads, seen.objects)
+        self._globals: dict[tuple[int, str], Any] = {}  # namespaces, by their ids and the names that were read
+        for function in functions:  # an object that is called is as fixed as a function
+            while function is not None:
+                self.reads.reach(function, _name_of(function))
+                function = getattr(function, "__dict__", {}).get("__wrapped__")
+
+    def _call_of_getter(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+        return self._calls.call(function, arguments, names)
+
+    def stand_in(self, standing: Any, original: Any) -> None:
+        """One object stands among the builtins in the place of another while this or another thread records."""
+        self.identities.entry(standing).replaces = original
+        self.objects.stand_ins[id(original)] = standing
+
+    def tell(self, numbers: Numbers) -> None:
+        """``numbers`` are those of the trace: they are told what is compared and what calls are passed."""
+        self._seen.numbers = numbers
+
+    def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
+        """What the function returns; meanwhile all that it reads and changes is noted."""
+        if is_a(function, functools.partial):
+            self._whole.guard_partial(function)
+        return self._frames.run(function, *args, **keywords)
+
+    def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
+        """What must be true of what was read, so that the recording serves another call."""
+        return self._guards.assumptions(lifted)
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -41,25 +133,27 @@ class Capture(Functions):
         name, frame = site.value, view.frame
         names = frame.f_globals
         if mapping is not None and mapping is not names and name in mapping:
-            if id(mapping) not in self.steady or not is_a(mapping, dict):
+            if not self.identities.is_guarded(mapping) or not is_a(mapping, dict):
                 return None
-            self._view, self._site = view, site
-            return self.read_item(mapping, name)
-        if view.in_package or (id(names), name) in self._globals or id(names) not in self.steady:
+            self._position.move(view, site)
+            return self._items.read(mapping, name)
+        if view.in_package or (id(names), name) in self._globals or not self.identities.is_guarded(names):
             return None
-        self._view, self._site = view, site
+        self._position.move(view, site)
         self._globals[id(names), name] = names
         slot = Slot("item", names, name, name)
         if name in names:
-            self.record_read(slot, names[name])
-            return self.expect(names[name])
-        self.record_read(slot, MISSING)
+            self.reads.record(slot, names[name])
+            return self.limits.expect(names[name])
+        self.reads.record(slot, MISSING)
         known = frame.f_builtins
         value = known.get(name, MISSING)
-        value = self.replaced_builtins.get(id(value), value)
+        replacement = self.identities.known(value)
+        if replacement is not None and replacement.replaces is not MISSING:
+            value = replacement.replaces
         if value is not MISSING:
-            self.refuse(value, name)
-        self.record_read(Slot("item", known, name, f"builtins.{name}"), value)
+            self.reads.refuse(value, name)
+        self.reads.record(Slot("item", known, name, f"builtins.{name}"), value)
         return None
 
     def cell(self, view: Activation, site: InstructionSite, mapping: Any) -> Finish | None:
@@ -69,85 +163,89 @@ class Capture(Functions):
         cell = self._cell(view, name)
         if cell is None:
             return None
-        self._view, self._site = view, site
+        self._position.move(view, site)
         slot = Slot("cell", cell, None, name)
         value = slot.get_or(MISSING)
-        self.record_read(slot, value)
-        return None if value is MISSING else self.expect(value)
+        self.reads.record(slot, value)
+        return None if value is MISSING else self.limits.expect(value)
 
     def _cell(self, view: Activation, name: str) -> Any:
         """The cell of a variable where it is older than the call."""
         if name == STAGING or name not in view.frame.f_code.co_freevars:
             return None
         cell = cell_of(view.function, name)
-        return cell if id(cell) in self._cells else None
+        entry = self.identities.known(cell)
+        return cell if entry is not None and entry.older_cell else None
 
     def store_global(self, view: Activation, site: InstructionSite, mapping: Any) -> None:
-        if id(mapping) in self.steady and is_a(mapping, dict):
-            self._view, self._site = view, site
-            self.record_write(Slot("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
+        if self.identities.is_guarded(mapping) and is_a(mapping, dict):
+            self._position.move(view, site)
+            self.effects.record_write(Slot("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
 
     def store_cell(self, view: Activation, site: InstructionSite) -> None:
         cell = self._cell(view, site.value)
         if cell is not None:
-            self._view, self._site = view, site
+            self._position.move(view, site)
             slot = Slot("cell", cell, None, site.value)
-            self.record_write(slot, slot.get_or(MISSING))
+            self.effects.record_write(slot, slot.get_or(MISSING))
 
     def imported(self, view: Activation, site: InstructionSite, module: Any) -> None:
-        self._view, self._site = view, site
+        self._position.move(view, site)
         name = getattr(module, "__name__", None)
         if is_a(module, types.ModuleType) and isinstance(name, str):
-            self.settle(module, name)
+            self.reads.reach(module, name)
             if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
-                self.record_read(Slot("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
+                self.reads.record(Slot("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
 
     def all_names(self, view: Activation, site: InstructionSite, module: Any) -> None:
-        self._view, self._site = view, site
+        self._position.move(view, site)
         if is_a(module, types.ModuleType) and not is_library_module(module.__name__):
-            self.settle(vars(module), module.__name__)
-            self.guard_contents(vars(module), module.__name__, soft=True)
+            self.reads.reach(vars(module), module.__name__)
+            self._containers.guard_contents(vars(module), module.__name__, soft=True)
 
     # --- attributes and items ---------------------------------------------------------------------------------------
 
     def attribute(self, view: Activation, site: InstructionSite, owner: Any, name: str) -> Finish | None:
         if type(owner) in SIMPLE:
             return None
-        self._view, self._site = view, site
-        return self.look_up(owner, name)
+        self._position.move(view, site)
+        return self._attributes.look_up(owner, name)
 
     def inherited(self, view: Activation, site: InstructionSite, kind: Any, owner: Any, name: str) -> Finish | None:
-        self._view, self._site = view, site
-        return self.inherit(kind, owner, name)
+        self._position.move(view, site)
+        return self._attributes.inherit(kind, owner, name)
 
     def item(self, view: Activation, site: InstructionSite, owner: Any, key: Any) -> Finish | None:
         if type(owner) in SIMPLE or is_a(owner, Tensor):
             return None
-        self._view, self._site = view, site
-        return self.read_item(owner, key)
+        self._position.move(view, site)
+        return self._items.read(owner, key)
 
     def iterate(self, view: Activation, site: InstructionSite, owner: Any) -> None:
         if type(owner) not in SIMPLE and not is_a(owner, Tensor):
-            self._view, self._site = view, site
-            self.iteration(owner)
+            self._position.move(view, site)
+            self._items.iterate(owner)
 
     def advance(self, view: Activation, site: InstructionSite, iterator: Any) -> None:
-        if self.is_reachable(iterator) or may_change(type(iterator)):
-            self._view, self._site = view, site
-            self.advancing(iterator)
+        if self.identities.is_reachable(iterator) or may_change(type(iterator)):
+            self._position.move(view, site)
+            self._items.advance(iterator)
 
     # --- operators --------------------------------------------------------------------------------------------------
 
     def operate(self, view: Activation, site: InstructionSite, operation: str, operands: Sequence[Any]) -> None:
         for operand in operands:
             if type(operand) not in SIMPLE and (type(operand) is not Tensor or operation in _OF_TENSORS):
-                self._view, self._site = view, site
-                self.operation(operation, operands)
+                self._position.move(view, site)
+                self._operators.apply(operation, operands)
                 return
             if type(operand) is SymbolicNumber and operation == "is":
-                self._view, self._site = view, site
-                self._compare_identity(operands)
+                self._position.move(view, site)
+                self._operators.compare_identity(operands)
                 return
+
+    def function_created(self, view: Activation, value: Any) -> None:
+        self.identities.mark_defined(value)
 
     def answers(self, view: Activation, value: Any) -> None:
         if type(value) is SymbolicNumber and value.is_live:  # what asked would raise a TypeError, which may be caught
@@ -159,85 +257,85 @@ class Capture(Functions):
     def match_class(
         self, view: Activation, site: InstructionSite, subject: Any, kind: Any, names: Sequence[str]
     ) -> Finish | None:
-        self._view, self._site = view, site
+        self._position.move(view, site)
         if not is_a(kind, type):
             return None
-        finish = self.is_instance(subject, kind)
+        finish = self._builtins.is_instance(subject, kind)
         positional: Sequence[str] = ()
         if site.argument:
-            self.look_up(kind, "__match_args__")
+            self._attributes.look_up(kind, "__match_args__")
             positional = getattr(kind, "__match_args__", ())[: site.argument]
         for name in (*positional, *names):
-            self.look_up(subject, name)
+            self._attributes.look_up(subject, name)
         return finish
 
     def match_keys(self, view: Activation, site: InstructionSite, subject: Any, keys: Any) -> None:
-        self._view, self._site = view, site
+        self._position.move(view, site)
         for key in keys:
-            self.read_item(subject, key, plainly=True)
+            self._items.read(subject, key, plainly=True)
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def called(
         self, view: Activation, site: InstructionSite, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
-        self._view, self._site = view, site
-        rewriting = self._stands_for.get(id(function))
-        if rewriting is not None:
-            function = rewriting[1]
+        self._position.move(view, site)
+        entry = self.identities.known(function)
+        if entry is not None and entry.rewritten_from is not MISSING:
+            function = entry.rewritten_from
         if _is_callee(function) and arguments:
             return self._staged(arguments[0])
-        if self.numbers is not None:
+        if (numbers := self._seen.numbers) is not None:
             if function is not type or not view.frame.f_code.co_filename.startswith(PACKAGE):  # which knows their type
-                self.numbers.passed_to(function, arguments)
-            if self.numbers.trace.has_staged:
+                numbers.passed_to(function, arguments)
+            if numbers.trace.has_staged:
                 refuse_staged(function, arguments)
-        return self.call_of(function, arguments, names)
+        return self._calls.call(function, arguments, names)
 
     def _staged(self, function: Any) -> Finish:
         """A script asks what to call in place of ``function``."""
 
         if not callable(function) or not is_a(function, (types.FunctionType, types.MethodType, type)):
-            self.special(function, "call")
+            self._special.guard(function, "call")
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
-                self._stand_for(after.at(-1), function)
+                self._functions.stand_for(after.at(-1), function)
 
         return finish
 
     def call_unpacked(
         self, view: Activation, site: InstructionSite, function: Any, arguments: Any, keywords: Any
     ) -> Finish | None:
-        self._view, self._site = view, site
+        self._position.move(view, site)
         if not is_a(arguments, tuple):
-            self.iteration(arguments)
-        elif self.is_reachable(arguments):
-            self._settle_elements(arguments)
+            self._items.iterate(arguments)
+        elif self.identities.is_reachable(arguments):
+            self._items.reach_elements(arguments)
         if not is_a(arguments, tuple | list):
             arguments = ()
         if is_a(keywords, Mapping):
             if is_container(keywords):
-                self.guard_contents(keywords)
+                self._containers.guard_contents(keywords)
             return self.called(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
         return self.called(view, site, function, arguments, ())
 
     def raised(self, view: Activation, site: InstructionSite, error: Any) -> None:
         if is_a(error, type) and may_change(error):
-            self._view, self._site = view, site
-            self.call_of(error, (), ())
+            self._position.move(view, site)
+            self._calls.call(error, (), ())
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
     def store_attribute(self, view: Activation, site: InstructionSite, owner: Any, name: str) -> None:
-        self._view, self._site = view, site
-        self.sets_attribute(owner, name, removes=site.name == "DELETE_ATTR")
+        self._position.move(view, site)
+        self._writes.sets_attribute(owner, name, removes=site.name == "DELETE_ATTR")
 
     def store_item(self, view: Activation, site: InstructionSite, owner: Any, key: Any) -> None:
-        self._view, self._site = view, site
+        self._position.move(view, site)
         if is_a(key, slice) and not site.name.startswith("DELETE") and is_a(owner, list):
-            self.bind_to_process(this_process.of_order(view.at(-4 if site.name == "STORE_SLICE" else -3)))
-        self.sets_item(owner, key, removes=site.name.startswith("DELETE"))
+            self.limits.bind_to_process(this_process.of_order(view.at(-4 if site.name == "STORE_SLICE" else -3)))
+        self._writes.sets_item(owner, key, removes=site.name.startswith("DELETE"))
 
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
@@ -246,3 +344,9 @@ _OF_TENSORS: Final = frozenset({"format", "str", "is"})
 def _is_callee(function: Any) -> bool:
     """Whether a function is the one by which a script finds out what to call."""
     return is_a(function, types.FunctionType) and (function.__module__, function.__name__) == _CALLEE
+
+
+def _name_of(function: Any) -> str:
+    """What texts call a function; an object goes by its class, also where it is the method that a call of it runs."""
+    name = getattr(function, "__name__", type(function).__name__)
+    return type(function.__self__).__name__ if name == "__call__" and is_a(function, types.MethodType) else name

@@ -27,7 +27,7 @@ def unchanged(name: str, trace: Recorder, function: Any, journal: WriteLog | Non
     failed = True
     log = UndoLog()
     try:
-        with nullcontext(log) if capture is None else capture.watching(log):
+        with nullcontext(log) if capture is None else capture.effects.watching(log):
             if isinstance(function, types.FunctionType):
                 _save_variables(function, log)
             yield

@@ -42,7 +42,7 @@ class Aliasing:
         self.objects = objects
         kinds = {type(container.value) for container, _ in self.containers}
         own = {id(container.value) for container in containers}
-        self.outside = [v for v in capture.steady.values() if type(v) in kinds and id(v) not in own]
+        self.outside = [v for v in capture.identities.guarded() if type(v) in kinds and id(v) not in own]
 
     def guards(self, sources: Sequence[Source], changed: set[int]) -> Iterator[Guard]:
         """``sources`` are those of all containers, ``changed`` the ids of the containers that the function changed.
@@ -50,7 +50,7 @@ class Aliasing:
         TraceError where the caller's container is one from outside, another stands for it, and that is seen.
         """
         yield from self._compared(sources)
-        reached = {id(read.value) for read in self.capture.reads.values()}
+        reached = {id(read.value) for read in self.capture.reads}
         outside = {id(value) for value in self.outside}
         for container, theirs in self.containers:
             if id(container.value) in reached:  # by another way, which is guarded by identity
@@ -66,14 +66,14 @@ class Aliasing:
     def _compared(self, sources: Sequence[Source]) -> Iterator[Guard]:
         """What ``is`` was asked of a container of the arguments."""
         by_id = {id(container.value): (container, theirs.value) for container, theirs in reversed(self.containers)}
-        for one, other in self.capture.compared:
+        for one, other in self.capture.reads.compared:
             for value, against in ((one, other), (other, one)):
                 if id(value) not in by_id:
                     continue
                 container, theirs = by_id[id(value)]
                 if theirs is against and value is not against:
                     self._refuse(container, against, "is compared")
-                if value is against or self.capture.is_reachable(against):
+                if value is against or self.capture.identities.is_reachable(against):
                     right = sources[by_id[id(against)][0].number] if id(against) in by_id else self._source(against)
                     if value is not against:
                         yield Guard(None, Disjoint((sources[container.number],), (right,)))
@@ -82,12 +82,12 @@ class Aliasing:
                             yield Guard(sources[same.number], Same(right))
 
     def _source(self, value: Any) -> Source:
-        return self.provenance.of(value, self.capture.text_of(value))
+        return self.provenance.of(value, self.capture.reads.text_of(value))
 
     def _refuse(self, container: ArgumentContainer, value: Any, what: str) -> None:
         raise TraceError(
-            f"{container.text} {what}, and it is also {self.capture.text_of(value)}, which the function reaches by "
-            "itself",
+            f"{container.text} {what}, and it is also {self.capture.reads.text_of(value)}, which the function reaches "
+            "by itself",
             hint="pass a copy, or reach it in one way alone",
         )
 

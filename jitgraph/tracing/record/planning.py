@@ -65,7 +65,7 @@ class Planning:
             self.provenance.reach(container.value, source)
             if not (trace.numbers.portable or isinstance(container.value, tuple)):
                 given_out.setdefault(id(container.value), source)
-        for read in self.capture.reads.values() if self.capture is not None else ():
+        for read in self.capture.reads if self.capture is not None else ():
             source = self.provenance.at(read.slot)
             self.provenance.reach(read.value, source)
         self.results = Results(trace, self.objects, given_out)
@@ -75,8 +75,8 @@ class Planning:
         trace, capture = self.trace, self.capture
         lifted = {id(array) for array, _ in trace.arrays.values()}
         assumptions = capture.assumptions(lifted) if capture is not None else []
-        written = capture.effects() if capture is not None else []
-        changed = capture.changes() if capture is not None else []
+        written = capture.effects.assigned() if capture is not None else []
+        changed = capture.effects.changes() if capture is not None else []
         done = [(entry, change) for entry, entry_changes in changed for change in entry_changes]
         to_arguments = list(changes(self.containers, trace.log))
         if not trace.numbers.portable:
@@ -108,7 +108,7 @@ class Planning:
             guards += aliasing.guards([source for source, _ in self.sources.containers], touched)
         copied = self.results.copied()
         trace.ended = True
-        unguarded = capture.unguarded if capture is not None else {}
+        unguarded = capture.limits.unguarded if capture is not None else {}
         graph = trace.graph()
         require_one_device(trace.device, graph, inputs, handles)
         return CallPlan(
@@ -122,7 +122,8 @@ class Planning:
             effects=tuple(effects),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
             bound=tuple(
-                f"{what} ({location})" for what, location in (capture.bound if capture is not None else {}).items()
+                f"{what} ({location})"
+                for what, location in (capture.limits.bound if capture is not None else {}).items()
             ),
             copied=copied,
             shared_templates=tuple(self.results.made),
@@ -155,7 +156,6 @@ class Planning:
 
     def _handles(self) -> list[Handle]:
         """The handles from outside: each by a place where it stands, so that another handle put there is seen."""
-        read_slots = self.capture.sources if self.capture is not None else {}
         handles: list[Handle] = []
         for slot in self.trace.slots:
             text = slot.text
@@ -163,19 +163,21 @@ class Planning:
                 source = self.sources.leaves[slot.at]
             elif slot.kind == "grad":
                 source = handles[slot.at].source.then("grad")
-            elif (read_slot := read_slots.get(id(slot.handle))) is not None and not self._is_moved(
-                read_slot, slot.handle
-            ):
+            elif (read_slot := self._read_slot(slot.handle)) is not None and not self._is_moved(read_slot, slot.handle):
                 source, text = self.provenance.at(read_slot), read_slot.text
             else:
                 source = Source("object", self.objects.number(slot.handle), text)
             handles.append(Handle(source, text, slot.type, slot.requires_grad, device_of(slot.handle._value)))
         return handles
 
+    def _read_slot(self, handle: Tensor) -> Slot | None:
+        """The first place at which the function read a handle."""
+        return None if self.capture is None else self.capture.reads.source_of(handle)
+
     def _is_moved(self, slot: Slot, handle: Tensor) -> bool:
         """Whether the function put the handle there itself."""
         assert self.capture is not None
-        write = self.capture.writes.get(slot.identity)
+        write = self.capture.effects.writes.get(slot.identity)
         return write is not None and write.before is not handle
 
     def _input(self, taken: Taken) -> Input:
@@ -223,9 +225,9 @@ class Planning:
 
     def _of_numbers(self) -> Iterator[Guard]:
         numbers = self.trace.numbers
-        reads = self.capture.reads if self.capture is not None else {}
+        reads = self.capture.reads if self.capture is not None else None
         for origin in numbers.origins:
-            at_place = origin.slot is not None and origin.slot.identity in reads
+            at_place = reads is not None and origin.slot is not None and reads.first(origin.slot) is not None
             if at_place or (origin.number in numbers.used and (origin.slot is not None or origin.axis >= 0)):
                 kind: Any = origin.kind.__name__
                 yield Guard(self._origin(origin), Varies(kind, origin.number))
@@ -257,7 +259,7 @@ class Planning:
     def _ties(self, sources: Sequence[Source]) -> dict[Source, Source]:
         """Further places where handles stood, each with the source of the handle."""
         ties: dict[Source, Source] = {}
-        for slot, handle in self.capture.tensors if self.capture is not None else ():
+        for slot, handle in self.capture.reads.tensors if self.capture is not None else ():
             number = self.trace.known_slot(handle)
             if number is not None and (source := self.provenance.at(slot)) != sources[number]:
                 ties[source] = sources[number]

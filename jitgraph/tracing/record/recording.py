@@ -193,13 +193,13 @@ class Recording:
         containers = containers_of(arguments.structure.children, traced, self.binder.names)
         originals = containers_of(arguments.structure.children, values, self.binder.names)
         twice = aliases(containers) != aliases(originals)
-        capture.know_arguments((container.value, container.text) for container in containers)
+        capture.reads.know_arguments((container.value, container.text) for container in containers)
         args, keywords = self.binder.unbind(traced)
 
-        watch(containers, capture.log)
+        watch(containers, capture.effects.log)
         try:
-            with forks.unfinished(capture.undo), recursion.DEEPER.inside(), collector.PAUSED.inside():
-                stand_in(varying, trace.numbers, capture.log)
+            with forks.unfinished(capture.effects.undo), recursion.DEEPER.inside(), collector.PAUSED.inside():
+                stand_in(varying, trace.numbers, capture.effects.log)
                 with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                     with noting() as noted, printing.intercepting():
                         try:
@@ -210,10 +210,10 @@ class Recording:
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = RecordedCall(self.function, self.binder.names, arguments, keys)
                     plan = Planning(trace, call, containers, originals).plan(result)
-                    changed = next(changes(containers, capture.log), None)
+                    changed = next(changes(containers, capture.effects.log), None)
         finally:
             pins += trace.numbers.held.values()
-            capture.undo()
+            capture.effects.undo()
             trace.ended = True
         if twice and changed is not None:
             raise TraceError(

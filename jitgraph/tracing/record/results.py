@@ -122,13 +122,17 @@ class Results:
         """Whether a key is or holds a tensor that the function made or was given."""
         if isinstance(value, Tensor):
             return self._trace.is_own(value) or self._trace.is_argument(value)
-        if depth == 0 or type(value) in _PLAIN or (self._capture is not None and self._capture.is_reachable(value)):
+        if (
+            depth == 0
+            or type(value) in _PLAIN
+            or (self._capture is not None and self._capture.identities.is_reachable(value))
+        ):
             return False
         return any(self._is_of_this_call(element, depth - 1) for element in _inside(value))
 
     def _is_outside(self, value: Any) -> bool:
         """Whether a tuple, list, dict or dataclass is an object from outside, and no argument."""
-        return self._capture is not None and value is not None and self._capture.is_outside(value)
+        return self._capture is not None and value is not None and self._capture.identities.is_outside(value)
 
     def leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         """As ``template``, of what is no container, or one that stands at several places."""
@@ -213,21 +217,23 @@ class Results:
         if not self._copies:
             return None
         assert self._capture is not None
-        return self._objects.number(Copied(tuple(self._copies), self._capture.outside()))
+        return self._objects.number(Copied(tuple(self._copies), self._capture.identities.outside()))
 
     def _copied(self, leaf: Any) -> int | None:
         """The number of the copy of an object that the function made, as it may be changed in place."""
-        if self._capture is None or self._capture.is_reachable(leaf):
+        if self._capture is None or self._capture.identities.is_reachable(leaf):
             return None
         if isinstance(leaf, np.ndarray):
             base: Any = leaf
-            while isinstance(base, np.ndarray) and not self._capture.is_reachable(base):
+            while isinstance(base, np.ndarray) and not self._capture.identities.is_reachable(base):
                 base = base.base
             if base is not None or not leaf.flags.writeable:  # it shows memory from outside
                 return None
-        elif not (type(leaf) in _MUTABLE or self._capture.is_fresh(leaf)):
+        elif not (type(leaf) in _MUTABLE or self._capture.identities.is_created(leaf)):
             if not callable(leaf) and hasattr(leaf, "__dict__"):
-                self._capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, the same one at each call")
+                self._capture.limits.cannot_guard(
+                    f"a {type(leaf).__name__} that it gives out, the same one at each call"
+                )
             return None
         if id(leaf) not in self._copy_of:
             self._kept.append(leaf)
@@ -237,11 +243,13 @@ class Results:
     def _copy(self, leaf: Any, capture: Capture) -> int | None:
         """Keep a copy of an object as it is now, in one with those kept before; its number."""
         if self._known is None:
-            self._known = {id(x): x for x in capture.outside()}
+            self._known = {id(x): x for x in capture.identities.outside()}
         try:
             copy = copy_of(leaf, self._known)
         except Exception as error:
-            capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}")
+            capture.limits.cannot_guard(
+                f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}"
+            )
             return None
         self._copies.append(copy)
         return len(self._copies) - 1
@@ -252,7 +260,7 @@ class Results:
             return True
         if isinstance(value, Tensor):
             return self._trace.is_argument(value) or isinstance(value._value, TracedValue)
-        if depth == 0 or (self._capture is not None and self._capture.is_reachable(value)):
+        if depth == 0 or (self._capture is not None and self._capture.identities.is_reachable(value)):
             return False
         return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
 
@@ -260,7 +268,7 @@ class Results:
         """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
         if type(value) is SymbolicNumber:
             return [value] if value.is_live else []
-        if depth == 0 or (self._capture is not None and self._capture.is_reachable(value)):
+        if depth == 0 or (self._capture is not None and self._capture.identities.is_reachable(value)):
             return []
         return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
 

@@ -68,7 +68,7 @@ class Trace(Recorder):
         self.capture = capture
         self.numbers = Numbers(self, portable=portable)
         if capture is not None:
-            capture.numbers = self.numbers
+            capture.tell(self.numbers)
         self.slots: list[HandleSlot] = []
         self.taken: list[Taken] = []
         self._arguments: dict[int, tuple[int, str, TensorType]] = {}  # by id of the handle: leaf, text, type
@@ -76,7 +76,7 @@ class Trace(Recorder):
         self._slot_of: dict[int, int] = {}
         self._grad_owner: dict[int, int] = {}  # id of a grad handle -> slot of its owner
         self._borrowed: dict[int, Tensor] = {}
-        self.log = capture.log if capture is not None else UndoLog()
+        self.log = capture.effects.log if capture is not None else UndoLog()
         self.flags: dict[int, UndoEntry] = {}  # of handles whose requires_grad was changed
         self.arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
@@ -162,7 +162,7 @@ class Trace(Recorder):
 
     def require_recording(self, why: str, location: Location) -> None:
         if self.capture is not None:
-            self.capture.bound.setdefault(why, location)
+            self.capture.limits.bound.setdefault(why, location)
 
     def adopt(self, handle: Tensor) -> TracedValue:
         """Lift a handle from outside to an input."""
@@ -189,7 +189,7 @@ class Trace(Recorder):
         return read_slot.text if read_slot is not None else self.slots[slot].text
 
     def _place_of(self, handle: Tensor) -> Slot | None:
-        return None if self.capture is None else self.capture.sources.get(id(handle))
+        return None if self.capture is None else self.capture.reads.source_of(handle)
 
     def lift_eager(self, value: EagerValue) -> TracedValue:
         """A computed value that no handle names: a constant."""
@@ -208,7 +208,7 @@ class Trace(Recorder):
             if array.dtype.isnative and array.flags.aligned
             else np.array(array, dtype=array.dtype.newbyteorder("="))
         )
-        reachable = self.capture is not None and self.capture.is_reachable(array)
+        reachable = self.capture is not None and self.capture.identities.is_reachable(array)
         if not reachable and native.nbytes <= _LARGEST_CONSTANT and array.base is None:
             return self._constant(native)
         if native is not array:
@@ -225,7 +225,7 @@ class Trace(Recorder):
         One that the function itself has set, or that stands for a number that varies, is what stands there now.
         """
         slot = Slot("item", mapping, key, str(key))
-        if type(mapping[key]) is SymbolicNumber or (self.capture is not None and slot.identity in self.capture.writes):
+        if type(mapping[key]) is SymbolicNumber or (self.capture is not None and self.capture.effects.is_written(slot)):
             return resolved(mapping[key])
         handle = self._host_floats.get((id(mapping), key))
         if handle is None:
@@ -235,7 +235,7 @@ class Trace(Recorder):
             handle._weak = True
             self._host_floats[id(mapping), key] = handle
             if self.capture is not None:
-                self.capture.release(mapping, key)
+                self.capture.reads.release(mapping, key)
         return handle
 
     def number_value(self, text: str, dtype: Any) -> TracedValue:

@@ -189,7 +189,7 @@ def _failure(site: Site, cells: Cells, steps: Steps, body: FunctionType) -> Exce
     """Why a loop cannot be staged; None where it was."""
     trace = context.current().trace
     capture = None if trace is None else trace.outermost.capture
-    unguarded = {} if capture is None else dict(capture.unguarded)
+    unguarded = {} if capture is None else dict(capture.limits.unguarded)
     try:
         with trying():
             record_for(site, cells, steps, body, lambda: _stopped(cells, site))
@@ -197,7 +197,7 @@ def _failure(site: Site, cells: Cells, steps: Steps, body: FunctionType) -> Exce
         raise
     except Exception as error:
         if capture is not None:  # what the body asked of staged values, it does not ask of Python's
-            capture.unguarded = unguarded
+            capture.limits.unguarded = unguarded
         return error
     return None
 

@@ -50,7 +50,7 @@ def test_long_jumps_and_many_names() -> None:
     exec(compile(source, __file__, "exec"), namespace)
     capture = Capture([namespace["f"]])
     assert capture.call(namespace["f"], 0) == 300
-    assert {read.slot.text for read in capture.reads.values()} == {
+    assert {read.slot.text for read in capture.reads} == {
         *("BOX", "f.__code__"),
         *(f"BOX.{name}" for name in names),
     }
@@ -67,10 +67,10 @@ def test_reads_and_writes_of_a_call() -> None:
 
     capture = Capture([f])
     assert capture.call(f) == 2
-    assert {read.slot.text: read.value for read in capture.reads.values()}["box.n"] == 1
-    effects = {write.text: (write.before, after) for write, after in capture.effects()}
+    assert {read.slot.text: read.value for read in capture.reads}["box.n"] == 1
+    effects = {write.text: (write.before, after) for write, after in capture.effects.assigned()}
     assert effects["box.n"] == (1, 2) and effects["box.table['k']"] == (1, 7) and effects["box.new"][1] == 5
-    capture.undo()
+    capture.effects.undo()
     assert vars(box) == {"n": 1, "table": {"k": 1}}
 
 
@@ -140,7 +140,7 @@ def test_another_thread_in_the_same_code_takes_no_read_away() -> None:
         done = pool.submit(other)
         capture.call(helper, True)
         done.result()
-    assert {"BOX.a.b", "BOX.items[0]"} <= {read.slot.text for read in capture.reads.values()}
+    assert {"BOX.a.b", "BOX.items[0]"} <= {read.slot.text for read in capture.reads}
 
 
 def test_a_generator_of_a_recording_goes_on_while_another_thread_records() -> None:

@@ -122,13 +122,13 @@ class Results:
         """Whether a key is or holds a tensor that the function made or was given."""
         if isinstance(value, Tensor):
             return self._trace.is_own(value) or self._trace.is_argument(value)
-        if (
-            depth == 0
-            or type(value) in _PLAIN
-            or (self._capture is not None and self._capture.identities.is_reachable(value))
-        ):
+        if depth == 0 or type(value) in _PLAIN or self._is_reachable(value):
             return False
         return any(self._is_of_this_call(element, depth - 1) for element in _inside(value))
+
+    def _is_reachable(self, value: Any) -> bool:
+        """Whether guarded steps lead to an object, or it is a container of the arguments."""
+        return self._capture is not None and self._capture.identities.is_reachable(value)
 
     def _is_outside(self, value: Any) -> bool:
         """Whether a tuple, list, dict or dataclass is an object from outside, and no argument."""
@@ -231,9 +231,8 @@ class Results:
                 return None
         elif not (type(leaf) in _MUTABLE or self._capture.identities.is_created(leaf)):
             if not callable(leaf) and hasattr(leaf, "__dict__"):
-                self._capture.limits.cannot_guard(
-                    f"a {type(leaf).__name__} that it gives out, the same one at each call"
-                )
+                what = f"a {type(leaf).__name__} that it gives out, the same one at each call"
+                self._capture.limits.cannot_guard(what)
             return None
         if id(leaf) not in self._copy_of:
             self._kept.append(leaf)
@@ -260,7 +259,7 @@ class Results:
             return True
         if isinstance(value, Tensor):
             return self._trace.is_argument(value) or isinstance(value._value, TracedValue)
-        if depth == 0 or (self._capture is not None and self._capture.identities.is_reachable(value)):
+        if depth == 0 or self._is_reachable(value):
             return False
         return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
 
@@ -268,7 +267,7 @@ class Results:
         """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
         if type(value) is SymbolicNumber:
             return [value] if value.is_live else []
-        if depth == 0 or (self._capture is not None and self._capture.identities.is_reachable(value)):
+        if depth == 0 or self._is_reachable(value):
             return []
         return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
 

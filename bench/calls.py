@@ -90,6 +90,37 @@ def _encoder_recording() -> Run:
     return lambda: jg.trace(lambda x: model(x)).lower(x)
 
 
+class Schedule:
+    """State of Python's own beside a tensor: attributes, a property, a dict and a list that grows."""
+
+    def __init__(self) -> None:
+        self.rates = {f"layer{i}": 0.1 * i for i in range(40)}
+        self.names = list(self.rates)
+        self.history: list[float] = []
+        self._scale = 2.0
+
+    @property
+    def scale(self) -> float:
+        return self._scale
+
+    def rate(self, name: str) -> float:
+        return self.rates[name] * self.scale if name in self.rates else 0.0
+
+    def advance(self) -> float:
+        total = 0.0
+        for name in self.names:
+            total += self.rate(name)
+        for other in sorted(self.rates.values()):
+            total += getattr(self, "offset", other)
+        self.history.append(total)
+        return total
+
+
+def _state_recording() -> Run:
+    x, schedule = jg.ones((4,)), Schedule()
+    return lambda: jg.trace(lambda x: x * schedule.advance()).lower(x)
+
+
 def _encoder_compiling() -> Run:
     model, x = _encoder()
     return lambda: jg.trace(lambda x: model(x)).lower(x).compile()
@@ -109,6 +140,7 @@ CASES: dict[str, Callable[[], Run]] = {
     "call, digits step": _digits_call,
     "recording, digits step": _digits_recording,
     "recording, 6-layer encoder": _encoder_recording,
+    "recording, state of Python": _state_recording,
     "record+compile, digits step": _digits_compiling,
     "record+compile, encoder": _encoder_compiling,
 }

@@ -25,6 +25,7 @@ from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.class_guards import ClassGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
+from jitgraph.tracing.capture.identity import ObjectEntry
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
@@ -95,7 +96,7 @@ class Attributes:
         self._special = special
         self._items = items
         self._call = call  # of a getter that is an arbitrary callable, whose call may look attributes up again
-        self._seen: dict[tuple[int, str, bool], Any] = classes.cache()  # owners, which it keeps alive
+        self._seen: dict[tuple[ObjectEntry | None, str, bool], bool] = classes.cache()
 
     def look_up(self, owner: Any, name: str, default: Any = MISSING) -> Finish | None:
         """Guard what ``owner.name`` reads; the value found by storage is compared with what Python finds.
@@ -105,8 +106,9 @@ class Attributes:
         kind = type(owner)
         if kind in SIMPLE:
             return None
-        seen = id(owner), name, self._position.in_package
-        if seen in self._seen and self._identities.is_guarded(owner):
+        known = self._identities.known(owner)
+        guarded = known is not None and known.guarded
+        if guarded and (known, name, self._position.in_package) in self._seen:
             return None
         if is_a(owner, Tensor):
             self._of_tensor(owner, name)
@@ -118,8 +120,8 @@ class Attributes:
             if name not in _OF_VIEWS:
                 self._identities.mark_read_by_numpy(owner)
             return None
-        if self._identities.is_guarded(owner):
-            self._seen[seen] = owner
+        if guarded:
+            self._seen[known, name, self._position.in_package] = True
         if is_a(owner, super):
             start: Any = owner.__self__ if is_a(owner.__self__, type) else type(owner.__self__)
             return self.inherit(owner.__thisclass__, owner.__self__, name) if start is not type(None) else None
@@ -136,7 +138,7 @@ class Attributes:
 
     def look_up_plainly(self, owner: Any, name: str) -> Finish | None:
         """As ``look_up``, for a call of ``object.__getattribute__``, which asks no code of the user's."""
-        self._seen.pop((id(owner), name, self._position.in_package), None)
+        self._seen.pop((self._identities.known(owner), name, self._position.in_package), None)
         if is_a(owner, Tensor | types.ModuleType | type) or not self._has_getter(owner):
             return self.look_up(owner, name)
         return self._of_instance(owner, name, MISSING)

@@ -30,6 +30,7 @@ from jitgraph.tracing.capture.followed import PACKAGE, STAGING, is_library_modul
 from jitgraph.tracing.capture.frames import FrameFollower
 from jitgraph.tracing.capture.function_guards import FunctionGuards
 from jitgraph.tracing.capture.guard_collection import GuardCollection
+from jitgraph.tracing.capture.identity import ObjectEntry
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
@@ -99,7 +100,7 @@ class Capture(Sink):
         )
         self._frames = FrameFollower(self, seen.position, self._functions)
         self._guards = GuardCollection(seen.limits, seen.identities, seen.effects, seen.reads, seen.objects)
-        self._globals: dict[tuple[int, str], Any] = {}  # namespaces, by their ids and the names that were read
+        self._globals: set[tuple[ObjectEntry, str]] = set()  # namespaces and the names that were read in them
         for function in functions:  # an object that is called is as fixed as a function
             while function is not None:
                 self.reads.reach(function, _name_of(function))
@@ -137,10 +138,13 @@ class Capture(Sink):
                 return None
             self._position.move(view, site)
             return self._items.read(mapping, name)
-        if view.in_package or (id(names), name) in self._globals or not self.identities.is_guarded(names):
+        if view.in_package:
+            return None
+        entry = self.identities.known(names)
+        if entry is None or not entry.guarded or (entry, name) in self._globals:
             return None
         self._position.move(view, site)
-        self._globals[id(names), name] = names
+        self._globals.add((entry, name))
         slot = Slot("item", names, name, name)
         if name in names:
             self.reads.record(slot, names[name])

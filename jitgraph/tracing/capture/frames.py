@@ -38,8 +38,7 @@ class FrameFollower:
         self._sink = sink
         self._position = position
         self._functions = functions
-        self._followed: dict[int, bool | None] = {}  # by the id of code, as the hash of code goes through all of it
-        self._codes: list[CodeType] = []  # that stands there
+        self._known: dict[int, tuple[CodeType, bool]] = {}  # by the id of code, whose hash goes through all of it
         self._interrupted = False
 
     def run(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
@@ -54,15 +53,15 @@ class FrameFollower:
         if self._interrupted:
             return None
         code = frame.f_code
-        followed = self._followed.get(id(code))
-        if followed is None:
-            self._codes.append(code)
-            followed = self._followed[id(code)] = _is_followed(frame)
-            if followed and _handles_a_signal(code):
-                self._interrupted, self._followed[id(code)] = True, None
+        known = self._known.get(id(code))
+        if known is None:
+            followed = _is_followed(frame)
+            if followed and _handles_a_signal(code):  # no longer, perhaps, when it runs again
+                self._interrupted = True
                 frame.f_trace_lines = False
                 return self._until_return
-        if not followed:
+            known = self._known[id(code)] = code, followed
+        if not known[1]:
             return None
         if _finds_a_module(frame) or self._is_run_by_a_fork(frame):
             self._interrupted = True

@@ -16,7 +16,7 @@ from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.effects import EffectLog
-from jitgraph.tracing.capture.identity import IdentityTable, UsedContainer
+from jitgraph.tracing.capture.identity import IdentityTable, ObjectEntry, UsedContainer
 from jitgraph.tracing.capture.kinds import is_a, may_change
 from jitgraph.tracing.capture.limits import Limits
 from jitgraph.tracing.capture.position import Position
@@ -57,7 +57,7 @@ class Reads:
         self._effects = effects
         self._first: dict[tuple[Any, ...], FirstRead] = {}  # by the identity of the slot
         self._released: set[tuple[Any, ...]] = set()
-        self._of_arguments: dict[tuple[Any, ...], Assumption] = {}
+        self._of_arguments: dict[tuple[ObjectEntry, Any], Assumption] = {}
         self._by_code: dict[CodeType, types.FunctionType] = {}
 
     def __iter__(self) -> Iterator[FirstRead]:
@@ -103,7 +103,7 @@ class Reads:
     def assume_of_argument(self, slot: Slot, predicate: Predicate) -> None:
         """An attribute of an argument that is not in the key of a call was read."""
         assumption = Assumption(slot, predicate, self._position.line)
-        self._of_arguments.setdefault((id(slot.owner), slot.key), assumption)  # which the slot keeps alive
+        self._of_arguments.setdefault((self._identities.entry(slot.owner), slot.key), assumption)
 
     def of_arguments(self) -> Iterable[Assumption]:
         """What was read of arguments and is not in the key of a call."""

@@ -22,7 +22,6 @@ from jitgraph.once import cached_property
 from jitgraph.runtime import stubs
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
-from jitgraph.tracing.capture.class_guards import ClassGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.capture.identity import ObjectEntry
@@ -36,8 +35,8 @@ from jitgraph.tracing.capture.kinds import (
     is_own_class,
     may_change,
 )
+from jitgraph.tracing.capture.object_guards import ClassGuards, SpecialMethods
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.special_methods import SpecialMethods
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.source import Slot

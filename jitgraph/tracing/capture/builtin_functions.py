@@ -10,15 +10,12 @@ from typing import Any, Final
 
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.attributes import Attributes
-from jitgraph.tracing.capture.class_guards import ClassGuards
-from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
+from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
-from jitgraph.tracing.capture.special_methods import SpecialMethods
-from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING, attributes_of, entries_of

@@ -21,8 +21,6 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
-from jitgraph.tracing.capture.class_guards import ClassGuards
-from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
 from jitgraph.tracing.capture.items import Items
@@ -37,10 +35,9 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     runs_as_followed,
 )
+from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
-from jitgraph.tracing.capture.special_methods import SpecialMethods
-from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.source import Slot

@@ -23,22 +23,24 @@ from jitgraph.tracing.capture import this_process
 from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.builtin_functions import BuiltinFunctions
 from jitgraph.tracing.capture.calls import Calls
-from jitgraph.tracing.capture.class_guards import ClassGuards
-from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
 from jitgraph.tracing.capture.followed import PACKAGE, STAGING, is_library_module
 from jitgraph.tracing.capture.frames import FrameFollower
-from jitgraph.tracing.capture.function_guards import FunctionGuards
 from jitgraph.tracing.capture.guard_collection import GuardCollection
 from jitgraph.tracing.capture.identity import ObjectEntry
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
+from jitgraph.tracing.capture.object_guards import (
+    ClassGuards,
+    ContainerGuards,
+    FunctionGuards,
+    SpecialMethods,
+    WholeObjectGuards,
+)
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.sink import Sink
-from jitgraph.tracing.capture.special_methods import SpecialMethods
-from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption

@@ -14,8 +14,7 @@ from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tracing.capture.identity import IdentityTable
 from jitgraph.tracing.capture.kinds import is_a
-from jitgraph.tracing.capture.limits import Limits
-from jitgraph.tracing.capture.position import Position
+from jitgraph.tracing.capture.position import Limits, Position
 from jitgraph.tracing.source import Slot, Step, item_step
 from jitgraph.tracing.storage import MISSING, contents_of
 from jitgraph.tracing.symbolic.number import resolved

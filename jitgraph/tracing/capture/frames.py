@@ -13,9 +13,9 @@ from jitgraph.runtime import collector
 from jitgraph.tracing.capture import impure, known_answers
 from jitgraph.tracing.capture.events import Activation, follow
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
-from jitgraph.tracing.capture.function_guards import FunctionGuards
 from jitgraph.tracing.capture.handlers import callee
 from jitgraph.tracing.capture.monitoring import run_watched
+from jitgraph.tracing.capture.object_guards import FunctionGuards
 from jitgraph.tracing.capture.position import Position
 from jitgraph.tracing.capture.sink import Sink
 

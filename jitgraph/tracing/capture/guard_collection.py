@@ -8,7 +8,7 @@ import numpy as np
 
 from jitgraph.tracing.capture.effects import EffectLog, changed_unseen, is_plain
 from jitgraph.tracing.capture.identity import IdentityTable, UsedContainer
-from jitgraph.tracing.capture.limits import Limits
+from jitgraph.tracing.capture.position import Limits
 from jitgraph.tracing.capture.reads import FirstRead, Reads
 from jitgraph.tracing.containers import MAX_BYTES, same_extent
 from jitgraph.tracing.guard import Assumption

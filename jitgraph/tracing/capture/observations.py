@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph.tracing.capture.effects import EffectLog
 from jitgraph.tracing.capture.identity import IdentityTable
-from jitgraph.tracing.capture.limits import Limits
-from jitgraph.tracing.capture.position import Position
+from jitgraph.tracing.capture.position import Limits, Position
 from jitgraph.tracing.capture.reads import Reads
 from jitgraph.tracing.objects import Objects
 

@@ -12,13 +12,10 @@ import numpy as np
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
-from jitgraph.tracing.capture.class_guards import ClassGuards
-from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_users_own
+from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.special_methods import SpecialMethods
-from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
 

@@ -18,8 +18,7 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.effects import EffectLog
 from jitgraph.tracing.capture.identity import IdentityTable, ObjectEntry, UsedContainer
 from jitgraph.tracing.capture.kinds import is_a, may_change
-from jitgraph.tracing.capture.limits import Limits
-from jitgraph.tracing.capture.position import Position
+from jitgraph.tracing.capture.position import Limits, Position
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.predicate import Predicate
 from jitgraph.tracing.source import Slot

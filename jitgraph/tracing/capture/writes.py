@@ -12,12 +12,10 @@ import numpy as np
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture.class_guards import ClassGuards
-from jitgraph.tracing.capture.container_guards import ContainerGuards
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
+from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.special_methods import SpecialMethods
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Slot, item_text
 from jitgraph.tracing.storage import MISSING, attributes_of, class_entry

@@ -15,14 +15,16 @@ import pytest
 import jitgraph as jg
 from jitgraph.location import Location
 from jitgraph.tracing import capture
-from jitgraph.tracing.capture.class_guards import ClassGuards
-from jitgraph.tracing.capture.container_guards import ContainerGuards
-from jitgraph.tracing.capture.function_guards import FunctionGuards
 from jitgraph.tracing.capture.guard_collection import GuardCollection
 from jitgraph.tracing.capture.identity import IdentityTable
+from jitgraph.tracing.capture.object_guards import (
+    ClassGuards,
+    ContainerGuards,
+    FunctionGuards,
+    SpecialMethods,
+    WholeObjectGuards,
+)
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.special_methods import SpecialMethods
-from jitgraph.tracing.capture.whole_objects import WholeObjectGuards
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.source import Slot

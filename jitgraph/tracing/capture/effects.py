@@ -14,7 +14,7 @@ from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tracing.capture.identity import IdentityTable
 from jitgraph.tracing.capture.kinds import is_a
-from jitgraph.tracing.capture.position import Limits, Position
+from jitgraph.tracing.capture.position import Position, RecordingLimits
 from jitgraph.tracing.source import Slot, Step, item_step
 from jitgraph.tracing.storage import MISSING, contents_of
 from jitgraph.tracing.symbolic.number import resolved
@@ -28,7 +28,7 @@ class EffectLog:
     ``writes`` has those entries of it whose places the function sets or clears by themselves.
     """
 
-    def __init__(self, position: Position, limits: Limits, identities: IdentityTable) -> None:
+    def __init__(self, position: Position, limits: RecordingLimits, identities: IdentityTable) -> None:
         self.log = UndoLog()
         self.writes: dict[tuple[Any, ...], UndoEntry] = {}  # by the identity of the slot
         self._position = position

@@ -8,8 +8,8 @@ import numpy as np
 
 from jitgraph.tracing.capture.effects import EffectLog, changed_unseen, is_plain
 from jitgraph.tracing.capture.identity import IdentityTable, UsedContainer
-from jitgraph.tracing.capture.position import Limits
-from jitgraph.tracing.capture.reads import FirstRead, Reads
+from jitgraph.tracing.capture.position import RecordingLimits
+from jitgraph.tracing.capture.reads import FirstRead, ReadLog
 from jitgraph.tracing.containers import MAX_BYTES, same_extent
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.objects import Objects
@@ -27,7 +27,7 @@ class GuardCollection:
     """
 
     def __init__(
-        self, limits: Limits, identities: IdentityTable, effects: EffectLog, reads: Reads, objects: Objects
+        self, limits: RecordingLimits, identities: IdentityTable, effects: EffectLog, reads: ReadLog, objects: Objects
     ) -> None:
         self._limits = limits
         self._identities = identities

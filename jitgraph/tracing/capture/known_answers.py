@@ -85,7 +85,7 @@ class _Object:
 
 
 class _RawWords(Activation):
-    """Reads raw words instead of objects."""
+    """ReadLog raw words instead of objects."""
 
     __slots__ = ()
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph.tracing.capture.effects import EffectLog
 from jitgraph.tracing.capture.identity import IdentityTable
-from jitgraph.tracing.capture.position import Limits, Position
-from jitgraph.tracing.capture.reads import Reads
+from jitgraph.tracing.capture.position import Position, RecordingLimits
+from jitgraph.tracing.capture.reads import ReadLog
 from jitgraph.tracing.objects import Objects
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ class Observations:
 
     def __init__(self, known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
         self.position = Position()
-        self.limits = Limits(self.position)
+        self.limits = RecordingLimits(self.position)
         self.identities = IdentityTable(known, arguments)
         self.effects = EffectLog(self.position, self.limits, self.identities)
-        self.reads = Reads(self.position, self.limits, self.identities, self.effects)
+        self.reads = ReadLog(self.position, self.limits, self.identities, self.effects)
         self.objects = Objects()
         self.numbers: Numbers | None = None  # of the trace: they are told what is compared and what calls are passed

@@ -55,7 +55,7 @@ class Position:
         return next((name for name, local in names.items() if local is value), None)
 
 
-class Limits:
+class RecordingLimits:
     """Why a recording serves one call alone, or one process alone.
 
     Invariant: each reason has the line that gave it first. Where ``unguarded`` is empty, the guards say all that the

@@ -18,7 +18,7 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.effects import EffectLog
 from jitgraph.tracing.capture.identity import IdentityTable, ObjectEntry, UsedContainer
 from jitgraph.tracing.capture.kinds import is_a, may_change
-from jitgraph.tracing.capture.position import Limits, Position
+from jitgraph.tracing.capture.position import Position, RecordingLimits
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.predicate import Predicate
 from jitgraph.tracing.source import Slot
@@ -38,14 +38,16 @@ class FirstRead:
     soft: bool = False  # library code may change it for its own purposes: then the recording serves once
 
 
-class Reads:
+class ReadLog:
     """What the function read of objects from outside before it wrote there, and what it reaches by that.
 
     Invariant: an object that the table of identities has as guarded is the value of a recorded place, or a part of such
     a value that a guard on it fixes, or in the key of a call.
     """
 
-    def __init__(self, position: Position, limits: Limits, identities: IdentityTable, effects: EffectLog) -> None:
+    def __init__(
+        self, position: Position, limits: RecordingLimits, identities: IdentityTable, effects: EffectLog
+    ) -> None:
         self.tensors: list[tuple[Slot, Tensor]] = []  # the guarded places at which a tensor was read
         self.contents: list[UsedContainer] = []  # containers used as a whole
         self.extents: list[UsedContainer] = []  # those of which the extent was used

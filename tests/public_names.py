@@ -27,8 +27,9 @@ LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")
 
 HEAD = """# Public names
 
-What stands here keeps its meaning by the rule in [CONTRIBUTING.md](../CONTRIBUTING.md); what else can be imported may
-change at any time. `python -m tests.public_names` writes this page from the docstrings; a test holds the package to it.
+Names on this page keep their meaning by the rule in [CONTRIBUTING.md](../CONTRIBUTING.md); anything else that can be
+imported may change at any time. `python -m tests.public_names` writes this page from the docstrings, and a test compares
+them.
 """
 
 

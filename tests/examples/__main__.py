@@ -10,9 +10,9 @@ from tests import ROOT
 
 HEAD = """# Examples
 
-Each is one file to copy from, with a traced training step, and data that a package ships or that it makes itself. They
-need `pip install -e '.[examples]'`; `--quick` shortens them, as the tests do. `python -m tests.examples` runs them all
-and writes this page; what stands here is what they print.
+Each example is one file to copy from, with a traced training step, and data that comes with a package or is generated.
+They need `pip install -e '.[examples]'`; `--quick` shortens them, as the tests do. `python -m tests.examples` runs them
+all and writes this page with their output.
 """
 ORDER = (
     *("cnn", "vae", "gpt", "language_model", "sentence_encoder", "diffusion", "neural_ode", "pinn", "kalman"),

@@ -18,13 +18,13 @@ from tests import ROOT, models
 from tests.models.compare import SKIPPED
 
 PAGE = ROOT / "docs" / "models.md"
-HEAD = """# Layers, losses, optimisers and schedules beside PyTorch's
+HEAD = """# Layers, losses, optimisers and schedules compared with PyTorch's
 
-Each line is one layer, loss, function, optimiser or schedule, in float64 by jitgraph and by PyTorch {version} with the
-same parameters and operands. Of layers: results and buffers, gradients of inputs and parameters, the state dict loaded
-from PyTorch and back by its keys, what `repr` shows, and the first two in one traced call. "yes" is agreement within
-10^-9 of the largest element unless the case says otherwise, "-" that there is nothing to compare.
-`python -m tests.models` writes this page; the cases stand in `tests/models/`.
+Each line compares one layer, loss, function, optimiser or schedule in jitgraph and in PyTorch {version}, in float64 with the
+same parameters and operands. For layers these are results and buffers, gradients of inputs and parameters, the state
+dict loaded from PyTorch and back by its keys, the `repr`, and the first two in one traced call. "yes" means agreement
+within 10^-9 of the largest element unless the case says otherwise, "-" that there is nothing to compare.
+`python -m tests.models` writes this page from the cases in `tests/models/`.
 
 """
 

@@ -28,8 +28,8 @@ LOADER = ("load", "Model", "LoadError", "ArgumentError", "JitgraphError")
 HEAD = """# Public names
 
 Names on this page keep their meaning by the rule in [CONTRIBUTING.md](../CONTRIBUTING.md); anything else that can be
-imported may change at any time. `python -m tests.public_names` writes this page from the docstrings, and a test compares
-them.
+imported may change at any time. `python -m tests.public_names` writes this page from the docstrings, and a test
+compares them.
 """
 
 

@@ -22,10 +22,10 @@ from tests.coverage.compare import COLUMNS, SKIPPED, differences
 PAGE = ROOT / "docs" / "coverage.md"
 HEAD = """# Compared with PyTorch
 
-Each line compares one call of an operator in jitgraph and in PyTorch {version}, in float64 on the same operands: results
-eager and traced, gradients eager and traced, and the second derivative along one direction. "yes" means agreement within
-the case's tolerance (10^-9 of the largest element unless the case says otherwise), "-" that there is nothing to compare.
-`python -m tests.coverage` writes this page from the cases in `tests/coverage/`.
+Each line compares one call of an operator in jitgraph and in PyTorch {version}, in float64 on the same operands:
+results eager and traced, gradients eager and traced, and the second derivative along one direction. "yes" means
+agreement within the case's tolerance (10^-9 of the largest element unless the case says otherwise), "-" that there is
+nothing to compare. `python -m tests.coverage` writes this page from the cases in `tests/coverage/`.
 
 """
 

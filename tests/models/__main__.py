@@ -20,10 +20,10 @@ from tests.models.compare import SKIPPED
 PAGE = ROOT / "docs" / "models.md"
 HEAD = """# Layers, losses, optimisers and schedules compared with PyTorch's
 
-Each line compares one layer, loss, function, optimiser or schedule in jitgraph and in PyTorch {version}, in float64 with
-the same parameters and operands. For layers these are results and buffers, gradients of inputs and parameters, the state
-dict loaded from PyTorch and back by its keys, the `repr`, and the first two in one traced call. "yes" means agreement
-within 10^-9 of the largest element unless the case says otherwise, "-" that there is nothing to compare.
+Each line compares one layer, loss, function, optimiser or schedule in jitgraph and in PyTorch {version}, in float64
+with the same parameters and operands. For layers these are results and buffers, gradients of inputs and parameters,
+the state dict loaded from PyTorch and back by its keys, the `repr`, and the first two in one traced call. "yes" means
+agreement within 10^-9 of the largest element unless the case says otherwise, "-" that there is nothing to compare.
 `python -m tests.models` writes this page from the cases in `tests/models/`.
 
 """

@@ -7,6 +7,7 @@ statement of one line is a text in ``SINGLE``; one with a block is a kind in ``n
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from typing import Any, Final
@@ -51,10 +52,25 @@ BY_NUMBER = (
     "[point, point][u % 2].count += 1", "u = u % 7 + [[1], [2, 3, i0]][i0 % 2][0]", "state['m'][u % 2], u = u % 3, 4",
     "r = round(r * 0.37, 2)", "u = divmod(u, 5)[1] + (u << 2) % 7", "u = (u ** 3) % 101",
 )  # fmt: skip
+TABLES = (  # of NumPy, by numbers and tensors that the graph computes
+    "r = r * 0.5 + float(RATES[u % 5])", "u = u % 7 + int(COUNTS[u % 4])", "a = a * 0.5 + RATES[i0 % 5]",
+    "u = int(GRID[u % 2, i0 % 3]) - u % 4", "b = b * 0.25 + GRID[u % 2].sum()",
+    "r = float(RATES[i1 % 3 - 5]) - r * 0.25", "b = b - GRID[i0 % 2][u % 3] * 0.5", "a = a - float(RATES[n % 5])",
+    "box[1] += int(COUNTS[i0 % 4 - 4])", "state['h'] = state['h'] * 0.5 + RATES[u % 4]",
+    "a = a + (GRID[u % 2] * xs).sum() * 0.5", "u = u % 9 + len(RATES)",
+    "point.total = point.total - RATES[COUNTS[u % 4]]", "b = b * 0.5 + GRID[:, u % 3].max()",
+    "k = k + int(COUNTS[m % 4])", "flag = RATES[u % 5] > a", "r = float(max(RATES[u % 5], RATES[i0 % 5]))",
+    "u = int(COUNTS[COUNTS[u % 4] % 4]) + u % 3",
+)  # fmt: skip
 NUMBERS = ("r = weigh({})", "u = int(weigh({}) * 4)", "r = r * 0.5 + weigh({})")
 AUGMENTED = ("a = a + 1", "last += 1.5", "last = last + a * 0.125", "n = n - 1", "k += 2", "k = k + n % 2")
 RESULT = "(a, b, n, m, k, last, u, r, flag, w, v, i0, i1, i2, box, state, point.total, point.count, point.pair)"
 HELPERS: Final = """import math
+import numpy
+
+RATES = numpy.array([0.5, -1.25, 2.0, 0.0, 3.5])
+COUNTS = numpy.array([3, 0, 2, 1])
+GRID = numpy.array([[0.25, -0.5, 1.0], [4.0, 0.125, -2.0]])
 
 class Point:
     def __init__(self, total):
@@ -107,7 +123,7 @@ COMPREHENSIONS = (
 SCRATCH = ("", "", "[a]", "[a, b]", "(b, n)", "b", "n > 1", "'text'", "{'a': a}", "helper", "point")
 SINGLE: Final = {
     "augmented": AUGMENTED, "list": LIST, "dict": DICT, "attribute": ATTRIBUTE, "by number": BY_NUMBER,
-    "comprehension": COMPREHENSIONS,
+    "comprehension": COMPREHENSIONS, "table": TABLES,
 }  # fmt: skip
 SIMPLE = (
     "float", "int", "flag", "exit", "function", "grown", "nonlocal", "deleted", "scratch", "number", "number", *SINGLE,
@@ -303,9 +319,16 @@ def parts(source: str) -> set[str]:
         "match": "match ", "list": "box[", "dict": "state[", "attribute": "point.", ":=": ":=", "closure": "def inner",
         "grown": "out.append", "comprehension": "for x in xs", "nonlocal": "nonlocal", "endless": "while True",
         "pattern": "match n:", "deleted": "del gone", "step": "range(n % 9, -2", "zip": "zip(",
-        "enumerate": "enumerate(", "by number": "box[3]", "scratch": "b - scratch",
+        "enumerate": "enumerate(", "by number": "box[3]", "scratch": "b - scratch", "rates": "RATES[", "grid": "GRID[",
     }  # fmt: skip
     return {part for part, word in words.items() if word in body}
+
+
+def statements_of(source: str) -> set[int]:
+    """The lines of the statements of a program, without the functions around it and those inside of it."""
+    program = next(node for node in ast.parse(source).body if getattr(node, "name", "") == "program")
+    inner = (node for node in ast.walk(program) if isinstance(node, ast.stmt))
+    return {node.lineno for node in inner if not isinstance(node, ast.FunctionDef | ast.Pass | ast.Nonlocal)}
 
 
 def operations(source: str) -> set[str]:

@@ -20,6 +20,7 @@ from tests.tracing.script.scripts import define
 
 COUNT = int(os.environ.get("SCRIPT_PROGRAMS", "60"))
 PHASES = tuple(Phase) if "SCRIPT_SHRINK" in os.environ else (Phase.generate,)  # shrinking takes minutes
+NATIVE = 30  # of so many programs one runs as native code; the interpreter runs the others
 SHARE = 1000  # programs of one test, so that processes share them
 ROWS = np.array([0.5, -1.0, 2.0])
 
@@ -29,7 +30,20 @@ def plain(value: Any) -> tuple[Any, list[Any]]:
     return structure, [np.asarray(x.detach().numpy() if isinstance(x, jg.Tensor) else x) for x in leaves]
 
 
-def run_programs(count: int, part: int) -> tuple[Counter[str], set[str]]:
+def staged_statements(program: Any, scripted: Any, source: str) -> tuple[int, int]:
+    """How many statements a program has, and of how many of them its graphs have ops."""
+    file, before = program.__code__.co_filename, script_programs.HELPERS.count("\n")
+    lines = {
+        node.location.line + before
+        for plan in scripted.plans
+        for node in plan.graph.walk()
+        if node.location is not None and node.location.file == file
+    }
+    statements = script_programs.statements_of(source)
+    return len(statements), len(statements & lines)
+
+
+def run_programs(count: int, part: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], set[str]]:
     """Run so many programs both ways; what they consisted of, and which operations of numbers they had."""
     covered: Counter[str] = Counter()
     reached: set[str] = set()
@@ -52,6 +66,9 @@ def run_programs(count: int, part: int) -> tuple[Counter[str], set[str]]:
             assert "an assignment inside an expression" in str(error)
             covered["refused"] += 1
             return
+        covered["programs"] += 1
+        is_native = covered["programs"] % NATIVE == 0
+        patch.setenv("JITGRAPH_INTERPRET", "0" if is_native else "1")
         covered.update(script_programs.parts(source))
         reached.update(script_programs.operations(source))
         for m in (1, 3, 0):
@@ -69,6 +86,10 @@ def run_programs(count: int, part: int) -> tuple[Counter[str], set[str]]:
             assert structure == shape
             for x, y in zip(mine, due, strict=True):
                 np.testing.assert_array_equal(x, y)
+        statements, staged = staged_statements(program, scripted, source)
+        covered["statements"] += statements
+        covered["statements in graphs"] += staged
+        covered["statements as native code"] += staged if is_native else 0
 
     run()
     return covered, reached
@@ -83,12 +104,14 @@ def test_every_operation_of_the_table_stands_in_programs() -> None:
 def test_random_programs_change_containers_and_leave_loops_as_python_does(part: int) -> None:
     count = min(SHARE, COUNT - part * SHARE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JITGRAPH_INTERPRET", "1")
-        covered, reached = run_programs(count, part)
+        covered, reached = run_programs(count, part, patch)
     print(", ".join(f"{part} {number}" for part, number in covered.most_common()))
+    share = {word: covered[f"statements {word}"] / covered["statements"] for word in ("in graphs", "as native code")}
+    print(f"of {covered['statements']} statements", ", ".join(f"{part:.1%} {word}" for word, part in share.items()))
     every = {operation.text for operation in script_programs.OPERATIONS}
     print(f"operations of numbers: {len(reached)} of {len(every)}; not {', '.join(sorted(every - reached)[:20])}")
-    often = {"list", "dict", "attribute", "else"}
+    assert share["in graphs"] > 0.5
+    often = {"list", "dict", "attribute", "else", "rates", "grid"}
     rarely = {"break", "continue", ":=", "step", "zip", "by number", "grown", "nonlocal", "deleted", "unbound"}
     assert not (often if count < SHARE else often | rarely) - covered.keys()
     assert count < SHARE or len(reached) > 0.98 * len(every)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import linecache
 import os
 import sys
 from dataclasses import field
@@ -79,6 +81,7 @@ def location_of_frame(frame: FrameType | None) -> Place:
 
 MODULE_CALLS: Final[dict[int, CodeType]] = {}
 """The code by which modules are called, of which ``self`` is the module, by its id: to hash code takes long."""
+_LONGEST_TEXT: Final = 80
 _KNOWN_FILES: Final[dict[str, bool]] = {}  # the files of this process: each call of an op on the tape asks
 
 
@@ -91,6 +94,21 @@ def located(code_position: Place) -> Location | None:
         if start <= instruction < end and line is not None:
             return Location(code.co_filename, line)
     return Location(code.co_filename, code.co_firstlineno)
+
+
+def text_at(code_position: Place) -> str:
+    """The expression or statement that a place computes, as it is written on one line; empty where it is on several, or
+    its source is not to be had."""
+    if code_position is None:
+        return ""
+    code, instruction = code_position
+    span = next(itertools.islice(code.co_positions(), instruction // 2, None), None)
+    if span is None or None in span or span[0] != span[1]:
+        return ""
+    line, _, start, end = span
+    assert line is not None
+    written = linecache.getline(code.co_filename, line).encode()[start:end]  # columns are bytes
+    return written.decode(errors="replace").strip()[:_LONGEST_TEXT]
 
 
 def _relative(file: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.ir import context
+from jitgraph.location import text_at, user_location
 
 Ends: TypeAlias = "tuple[int, int]"
 LEAST, GREATEST = dtypes.LIMITS[dtypes.int64]
@@ -38,7 +39,9 @@ def require_room(value: Any, dtype: DType) -> None:
         return
     holds = between(value, least, greatest)
     if holds is not None:
-        ops.check(holds, kind=_KIND, message=f"a Python int of this loop or branch does not fit {dtype.name}")
+        text = text_at(user_location())
+        message = f"a Python int of this loop or branch does not fit {dtype.name}{text and f': {text}'}"
+        ops.check(holds, kind=_KIND, message=message)
 
 
 def between(value: Any, least: int, greatest: int) -> Any:

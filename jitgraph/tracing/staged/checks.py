@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 
 from jitgraph import ops
 from jitgraph.errors import ScriptError
+from jitgraph.location import text_at, user_location
 from jitgraph.runtime.loader import CHECK_KINDS
 
 LEAVES_INT64: Final = "a Python int of this loop or branch leaves the range of int64"
@@ -19,6 +20,8 @@ def require(holds: Any, kind: str, message: str) -> None:
     """A check of the graph that raises ``kind`` where ``holds``, a 0-d bool value, is false."""
     for attempt in _attempts.get():
         attempt.require_unhandled(kind)
+    if message == LEAVES_INT64 and (text := text_at(user_location())):
+        message = f"{message}: {text}"
     for condition in _conditions.get():
         holds = ops.logical_or(ops.logical_not(condition()), holds)
     ops.check(holds, kind=kind, message=message)

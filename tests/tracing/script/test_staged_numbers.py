@@ -188,6 +188,33 @@ def test_what_no_graph_computes_is_refused_at_its_line() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+LEAVING = {
+    "k * 10": "k = k * 10",
+    "k *= 9 + i": "k *= 9 + i",
+    "k << i": "k = 1 + (k << i)",
+    "math.factorial(i)": "k = (math.factorial(i) if i > 3 else 2)",
+    "int(f)": "f = f * 1e10; k = int(f)",
+    "\u00e4 - k": "\u00e4 = -(2**62) - 2**61; k = 2**62 - i; \u00e4 = \u00e4 - k",
+}
+
+
+@pytest.mark.parametrize("text", LEAVING)
+def test_an_int_that_leaves_int64_is_named(text: str) -> None:
+    head = "import math\ndef program(n):\n    k, f = 1, 1.0\n    for i in range(n):\n"
+    function = define(f"{head}        {LEAVING[text]}\n    return k")
+    with pytest.raises(OverflowError) as error:
+        jg.script(function)(jg.asarray(80))
+    assert str(error.value).splitlines()[0].endswith(f"leaves the range of int64: {text}")
+
+
+def test_an_int_that_a_dtype_does_not_hold_is_named() -> None:
+    function = define(
+        "def program(x, n):\n    k = 1\n    for i in range(n):\n        k = k * 7\n        x = x + k\n    return x"
+    )
+    with pytest.raises(OverflowError, match=r"(?s)does not fit int8: x \+ k\n.*program_\d+\.py:5"):
+        jg.script(function)(jg.ones(3, dtype=jg.int8), jg.asarray(4))
+
+
 def test_quotients_that_lie_next_to_the_middle_of_two_doubles() -> None:
     """``a / b`` where the nearest double hangs on the last of 118 bits."""
     divide = jg.script(program(["i / j"], "ij"))

@@ -14,8 +14,9 @@ from typing import Final
 from jitgraph import dtypes, ops
 from jitgraph.ops.bessel import chebyshev
 from jitgraph.special import airy_table
+from jitgraph.special.clipping import clipped
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.elementwise import cos, exp, isnan, maximum, minimum, sin, sqrt, where
+from jitgraph.tensor.functions.elementwise import cos, exp, isnan, sin, sqrt, where
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.lifting import TensorLike
@@ -34,14 +35,10 @@ def airy_ai(x: TensorLike) -> Tensor:
 
 
 def _airy_ai(x: Tensor) -> Tensor:
-    airy = where(x < _MIDDLE, _waves(_clipped(x, _LOW, _MIDDLE)), _near(_clipped(x, _MIDDLE, _HIGH)))
-    airy = where(x > _HIGH, _above(_clipped(x, _HIGH, _ZERO_FROM)), airy)
-    airy = where(x < _LOW, _below(-_clipped(x, -_FARTHEST, _LOW)), airy)
+    airy = where(x < _MIDDLE, _waves(clipped(x, _LOW, _MIDDLE)), _near(clipped(x, _MIDDLE, _HIGH)))
+    airy = where(x > _HIGH, _above(clipped(x, _HIGH, _ZERO_FROM)), airy)
+    airy = where(x < _LOW, _below(-clipped(x, -_FARTHEST, _LOW)), airy)
     return where(isnan(x), x, where((x > _ZERO_FROM) | (x < -_FARTHEST), 0.0, airy))
-
-
-def _clipped(x: Tensor, low: float, high: float) -> Tensor:
-    return maximum(minimum(x, high), low)
 
 
 def _expanded(table: Sequence[float], x: Tensor, low: float, high: float) -> Tensor:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
+from jitgraph.special.clipping import clipped
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.elementwise import abs, log, log1p, maximum, where
+from jitgraph.tensor.functions.elementwise import abs, log, log1p, where
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tracing.control.flow import while_loop
 from jitgraph.transforms.custom import custom_vjp
@@ -171,7 +172,7 @@ def log_ratio_rest(x: Tensor, a: Tensor) -> Tensor:
 
 def stirling_rest(a: Tensor) -> Tensor:
     """log(gamma(a)) - ((a - 1/2) log(a) - a + log(2 pi) / 2) for a > 0, what Stirling's formula leaves."""
-    large = maximum(a, LARGE)
+    large = clipped(a, low=LARGE)
     inverse = 1 / large
     series = polynomial(_STIRLING, inverse * inverse)
     small = where(a < LARGE, a, 1.0)

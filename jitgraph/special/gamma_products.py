@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes, ops
+from jitgraph.special.clipping import clipped
 from jitgraph.special.gamma_parts import LARGE, stirling_rest
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import (
@@ -48,6 +49,7 @@ _LAST_FACTORIAL: Final = 170
 _FACTORIALS: Final = np.array([float(math.factorial(n)) for n in range(_LAST_FACTORIAL + 1)])
 _TOLD_APART: Final = 2.0**46
 _GREATEST: Final = 172.0  # beyond, gamma is infinite
+_GREATEST_EXPONENT: Final = 709.78
 
 
 def _horner(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
@@ -95,7 +97,7 @@ def _gamma(x: Tensor) -> Tensor:
     """Below 0 by the reflection in gamma(-x), whose argument is exact; below 1/2 by gamma(x + 1)."""
     low, negative = (x < 0.5) & (x >= -0.5), x < -0.5
     size = where(negative, -x, where(low, x + 1, x))
-    clamped = maximum(minimum(size, _GREATEST), 0.5)
+    clamped = clipped(size, 0.5, _GREATEST)
     positive = _of_whole(_positive(clamped), clamped)
     pole = (x <= 0) & (x == floor(x))
     turned = negative & ~pole
@@ -112,6 +114,16 @@ def gamma(x: TensorLike) -> Tensor:
     return in_float64(_gamma, x)
 
 
+def _vanishing(x: Tensor, size: Tensor) -> Tensor:
+    """size / (gamma(x) gamma(1 - x)) at x = 0, -1, -2, ...: by the reflection it is 0 with all its slopes."""
+    return size * _sine(x) / math.pi
+
+
+def _bounded_exp(exponent: Tensor) -> Tensor:
+    """The exponential, near the greatest number where float64 does not hold it."""
+    return exp(clipped(exponent, high=_GREATEST_EXPONENT))
+
+
 @array_function
 def rgamma(x: TensorLike) -> Tensor:
     """1 / gamma(x), which is 0 at 0, -1, -2, ... and inf. Computed in float64."""
@@ -120,7 +132,12 @@ def rgamma(x: TensorLike) -> Tensor:
         pole = (x <= 0) & (x == floor(x))
         reciprocal = where(x < -_GREATEST, math.inf * _sign(x), 1 / _gamma(where(pole, 1.0, x)))
         reciprocal = where(abs(x) < 1e-300, x, reciprocal)  # of which gamma may overflow
-        return where(pole, where(x == 0, x, 0.0), reciprocal)
+        at_zero = where(x == 0, x, 0.0)
+        at_pole = where(pole & (x > -math.inf), x, 0.0)
+        direct = where(at_pole > -_LAST_FACTORIAL, at_pole, 0.0)
+        size = where(at_pole > -_LAST_FACTORIAL, _gamma(1 - direct), _bounded_exp(_log_gamma(1 - at_pole)))
+        reciprocal = where(pole, _vanishing(at_pole, size), reciprocal)
+        return where(x == 0, at_zero / _gamma(1 + at_zero), reciprocal)
 
     return in_float64(lambda x: where(x == -math.inf, 0.0, body(x)), x)
 
@@ -143,13 +160,18 @@ def gammasgn(x: TensorLike) -> Tensor:
 @array_function
 def factorial(n: TensorLike) -> Tensor:
     """gamma(n + 1), and 0 for negative numbers, as in SciPy. Computed in float64."""
-    return in_float64(lambda n: where(n < 0, 0.0, _gamma(maximum(n, 0.0) + 1)), n)
+    return in_float64(lambda n: where(n < 0, 0.0, _gamma(clipped(n, low=0.0) + 1)), n)
 
 
 def _sign(x: Tensor) -> Tensor:
     """That of gamma, 1 where it has none."""
     floor_x = floor(x)
     return where((x < 0) & (floor_x * 0.5 != floor(floor_x * 0.5)), -1.0, 1.0)
+
+
+def _is_pole(x: Tensor) -> Tensor:
+    """Whether gamma is infinite there."""
+    return (x <= 0) & (x == floor(x))
 
 
 def _log_gamma(x: Tensor) -> Tensor:
@@ -170,11 +192,15 @@ def _beta(a: Tensor, b: Tensor) -> Tensor:
     r, s, t = (x + (_G - 0.5) for x in (first, second, first + second))
     ratio = pow(r / t, first - 0.5) * exp(second * log1p(-first / t)) * math.exp(0.5 - _G) / sqrt(s)
     by_lanczos = ratio * _lanczos(first) * _lanczos(second) / _lanczos(first + second) * factor / divisor
-    u, v = where(usual, 1.0, a), where(usual, 1.0, b)
+    zero = ~usual & _is_pole(a + b) & ~_is_pole(a) & ~_is_pole(b)
+    u, v = where(usual | zero, 1.0, a), where(usual | zero, 1.0, b)
     size = exp(_log_gamma(u) + (_log_gamma(v) - _log_gamma(u + v)))
+    p, q = where(zero, a, 0.25), where(zero, b, -0.25)
+    factors = _bounded_exp(_log_gamma(p) + _log_gamma(q) + _log_gamma(1 - (p + q))) * _sign(p) * _sign(q)
+    others = where(zero, _vanishing(p + q, factors), size * _sign(u) * _sign(v) * _sign(u + v))
     nothing = (a == 0) & (b == 0)
     poles = 1 / abs(where(nothing, a, 1.0))  # infinite from the right, as in SciPy
-    return where(nothing, poles, where(usual, by_lanczos, size * _sign(u) * _sign(v) * _sign(u + v)))
+    return where(nothing, poles, where(usual, by_lanczos, others))
 
 
 @array_function
@@ -221,7 +247,10 @@ def _binom(n: Tensor, k: Tensor) -> Tensor:
     undefined = (n < 0) & (n == floor(n))
     plain = outside | undefined
     size = 1 / ((where(plain, 1.0, n) + 1) * _beta(where(plain, 1.0, n - k + 1), where(plain, 1.0, k + 1)))
-    return where(undefined, math.nan, where(outside, 0.0, _counted(size, is_integer)))
+    near = outside & (n < math.inf) & (abs(k) < math.inf)
+    pole = where(near, where(k < 0, k, n - k), -1.0)  # of one of the gamma functions that divide
+    vanishing = _vanishing(pole + 1, _beta(where(near, n, 0.0) + 1, -pole))
+    return where(undefined, math.nan, where(outside, vanishing, _counted(size, is_integer)))
 
 
 @array_function
@@ -285,8 +314,11 @@ def _poch(z: Tensor, m: Tensor) -> Tensor:
     both = pole & (z <= 0) & (z == floor(z))  # gamma of whole numbers below 0 has a ratio, by the reflection
     p, q = where(both, 1 - z, 1.0), where(both, 1 - end, 1.0)
     turned = exp(_log_gamma(p) - _log_gamma(q)) * where(floor(m * 0.5) * 2 != floor(m), -1.0, 1.0)
-    ratio = where(usual, direct, where(zero, 0.0, where(both, turned, where(pole, math.inf, size))))
-    return where(m == 0, 1.0, ratio)
+    p, q = where(zero, z, 0.0), where(zero, end, 1.0)
+    vanishing = _vanishing(p, _bounded_exp(_log_gamma(1 - p) + _log_gamma(q)) * _sign(q))
+    ratio = where(usual, direct, where(zero, vanishing, where(both, turned, where(pole, math.inf, size))))
+    one = wrap(ops.stop_gradient((1 - ratio).value)) + ratio  # with its slopes
+    return where(m == 0, where(abs(ratio) < math.inf, one, 1.0), ratio)
 
 
 @array_function

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from jitgraph import ops
 from jitgraph.special import temme_table
+from jitgraph.special.clipping import clipped
 from jitgraph.special.gamma_parts import (
     EPS,
     LARGE,
@@ -29,7 +30,7 @@ from jitgraph.special.gamma_parts import (
 )
 from jitgraph.special.gamma_products import gamma1p
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, minimum, pow, sqrt, where
+from jitgraph.tensor.functions.elementwise import abs, exp, expm1, isnan, log, pow, sqrt, where
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.functions.special_functions import erfcx
@@ -93,7 +94,7 @@ def _power(a: Tensor, x: Tensor) -> Tensor:
     large = a >= LARGE
     p, q = where(large, a, LARGE), where(large, x, LARGE)
     stirling = _decay(p, q) * exp(-stirling_rest(p)) / (ROOT_OF_TWO_PI * sqrt(p))
-    small, near = where(large, 1.0, a), where(large, 1.0, minimum(x, _FAR))
+    small, near = where(large, 1.0, a), where(large, 1.0, clipped(x, high=_FAR))
     half = exp(near * -0.5)  # the whole one underflows before the product
     return where(large, stirling, pow(near, small) * half * half / gamma1p(small))
 
@@ -105,7 +106,7 @@ def _decay(a: Tensor, x: Tensor) -> Tensor:
     in two halves where a factor of the whole leaves the range. Beyond, an exponent of some hundreds is rounded.
     """
     direct = a <= _BY_POWERS
-    p, q = where(direct, a, LARGE), where(direct, minimum(x, _FAR), LARGE)
+    p, q = where(direct, a, LARGE), where(direct, clipped(x, high=_FAR), LARGE)
     ratio, difference = q / p, p - q
     product, rest = times_exactly(ratio, p)
     other = difference - p

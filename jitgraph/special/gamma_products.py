@@ -171,7 +171,8 @@ def _sign(x: Tensor) -> Tensor:
 
 def _is_pole(x: Tensor) -> Tensor:
     """Whether gamma is infinite there."""
-    return (x <= 0) & (x == floor(x))
+    is_pole: Tensor = (x <= 0) & (x == floor(x))
+    return is_pole
 
 
 def _log_gamma(x: Tensor) -> Tensor:

@@ -30,4 +30,9 @@ def __array_namespace_info__():  # type: ignore[no-untyped-def]  # noqa: N807 - 
     return imports.module("jitgraph.tensor.namespace_info").NamespaceInfo()
 
 
+# What lower layers ask for without knowing what stands above them.
+imports.provide("the package", __name__)
+imports.provide("op with a gradient function", "jitgraph.transforms.function", "passing")
+imports.provide("state of the global generator", "jitgraph.random.generator", "_GLOBAL.state")
+
 imports.after_import("einops._backends", "jitgraph.foreign_einops", "register")

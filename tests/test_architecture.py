@@ -6,6 +6,7 @@ import ast
 import gc
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +31,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (
         1,
         r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"
-        r"|foreign_(files|einops)",
+        r"|foreign_files",
     ),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
@@ -46,7 +47,7 @@ LAYERS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         8,
         r"transforms(\..*)?|autograd(\..*)?|cache|checkpoints|cuda|nn(\..*)?|optim(\..*)?|profiler(\..*)?|data(\..*)?|random(\..*)?|special(\..*)?|fft|spectra|linalg(\..*)?|amp",
     ),
-    (9, r"__init__|__main__|standalone(\..*)?|onnx|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|foreign_einops|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 
@@ -94,10 +95,82 @@ def imports(path: Path) -> list[tuple[int, str]]:
             base = node.module or ""
             for alias in node.names:
                 inner = f"{base}.{alias.name}"
-                on_disk = ROOT / Path(*inner.split("."))
-                is_module = on_disk.with_suffix(".py").exists() or on_disk.is_dir()
-                found.append((node.lineno, inner if is_module else base))
+                found.append((node.lineno, inner if is_module(inner) else base))
     return found
+
+
+@cache
+def is_module(name: str) -> bool:
+    """Whether a module or a folder of modules has this full name."""
+    on_disk = ROOT / Path(*name.split("."))
+    return on_disk.with_suffix(".py").exists() or on_disk.is_dir()
+
+
+def in_strings(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
+    """(line, module) of the package's modules that strings name, with what they name in them or without it.
+
+    So whatever looks modules up by name counts: ``importlib``, ``runtime/imports.py``, tables, ``sys.modules``,
+    ``__module__``. Of a string that is completed at run time the package counts in which its beginning stands.
+    """
+    parts: set[int] = set()
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(part) for part in node.values[1:]}
+    found = []
+    for node in nodes:
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in parts and PATH_OF_MODULE.fullmatch(text):
+                found.append((node.lineno, longest_module(text)))
+            case (
+                ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])
+                | ast.BinOp(left=ast.Constant(value=str(text)))
+            ):
+                if BEGINNING_OF_PATH.fullmatch(text):
+                    found.append((node.lineno, longest_module(text.rpartition(".")[0])))
+            case ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Constant(value="jitgraph")):
+                found.append((node.lineno, "jitgraph"))
+            case ast.Call(
+                func=ast.Attribute(attr="get" | "module" | "import_module"), args=[ast.Constant(value="jitgraph"), *_]
+            ):
+                found.append((node.lineno, "jitgraph"))
+    return found
+
+
+PATH_OF_MODULE = re.compile(r"jitgraph(\.\w+)+(:\w+)?|jitgraph_testing(\.\w+)*")
+BEGINNING_OF_PATH = re.compile(r"jitgraph(_testing)?\.([\w.]*\.)?\w*")
+
+
+def longest_module(path: str) -> str:
+    """The module in which what a path of names leads to stands."""
+    names = re.split(r"[.:]", path)
+    return next(name for end in range(len(names), 0, -1) if is_module(name := ".".join(names[:end])))
+
+
+@cache
+def targets(path: Path) -> list[tuple[int, str]]:
+    """(line, module) of all that a file imports or names in strings."""
+    return [*imports(path), *in_strings(nodes_of(path))]
+
+
+def test_modules_in_strings_are_seen() -> None:
+    text = '''
+"""Says jitgraph.nn in prose."""
+imports.module("jitgraph.tracing.control.flow").scan
+TABLE = {"f": "jitgraph.transforms.vmap:f", "g": ("jitgraph.nn.module", "g"), "h": "jitgraph.cache.clear"}
+imports.module(f"jitgraph.codegen.cpu.{name}")
+importlib.import_module(f"jitgraph.{name}")
+sys.modules["jitgraph"]
+"jitgraph.ops." + family
+name.startswith("jitgraph.")
+f"{__name__}.jitgraph.nn"
+'''
+    named = [
+        target.removeprefix("jitgraph").removeprefix(".")
+        for _, target in sorted(in_strings(list(ast.walk(ast.parse(text)))))
+    ]
+    assert named == [
+        *("tracing.control.flow", "cache", "nn.module", "transforms.vmap", "codegen.cpu", "", "", "ops"),
+    ]
 
 
 def test_imports_are_seen() -> None:
@@ -110,11 +183,18 @@ def test_imports_are_seen() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Imports in functions count too: they are for what is heavy, and change nothing of the order of modules."""
+    """Imports in functions count too: they are for what is heavy, and change nothing of the order of modules.
+
+    So do strings that lead to another package, but for the lazy tables of an ``__init__``, which say what a package
+    shows. Inside of a package a string is a method of a class that stands in a module of its own.
+    """
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     names = {f"jitgraph.{module_name(path)}".removesuffix(".__init__"): path for path in SOURCES}
     for name, path in names.items():
-        graph.add_edges_from((name, found) for _, found in imports(path) if found in names and found != name)
+        graph.add_edges_from((name, target) for _, target in imports(path) if target in names and target != name)
+        if path.name != "__init__.py":
+            named = (target for _, target in in_strings(nodes_of(path)) if target in names)
+            graph.add_edges_from((name, target) for target in named if target.split(".")[1:2] != name.split(".")[1:2])
     circles = [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
     assert not circles
 
@@ -127,14 +207,23 @@ def test_stubs_name_modules_that_exist() -> None:
             assert is_module or not imported.startswith("jitgraph"), f"{path}:{line}: there is no {imported}"
 
 
-def test_no_layer_imports_a_higher_one() -> None:
-    upwards = []
+UPWARDS = {
+    ("runtime.native_fields", "jitgraph"): "the text by which tracebacks show a type, and no module that is looked up",
+}
+"""What names a higher layer, and why it may: each entry is a debt."""
+
+
+def test_no_layer_needs_a_higher_one() -> None:
+    """By an import or by a name in a string."""
+    upwards = {}
     for path in (*SOURCES, *STUBS):
-        own = layer_of(module_name(path))
-        for line, imported in imports(path):
-            if imported.startswith("jitgraph.") and layer_of(imported.removeprefix("jitgraph.")) > own:
-                upwards.append(f"{path}:{line}: layer {own} imports {imported}")
-    assert not upwards
+        module = module_name(path)
+        for line, target in targets(path):
+            name = target.partition(".")[2] or "__init__"
+            if target.partition(".")[0] == "jitgraph" and layer_of(name) > layer_of(module):
+                upwards[module, target] = f"{path}:{line}: layer {layer_of(module)} needs {target}"
+    assert not {text for key, text in upwards.items() if key not in UPWARDS}
+    assert upwards.keys() == UPWARDS.keys(), "a reason that is no longer needed"
 
 
 PACKAGES_OF_CODEGEN = {
@@ -153,7 +242,7 @@ where what it emits meets what lowering makes."""
 def test_packages_of_codegen(package: str) -> None:
     folder = PACKAGE / "codegen" / package
     for path in sorted(folder.rglob("*.py")):
-        for line, imported in imports(path):
+        for line, imported in targets(path):
             if imported.startswith("jitgraph.codegen."):
                 other = imported.split(".")[2]
                 meets = path.name == "backend.py" and other in ("lower", "backend", "cpu")  # the host's image
@@ -168,10 +257,17 @@ OF_THE_SIMULATOR = (
 )
 
 
-def test_the_package_imports_nothing_that_is_for_tests() -> None:
-    for path in SOURCES:
-        for line, imported in imports(path):
-            assert imported.split(".")[0] not in ("jitgraph_testing", "tests"), f"{path}:{line} imports {imported}"
+FOR_TESTS = {("runtime.cuda.devices", "jitgraph_testing"): "JITGRAPH_CUDA=simulated, where a checkout has it"}
+
+
+def test_the_package_needs_nothing_that_is_for_tests() -> None:
+    needed = {
+        (module_name(path), target)
+        for path in SOURCES
+        for _, target in targets(path)
+        if target.split(".")[0] in ("jitgraph_testing", "tests")
+    }
+    assert needed == FOR_TESTS.keys()
 
 
 def test_the_simulator_stands_apart() -> None:
@@ -179,7 +275,7 @@ def test_the_simulator_stands_apart() -> None:
     inside = [path for path in SOURCES_FOR_TESTS if path.is_relative_to(TESTING / "simulator")]
     assert inside
     for path in inside:
-        for line, imported in imports(path):
+        for line, imported in targets(path):
             if imported.startswith("jitgraph"):
                 assert re.fullmatch(OF_THE_SIMULATOR, imported), f"{path}:{line} imports {imported}"
 
@@ -194,7 +290,7 @@ def test_packages_of_layer_7(package: str) -> None:
     own = [path for path in SOURCES if module_name(path).partition(".")[0] == package]
     assert own
     for path in own:
-        for line, imported in imports(path):
+        for line, imported in targets(path):
             if imported.startswith("jitgraph.") and layer_of(imported.removeprefix("jitgraph.")) == 7:
                 assert imported.split(".")[1] in before, f"{path}:{line} imports {imported}"
 

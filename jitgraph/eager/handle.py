@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 COMPUTED: Final = (EagerValue, DeviceValue)
 """The values of tensors outside of traces."""
 
+PARAMETERS: Final[list[type[ValueHandle]]] = []
+"""The class of modules' parameters, which registers itself: beside tensors the one class that native code reads."""
+
 
 class HandleStore(Protocol):
     """What is asked of the trace of the current context, which is all that other packages know of traces.

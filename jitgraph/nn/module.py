@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from jitgraph.eager.handle import PARAMETERS
 from jitgraph.errors import JitgraphError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
@@ -36,6 +37,9 @@ class Parameter(Tensor):
             self._bind(data.detach().value)
         if requires_grad:
             self.requires_grad_()
+
+
+PARAMETERS.append(Parameter)
 
 
 class ModuleBuffer(Tensor):

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from jitgraph.runtime import collector, forks
+
+_PROVIDED: Final[dict[str, tuple[str, str]]] = {}  # what lower layers ask for: the module that has it, and a path
 
 
 @contextmanager
@@ -41,6 +43,28 @@ def function(module_name: str, name: str) -> Callable[..., Any]:
         return resolved(*args, **keywords)
 
     return call
+
+
+def provide(what: str, module_name: str, path: str = "") -> None:
+    """Say, from a higher layer, in which module there is what lower layers ask for, and by which path of attributes.
+
+    They know it by ``what`` alone; the module is imported when it is first asked for.
+    """
+    _PROVIDED[what] = module_name, path
+
+
+def provider(what: str) -> tuple[str, str]:
+    """Module and path of what a higher layer provides."""
+    return _PROVIDED[what]
+
+
+def provided(what: str) -> Any:
+    """What a higher layer provides."""
+    module_name, path = _PROVIDED[what]
+    value: Any = module(module_name)
+    for name in path.split(".") if path else ():
+        value = getattr(value, name)
+    return value
 
 
 class _AfterImport:

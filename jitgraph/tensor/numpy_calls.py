@@ -6,7 +6,6 @@ ours stands in ``functions/numpy_forms.py`` and ``functions/numpy_ufuncs.py``, l
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -68,9 +67,8 @@ def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwar
     if context.current().trace is not None:
         name = function.__name__
         shown = f"{function.__module__}.{name}".replace("numpy", "np", 1)
-        ours = replacement("jg", name) or (
-            f"jg.{name}" if hasattr(sys.modules["jitgraph"], name) else "it with jg's functions"
-        )
+        has_own = hasattr(imports.provided("the package"), name)
+        ours = replacement("jg", name) or (f"jg.{name}" if has_own else "it with jg's functions")
         raise TraceError(
             f"{shown} needs the values of its tensors, which are known only when the graph runs",
             hint=f"write {ours}, or call {shown} outside of the traced function",

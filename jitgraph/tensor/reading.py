@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -134,7 +133,7 @@ class ReadableHandle(ValueHandle):
         """The package; JitgraphError for a version of the Array API that it does not follow."""
         if api_version is not None:
             imports.module("jitgraph.tensor.namespace_info").require_version(api_version)
-        return sys.modules["jitgraph"]
+        return imports.provided("the package")
 
     @property
     def data(self) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.eager.dispatch.memory import put_word
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.handle import PARAMETERS, ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_api, loader
 from jitgraph.runtime import cpython_layout as cpython
@@ -49,11 +49,10 @@ class NativeRuntime:
 
     def knows(self, kind: type) -> bool:
         """Whether handles of a class are read natively: tensors, and the parameters of modules."""
-        plain = self._objects["Tensor"]
-        if kind is not plain and (kind.__module__, kind.__qualname__) == ("jitgraph.nn.module", "Parameter"):
-            self._objects["Parameter"] = kind  # which stands above this, and is the one other class
+        if kind in PARAMETERS and kind is not self._objects["Parameter"]:
+            self._objects["Parameter"] = kind
             self._put("Parameter", id(kind))
-        return kind is plain or kind is self._objects["Parameter"]
+        return kind is self._objects["Tensor"] or kind is self._objects["Parameter"]
 
     @property
     def clock(self) -> int:

@@ -22,7 +22,10 @@ from jitgraph.tracing.predicate import Elements, Is
 from jitgraph.tracing.source import ObjectNumber, Ref, Source, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, contents_of, entries_of
 
-_KNOWN: Final = (("jitgraph.random.generator", "_GLOBAL.state"), ("jitgraph.tracing.record.printing", "traced_print"))
+_KNOWN: Final = (
+    imports.provider("state of the global generator"),
+    ("jitgraph.tracing.record.printing", "traced_print"),
+)
 """Objects of this package's own that every process has, and that no guard holds."""
 
 _MOST_BYTES: Final = 1 << 20  # of an object that is made

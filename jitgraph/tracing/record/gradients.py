@@ -126,7 +126,7 @@ class Gradients:
             )
         origin, known = self._passed.get(value.ir, (wrap(value), ()))
         hooks = (*known, run)  # a hook that is registered later sees what an earlier one gave
-        passing: Any = imports.module("jitgraph.transforms.function").passing
+        passing: Any = imports.provided("op with a gradient function")
 
         def behind(cts: tuple[Tensor]) -> tuple[Tensor]:
             cotangent: Any = cts[0].value

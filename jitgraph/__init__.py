@@ -3,6 +3,7 @@
 Names load their modules when they are first used, so that importing the package stays cheap.
 """
 
+from jitgraph import own_code
 from jitgraph.runtime import imports, stubs
 
 __version__ = "0.1.0"
@@ -29,6 +30,8 @@ def __array_namespace_info__():  # type: ignore[no-untyped-def]  # noqa: N807 - 
     """The inspection of the Array API: capabilities, devices and dtypes."""
     return imports.module("jitgraph.tensor.namespace_info").NamespaceInfo()
 
+
+own_code.register_packages(stateful=("nn", "optim"), stateless=("nn.functional",), staged=("nn",))
 
 # What lower layers ask for without knowing what stands above them.
 imports.provide("the package", __name__)

@@ -12,12 +12,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from jitgraph.own_code import OWN
 from jitgraph.records import dataclass
-
-OWN_FOLDERS: Final = [os.path.dirname(os.path.abspath(__file__)) + os.sep]
-"""Folders whose code is jitgraph's: no error names a line in them as the user's, and no trace follows it.
-
-Code that runs below jitgraph, as a simulated driver does, adds its folder before it runs."""
 
 _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
@@ -25,7 +21,7 @@ _NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 def _is_users(file: str) -> bool:
     """Whether code of this file is neither jitgraph's nor of the libraries through which it is called."""
-    if file.startswith((*OWN_FOLDERS, _NUMPY, "<")):
+    if file.startswith((_NUMPY, "<")) or OWN.have(file):
         return False
     return not file.startswith(_LIBRARY) or file.startswith(("site-packages", "dist-packages"), len(_LIBRARY))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from jitgraph.location import OWN_FOLDERS
+from jitgraph.own_code import OWN
 from jitgraph.runtime.cuda.devices import register_driver
 from jitgraph.runtime.cuda.driver import Driver
 
-OWN_FOLDERS.append(os.path.dirname(os.path.abspath(__file__)) + os.sep)
+OWN.add(os.path.dirname(os.path.abspath(__file__)))
 
 
 def _simulated_driver() -> Driver:

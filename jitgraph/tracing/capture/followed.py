@@ -8,13 +8,12 @@ from functools import lru_cache
 from types import CodeType
 from typing import Final
 
-from jitgraph.location import OWN_FOLDERS
+from jitgraph.own_code import OWN, STATEFUL, STATELESS
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
-_FUNCTIONS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
+_SCRIPT: Final = os.path.join(os.path.realpath(PACKAGE), "tracing", "script")
 _STAGING: Final = tuple(  # these do what the user's code would do
-    os.path.join(PACKAGE, "tracing", "script", name) for name in ("staging.py", "matching.py", "lookups.py", "paths.py")
+    os.path.join(_SCRIPT, name) for name in ("staging.py", "matching.py", "lookups.py", "paths.py")
 )
 _STANDARD_LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
 _INSTALLED: Final = ("site-packages", "dist-packages")  # the folders of other libraries, wherever they are
@@ -26,9 +25,8 @@ _REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from 
 
 @lru_cache(maxsize=4096)
 def is_followed(file: str) -> bool:
-    """Whether a trace follows code of this file: it may hold state, and is not one of the functions of ``jitgraph.nn``,
-    which read their arguments alone."""
-    return _may_hold_state(file) and not os.path.realpath(file).startswith(_FUNCTIONS)
+    """Whether a trace follows code of this file: it may hold state, and reads more than its arguments."""
+    return _may_hold_state(file) and not STATELESS.have(file)
 
 
 def _may_hold_state(file: str) -> bool:
@@ -36,9 +34,9 @@ def _may_hold_state(file: str) -> bool:
     if file.startswith("<"):
         return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
     path = os.path.realpath(file)
-    if path.startswith(PACKAGE):
-        return path.startswith(_STATEFUL) or path in _STAGING
-    return not path.startswith((*OWN_FOLDERS, _STANDARD_LIBRARY)) and not any(name in path for name in _INSTALLED)
+    if OWN.have(file):
+        return STATEFUL.have(file) or path in _STAGING
+    return not path.startswith(_STANDARD_LIBRARY) and not any(name in path for name in _INSTALLED)
 
 
 def register_rewritten(code: CodeType, original: CodeType) -> None:

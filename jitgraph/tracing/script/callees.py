@@ -7,7 +7,6 @@ import functools
 import inspect
 import math
 import operator
-import os
 import sys
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final
@@ -15,9 +14,10 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.location import Location
+from jitgraph.own_code import OWN, STAGED
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.manipulation import concat, stack
-from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
+from jitgraph.tracing.capture.followed import is_followed, is_rewritten
 from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
@@ -30,7 +30,6 @@ from jitgraph.tracing.staged import math_functions
 from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.undo_log import CHANGERS
 
-_MODULES: Final = os.path.join(PACKAGE, "nn") + os.sep
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
 _SETTERS: Final = (setattr, delattr)
 _SEARCHES: Final[dict[str, Any]] = {"get": lookups.get, "index": lookups.index, "count": lookups.count}
@@ -69,8 +68,7 @@ def is_users_function(function: Any) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_users_file(file: str) -> bool:
-    path = os.path.realpath(file)
-    return is_followed(file) and (not path.startswith(PACKAGE) or path.startswith(_MODULES))
+    return is_followed(file) and (STAGED.have(file) or not OWN.have(file))
 
 
 def callee(function: Any) -> Any:

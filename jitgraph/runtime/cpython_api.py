@@ -26,6 +26,18 @@ def address_of(name: str) -> int:
     return 0 if function is None else int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
+def slot_of_class(kind: type, number: int) -> int:
+    """What CPython has in a slot of a class that Python made, by the slot's number."""
+    API.PyType_GetSlot.restype, API.PyType_GetSlot.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_int]
+    return int(API.PyType_GetSlot(kind, number) or 0)
+
+
+def vectorcall_of(function: Any) -> int:
+    """The address of the code by which CPython calls an object."""
+    API.PyVectorcall_Function.restype, API.PyVectorcall_Function.argtypes = ctypes.c_void_p, [ctypes.py_object]
+    return int(API.PyVectorcall_Function(function) or 0)
+
+
 def interpreter_number() -> int:
     """The number of the running interpreter of this process; 0 for the main one."""
     API.PyInterpreterState_Get.restype, API.PyInterpreterState_GetID.restype = ctypes.c_void_p, ctypes.c_int64

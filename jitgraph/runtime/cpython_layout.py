@@ -15,7 +15,6 @@ COLLECTOR_NEXT: Final = -16
 COLLECTOR_PREVIOUS: Final = -8
 SIZE: Final = 16
 """``ob_size`` of tuples, lists and classes of variable size; ``ma_used`` of dicts."""
-SET_USED: Final = 24
 TUPLE_ITEMS: Final = 24
 LIST_ITEMS: Final = 24
 """The address of the items."""
@@ -24,14 +23,12 @@ SLICE: Final = 16
 """Start, stop and step, one after the other."""
 CELL: Final = 16
 MODULE_DICT: Final = 16
-PROXY_MAPPING: Final = 16
 
 TYPE_DEALLOC: Final = 48
 TYPE_VECTORCALL_OFFSET: Final = 56
 TYPE_BASIC_SIZE: Final = 32
 TYPE_GET_ATTRIBUTE: Final = 144
 TYPE_FLAGS: Final = 168
-TYPE_DICT: Final = 264
 TYPE_VERSION: Final = 384
 """32 bits; 0 where the class has none."""
 HAVE_VECTORCALL: Final = 1 << 11
@@ -61,7 +58,6 @@ ORDER_BEFORE_VALUES: Final = -3
 """Up to CPython 3.12 the order of the values stands before them, backwards; later, behind them."""
 MOST_SHARED: Final = 30
 
-FUNCTION_GLOBALS: Final = 16
 FUNCTION_CODE: Final = 48
 FUNCTION_DEFAULTS: Final = 56
 FUNCTION_KWDEFAULTS: Final = 64

@@ -50,20 +50,37 @@ def test_other_pythons_are_refused_by_name(asked_anew: None, monkeypatch: pytest
     assert not start.is_supported()
 
 
-MOVED = ["TUPLE_ITEMS", "DICT_KEYS", "KEYS_COUNT", "FLOAT", "CELL", "MODULE_DICT", "FUNCTION_CODE",
-         "FUNCTION_DEFAULTS", "ARRAY_DATA", "ARRAY_SHAPE", "ARRAY_DTYPE", "TYPE_FLAGS", "TYPE_BASIC_SIZE"]  # fmt: skip
+NUMBERS = {name: value for name, value in vars(cpython).items() if name.isupper()}
+ELSEWHERE = {  # another number, by which nothing wild is read; 8 more for those that are not listed
+    "CELL": 8, "COLLECTOR_NEXT": 8, "ENTRY_BYTES": 24, "FLOAT": 8, "KEYS_GENERAL": 1, "LIST_ITEMS": 8, "SLICE": 8,
+    "MODULE_DICT": 8, "ORDER_BEFORE_VALUES": -4, "TUPLE_ITEMS": 16, "VALUES_11": -16, "VALUES_13_VALID": 2, "SIZE": 24,
+    "SHARED_KEYS": {minor: offset - 8 for minor, offset in cpython.SHARED_KEYS.items()}, "DICT_VALUES": 32,
+    "KEYS_FORM_MASK": 0xFFFF, "ARRAY_DENSE": 0x900, "ARRAY_WRITEABLE": 0x800,
+    **{name: NUMBERS[name] << 9 for name in ("HAVE_VECTORCALL", "INLINE_VALUES", "MANAGED_DICT", "METHOD_DESCRIPTOR")},
+}  # fmt: skip
+UNTRIED = {
+    "COLLECTOR_PREVIOUS": "the other word of the header, whose first one is tried",
+    "DICT_KEYS": "the words of another object would be taken for addresses; what is read there is tried",
+    "MOST_SHARED": "a limit: further attributes are looked up by their names",
+}
+MINOR = sys.version_info[1]
+OF_VERSIONS = {"VALUES_11": 11, "VALUES_13_VALID": 13, "VALUES_13_FIRST": 13, "INLINE_VALUES": 13}
 
 
 @needs_native
-@pytest.mark.parametrize("name", MOVED)
-def test_what_lies_elsewhere_is_seen(asked_anew: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    others = {"TUPLE_ITEMS": 16, "FLOAT": 8, "CELL": 8, "MODULE_DICT": 8}
-    shifted = others.get(name, getattr(cpython, name) + 8)
-    if name == "DICT_KEYS":  # another object of the same kind, so that nothing wild is read
-        monkeypatch.setattr(cpython, "KEYS_COUNT", cpython.KEYS_COUNT - 8)
-    else:
-        monkeypatch.setattr(cpython, name, shifted)
-    assert "look otherwise here" in support.lacking()
+def test_what_lies_elsewhere_is_seen(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each number of ``cpython_layout.py``, were it another one."""
+    assert UNTRIED.keys() | ELSEWHERE.keys() | OF_VERSIONS.keys() <= NUMBERS.keys()
+    unseen = []
+    for name, value in NUMBERS.items():
+        if name in UNTRIED or OF_VERSIONS.get(name, MINOR) != MINOR or (name == "ORDER_BEFORE_VALUES" and MINOR == 13):
+            continue
+        with monkeypatch.context() as patch:
+            patch.setattr(cpython, name, ELSEWHERE.get(name, value + 8 if isinstance(value, int) else value))
+            support.lacking.cache_clear()
+            if "look otherwise here" not in support.lacking():
+                unseen.append(name)
+    assert not unseen
 
 
 @needs_native

@@ -120,7 +120,7 @@ def _have(kind: type, *flags: int) -> list[bool]:
     return [bool(kind.__flags__ & flag) for flag in flags]
 
 
-def _vectorcall_offsets(function: types.FunctionType) -> list[int]:
+def _vectorcall_offsets(function: Any) -> list[int]:
     """Where in a function the address stands by which it is called."""
     address = cpython_api.vectorcall_of(function)
     return [offset for offset in range(16, type(function).__basicsize__, 8) if word(id(function) + offset) == address]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph.eager.dispatch.memory import put_word
+from jitgraph.eager.dispatch.memory import put_word, word
 from jitgraph.eager.dispatch.start import is_supported
 from jitgraph.runtime import collector, cpython_api, forks
 from jitgraph.runtime import cpython_layout as cpython
@@ -73,9 +73,11 @@ class NativeFunction(_NativeFields):
 def enable_vectorcall(kind: type) -> None:
     """Let CPython call objects of a class through the word ``vectorcall``; those that bind, as methods like functions.
 
-    While the word is 0, ``__call__`` is called.
+    While the word is 0, ``__call__`` is called, as it is where CPython lays out classes in another way.
     """
-    if not is_supported():
+    if not is_supported() or word(id(kind) + cpython.TYPE_FLAGS) != kind.__flags__:
+        return
+    if word(id(kind) + cpython.TYPE_VECTORCALL_OFFSET) not in (0, layout.FUNCTION["vectorcall"]):  # a base may have it
         return
     flags = cpython.HAVE_VECTORCALL | (cpython.METHOD_DESCRIPTOR if hasattr(kind, "__get__") else 0)
     put_word(id(kind) + cpython.TYPE_VECTORCALL_OFFSET, layout.FUNCTION["vectorcall"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch import start, support
+from jitgraph.eager.dispatch import function, memory, start, support
 from jitgraph.runtime import cpython_api
 from jitgraph.runtime import cpython_layout as cpython
+from tests import ROOT
 from tests.graphs import needs_native
 
 
@@ -53,7 +55,7 @@ def test_other_pythons_are_refused_by_name(asked_anew: None, monkeypatch: pytest
 NUMBERS = {name: value for name, value in vars(cpython).items() if name.isupper()}
 ELSEWHERE = {  # another number, by which nothing wild is read; 8 more for those that are not listed
     "CELL": 8, "COLLECTOR_NEXT": 8, "ENTRY_BYTES": 24, "FLOAT": 8, "KEYS_GENERAL": 1, "LIST_ITEMS": 8, "SLICE": 8,
-    "MODULE_DICT": 8, "ORDER_BEFORE_VALUES": -4, "TUPLE_ITEMS": 16, "VALUES_11": -16, "VALUES_13_VALID": 2, "SIZE": 24,
+    "MODULE_DICT": 8, "ORDER_BEFORE_VALUES": -4, "TUPLE_ITEMS": 16, "VALUES_11": -16, "VALUES_13_VALID": 1, "SIZE": 24,
     "SHARED_KEYS": {minor: offset - 8 for minor, offset in cpython.SHARED_KEYS.items()}, "DICT_VALUES": 32,
     "KEYS_FORM_MASK": 0xFFFF, "ARRAY_DENSE": 0x900, "ARRAY_WRITEABLE": 0x800,
     **{name: NUMBERS[name] << 9 for name in ("HAVE_VECTORCALL", "INLINE_VALUES", "MANAGED_DICT", "METHOD_DESCRIPTOR")},
@@ -81,6 +83,34 @@ def test_what_lies_elsewhere_is_seen(asked_anew: None, monkeypatch: pytest.Monke
             if "look otherwise here" not in support.lacking():
                 unseen.append(name)
     assert not unseen
+
+
+def test_each_number_is_on_the_page_of_facts() -> None:
+    page = (ROOT / "docs" / "architecture" / "cpython.md").read_text()
+    assert not [name for name in NUMBERS if f"`{name}`" not in page]
+    assert not [
+        name
+        for name in re.findall(r"`([A-Z][A-Z_0-9]+)`", page)
+        if name not in NUMBERS.keys() | OTHER_NAMES | OF_BYTECODE
+    ]
+
+
+OTHER_NAMES = {"HANDLE_SLOTS", "VALUE_SLOTS", "RUNTIME_FUNCTIONS", "SUPPORTED", "JITGRAPH_DISABLE_JIT"}
+OF_BYTECODE = {"PRECALL", "CALL", "RETURN_GENERATOR"}
+
+
+@needs_native
+@pytest.mark.parametrize("name", ["TYPE_FLAGS", "TYPE_VECTORCALL_OFFSET"])
+def test_no_word_of_a_class_is_written_that_lies_elsewhere(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    class Called:
+        def __call__(self) -> int:
+            return 7
+
+    offsets = range(cpython.TYPE, cpython.TYPE_VERSION, 8)
+    before = [memory.word(id(Called) + offset) for offset in offsets]
+    monkeypatch.setattr(cpython, name, cpython.TYPE_GET_ATTRIBUTE)
+    function.enable_vectorcall(Called)
+    assert [memory.word(id(Called) + offset) for offset in offsets] == before and Called()() == 7
 
 
 @needs_native

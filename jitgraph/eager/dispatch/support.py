@@ -58,7 +58,7 @@ def _unlike() -> str:
     shared = word(id(_Probe) + cpython.SHARED_KEYS[minor])
     module = types.ModuleType("probe")
     shown = {
-        "references": (half_word(id(first) + cpython.REFERENCES), sys.getrefcount(first) - 1),
+        "references": (_more_references(first, 3), 3),
         "type": (word(id(number) + cpython.TYPE), id(float)),
         "tuple": (word(id(pair) + cpython.TUPLE_ITEMS + 8), id(second)),
         "size": (word(id(pair) + cpython.SIZE), 2),
@@ -109,6 +109,15 @@ def _unlike() -> str:
     shown["values of a shared dict"] = word(id(attributes) + cpython.DICT_VALUES) != 0, True
     wrong = [name for name, (actual, known) in shown.items() if actual != known]
     return f"CPython's objects look otherwise here: {', '.join(wrong)}" if wrong else ""
+
+
+def _more_references(obj: object, more: int) -> int:
+    """By how much the count of an object grows with so many more references."""
+    before = half_word(id(obj) + cpython.REFERENCES)
+    references = [obj] * more
+    after = half_word(id(obj) + cpython.REFERENCES)
+    del references
+    return after - before
 
 
 def _tracked(*objects: object) -> tuple[list[bool], list[bool]]:

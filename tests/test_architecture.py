@@ -208,7 +208,10 @@ def test_stubs_name_modules_that_exist() -> None:
 
 
 UPWARDS = {
-    ("runtime.native_fields", "jitgraph"): "the text by which tracebacks show a type, and no module that is looked up",
+    (
+        "runtime.cpython.native_fields",
+        "jitgraph",
+    ): "the name of a type in tracebacks, and no module that is looked up",
 }
 """What names a higher layer, and why it may: each entry is a debt."""
 
@@ -537,7 +540,7 @@ BY_SYSTEM = frozenset(["fcntl", "grp", "msvcrt", "platform", "posix", "pwd", "re
 def test_operating_systems_are_asked_in_one_place() -> None:
     """And in the loader, which imports nothing of the package, and where capsules are read through CPython's API."""
     for path in SOURCES:
-        if module_name(path).startswith(("runtime.loader", "runtime.system", "runtime.dlpack", "runtime.cpython_api")):
+        if module_name(path).startswith(("runtime.loader", "runtime.system", "runtime.dlpack", "runtime.cpython")):
             continue
         for line, imported in imports(path):
             assert imported.split(".")[0] not in BY_SYSTEM, f"{path}:{line} imports {imported}; see runtime/system.py"

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 import jitgraph
-from jitgraph.tracing.capture.layout import SUPPORTED
+from jitgraph.runtime.cpython.frames import SUPPORTED
 from tests import ROOT
 
 TOUR = re.findall(r"`(jitgraph/[\w/]+\.py)`: `([\w.]+)`", (ROOT / "docs" / "tour.md").read_text())

@@ -16,7 +16,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.runtime.native_fields import attributes_of, class_with_native_fields, use_dict_slot
+from jitgraph.runtime.cpython.native_fields import attributes_of, class_with_native_fields, use_dict_slot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

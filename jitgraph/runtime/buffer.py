@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 import numpy as np
 
 from jitgraph.runtime import loader
-from jitgraph.runtime.native_fields import class_with_native_fields
+from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 Access: TypeAlias = Literal["own", "borrowed", "exported"]

@@ -2,14 +2,14 @@
 
 ``eager/dispatch/`` and ``tracing/native/`` write them. All of it is plain memory: machine words of 8 bytes unless said
 otherwise, addresses of objects included. What an object is found under in CPython itself stands in
-``cpython_layout.py``.
+``cpython/layout.py``.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.runtime.native_fields import offset_of
+from jitgraph.runtime.cpython.native_fields import offset_of
 
 WORD: Final = 8
 

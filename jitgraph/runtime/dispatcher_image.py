@@ -20,7 +20,7 @@ SOURCES: Final = (
     "codegen/dispatch",
     *(f"codegen/cpu/{name}.py" for name in ("linker", "memory")),
     *(f"codegen/llvm/{name}.py" for name in ("builder", "machine")),
-    *(f"runtime/{name}.py" for name in ("cpython_layout", "dispatch_records", "native_fields")),
+    *(f"runtime/{name}.py" for name in ("cpython/layout", "cpython/native_fields", "dispatch_records")),
     *(f"runtime/loader/{name}.py" for name in ("abi", "image", "offsets")),
 )
 """What the image is made by, and the layouts of memory that stand in it: files of the package, and a folder of it."""

@@ -24,7 +24,7 @@ from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, imports, recursion
 from jitgraph.runtime.buffer import CPU
-from jitgraph.runtime.native_fields import class_with_native_fields
+from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend, native
 from jitgraph.tracing.arguments import (

@@ -14,8 +14,8 @@ from jitgraph.codegen.dispatch.making import RECORD_BYTES, Making
 from jitgraph.codegen.dispatch.routine import NULL, RUNTIME_ADDRESS, Routine
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.dispatch_records import EFFECT, FUNCTION, HANDLE, RESULT, TABLE, VALUE, VIEW, WORD
 from jitgraph.runtime.loader import offsets
 

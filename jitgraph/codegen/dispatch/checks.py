@@ -9,8 +9,8 @@ from jitgraph.codegen.dispatch.operands import Operands
 from jitgraph.codegen.dispatch.reads import Reads
 from jitgraph.codegen.dispatch.routine import NULL
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.dispatch_records import OP
 
 

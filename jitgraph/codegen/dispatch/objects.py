@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from jitgraph.codegen.dispatch.routine import NULL, Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.dispatch_records import RUNTIME, VALUE
 
 _NEXT = 24  # where a dead object has the address of the next one

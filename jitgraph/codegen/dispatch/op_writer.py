@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jitgraph.codegen.dispatch.routine import Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.dispatch_records import OP
 
 

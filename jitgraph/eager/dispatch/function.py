@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph.eager.dispatch.memory import put_word, word
 from jitgraph.eager.dispatch.start import is_supported
-from jitgraph.runtime import collector, cpython_api, forks
-from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.native_fields import class_with_native_fields
+from jitgraph.runtime.cpython import api
+from jitgraph.runtime.cpython import layout as cpython
+from jitgraph.runtime.cpython.memory import put_word, word
+from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 
 MOST_TABLES: Final = 16
 
@@ -87,7 +88,7 @@ def enable_vectorcall(kind: type) -> None:
 enable_vectorcall(NativeFunction)
 
 _kept: Final[list[Any]] = []
-cpython_api.never_free(_kept)
+api.never_free(_kept)
 
 
 @cache

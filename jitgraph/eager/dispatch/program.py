@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from jitgraph.eager.dispatch.memory import half_word
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython import layout as cpython
+from jitgraph.runtime.cpython.memory import half_word
 
 _NUMBERS: Final = {name: number for number, name in enumerate(layout.OPS)}
 _FORM: Final = struct.Struct(layout.OP_FORM)

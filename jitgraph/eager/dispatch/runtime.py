@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager.dispatch.memory import put_word
 from jitgraph.eager.handle import PARAMETERS, ValueHandle
 from jitgraph.eager.value import EagerValue
-from jitgraph.runtime import cpython_api, loader
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime import loader
+from jitgraph.runtime.cpython import api
+from jitgraph.runtime.cpython import layout as cpython
+from jitgraph.runtime.cpython.memory import put_word
 
 _MARK: Final = struct.pack("<Q", layout.RUNTIME_MARK)
 
@@ -32,7 +33,7 @@ class NativeRuntime:
         self._image = loader.Image(image.replace(_MARK, address))
         self._export = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_int64)(self._image.export("entry"))
         for name in layout.RUNTIME_FUNCTIONS:
-            self._put(name, cpython_api.address_of(name) or loader.function_address(getattr(loader.libc, name)))
+            self._put(name, api.address_of(name) or loader.function_address(getattr(loader.libc, name)))
         self._objects: dict[str, Any] = {
             "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": handles,
             "Parameter": handles, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
@@ -76,7 +77,7 @@ def _own() -> str:
 
 
 _immortal: Final[list[Any]] = []
-cpython_api.never_free(_immortal)
+api.never_free(_immortal)
 
 
 @cache

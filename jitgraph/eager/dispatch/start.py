@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.runtime import cpython_api, forks, imports
+from jitgraph.runtime import forks, imports
+from jitgraph.runtime.cpython import api
 from jitgraph.runtime.loader.pool import can_start
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class _Start:
 
 def is_supported() -> bool:
     """Whether this interpreter is one of those whose objects the dispatcher knows, as far as its name says."""
-    return not cpython_api.unknown()
+    return not api.unknown()
 
 
 _START: Final = _Start()

@@ -15,10 +15,10 @@ from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, value_record
 from jitgraph.eager.value import native_type
 from jitgraph.ir.context import Context
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import Array
+from jitgraph.runtime.cpython import layout as cpython
 
 _MOST_COPIED: Final = 1 << 14
 """Bytes of a part with gaps that becomes memory of its own, as every kernel takes it; a larger one is a view."""

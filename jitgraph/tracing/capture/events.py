@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
+from jitgraph.runtime.cpython.frames import WORD, data_of, layout, object_at, slots_of
 from jitgraph.tracing.capture.depth import depths
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.instructions import CLASSES
-from jitgraph.tracing.capture.layout import WORD, data_of, layout, object_at, slots_of
 from jitgraph.tracing.capture.monitoring import follow_instructions, leave_instructions
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from jitgraph.errors import TraceError
 from jitgraph.runtime import collector
+from jitgraph.runtime.cpython.frames import word_at
 from jitgraph.tracing.capture.events import NULL, Activation, Finish, InstructionSite, follow
 from jitgraph.tracing.capture.handlers import HANDLERS
 from jitgraph.tracing.capture.instructions import CLASSES
-from jitgraph.tracing.capture.layout import word_at
 from jitgraph.tracing.capture.monitoring import run_watched
 
 _FILE: Final = "<jitgraph known answers>"

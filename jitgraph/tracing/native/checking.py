@@ -13,9 +13,9 @@ from typing import Any, Final
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.runtime import NativeRuntime
 from jitgraph.eager.value import EagerValue, native_type
-from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.buffer import CPU
+from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Relation, Same, Varies, size_name
 from jitgraph.tracing.native.reading import Reader

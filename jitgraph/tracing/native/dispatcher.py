@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from jitgraph import config
-from jitgraph.eager.dispatch.memory import put_word
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.runtime import NativeRuntime
 from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython.memory import put_word
 from jitgraph.tracing.arguments import Binder
 from jitgraph.tracing.binding import OMITTED, is_wrapper, unstaged
 from jitgraph.tracing.native.table import CallTable

@@ -12,7 +12,7 @@ from jitgraph.eager.native import output_value
 from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
-from jitgraph.runtime.native_fields import slot_offset
+from jitgraph.runtime.cpython.native_fields import slot_offset
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.invocation import Alias
 from jitgraph.tracing.native.checking import operands_of

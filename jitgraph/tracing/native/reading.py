@@ -7,12 +7,11 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jitgraph.eager.dispatch.memory import byte, half_word, word
 from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.runtime import cpython_layout as cpython
-from jitgraph.runtime.cpython_api import address_of
-from jitgraph.runtime.native_fields import is_object_or_none, is_object_slot, slot_offset
+from jitgraph.runtime.cpython import layout as cpython
+from jitgraph.runtime.cpython.attributes import entry_of, is_found_by_storage, slot_of
+from jitgraph.runtime.cpython.native_fields import is_object_or_none, is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.source import Source, Step, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of, is_by_base
@@ -26,7 +25,6 @@ _FIELDS: Final = {
 _HANDLE_SLOTS: Final = {"value": "_value", "grad": "_grad", "requires_grad": "_requires_grad"}
 _OF_CLASS: Final = frozenset({"__mro__", "__bases__"})
 """What a class itself holds, which stays for as long as its version does."""
-_MINOR: Final = sys.version_info[1]
 
 
 class Reader:
@@ -191,7 +189,7 @@ class Reader:
     def _own(self, owner: int, obj: Any, name: str, expected: Sequence[Any] | None) -> int:
         """What an instance itself holds."""
         self.program.require_type(owner, type(obj))
-        slot = _slot_of(obj, name)
+        slot = slot_of(obj, name)
         if isinstance(slot, int):
             return self.program.load("attribute", owner, offset=8 * slot, expected=expected)
         own = attributes_of(obj)
@@ -203,11 +201,11 @@ class Reader:
         """Write that an instance itself has no such attribute."""
         program, kind = self.program, type(obj)
         program.require_type(owner, kind)
-        slot = _slot_of(obj, name)
+        slot = slot_of(obj, name)
         if isinstance(slot, int):
             program.op("unset_attribute", owner, offset=8 * slot)
         elif slot is not None:
-            program.op("shared_keys", owner, b=slot.keys, offset=slot.count)
+            program.op("shared_keys", owner, b=slot.keys, offset=slot.length)
         elif attributes_of(obj) is not None:
             self.absent(self._known_dict(owner, obj), name)
 
@@ -246,12 +244,10 @@ class Reader:
         if type(key) is not str:
             raise Unsupported("a key of a dict is no text")
         name = sys.intern(key)
-        keys = word(id(mapping) + cpython.DICT_KEYS)
-        number = _number_of(keys, name)
-        entry_offset = _entries(keys) - keys + cpython.ENTRY_BYTES * number if number is not None else 0
+        entry = entry_of(mapping, name)
         return self.program.load(
-            "entry", owner, a=self.program.refer(name), b=keys if number is not None else 0, offset=entry_offset,
-            number=number or 0, form=_form(keys), expected=expected,
+            "entry", owner, a=self.program.refer(name), b=entry.keys, offset=entry.offset, number=entry.number,
+            form=entry.form, expected=expected,
         )  # fmt: skip
 
     def absent(self, owner: int, key: Any) -> None:
@@ -265,53 +261,4 @@ def _finds_by_storage(kind: type) -> bool:
     """Whether objects of a class find attributes as ``object`` does, or as modules do."""
     if issubclass(kind, types.ModuleType):
         return class_entry(kind, "__getattribute__") is types.ModuleType.__getattribute__
-    return word(id(kind) + cpython.TYPE_GET_ATTRIBUTE) == address_of("PyObject_GenericGetAttr")
-
-
-class _NoSlot:
-    """The keys that instances share, and how many they are: none of them is the name."""
-
-    def __init__(self, keys: int, count: int) -> None:
-        self.keys = keys
-        self.count = count
-
-
-def _slot_of(obj: Any, name: str) -> int | _NoSlot | None:
-    """The number of an attribute among the values of an instance; None for one that has a dict, or never has values."""
-    kind = type(obj)
-    if not kind.__flags__ & cpython.MANAGED_DICT:
-        return None
-    if _MINOR == 11 and not word(id(obj) + cpython.VALUES_11):
-        return None
-    if _MINOR == 12 and not word(id(obj) + cpython.INSTANCE_DICT) & 1:
-        return None
-    if _MINOR == 13 and not (
-        kind.__flags__ & cpython.INLINE_VALUES and byte(id(obj) + kind.__basicsize__ + cpython.VALUES_13_VALID)
-    ):
-        return None
-    keys = word(id(kind) + cpython.SHARED_KEYS[_MINOR])
-    if not keys:
-        return None
-    number = _number_of(keys, sys.intern(name))
-    if number is None:
-        return _NoSlot(keys, word(keys + cpython.KEYS_COUNT))
-    return number if number < cpython.MOST_SHARED else None
-
-
-def _form(keys: int) -> int:
-    return half_word(keys + cpython.KEYS_FORM) & cpython.KEYS_FORM_MASK
-
-
-def _entries(keys: int) -> int:
-    return keys + cpython.KEYS_INDEX + (1 << byte(keys + cpython.KEYS_FORM + 1))
-
-
-def _number_of(keys: int, name: str) -> int | None:
-    """The number of an entry among keys that are texts; None where there is none, or keys are of other kinds."""
-    if byte(keys + cpython.KEYS_FORM + 2) == cpython.KEYS_GENERAL:
-        return None
-    entries = _entries(keys)
-    for number in range(word(keys + cpython.KEYS_COUNT)):
-        if word(entries + cpython.ENTRY_BYTES * number) == id(name):
-            return number
-    return None
+    return is_found_by_storage(kind)

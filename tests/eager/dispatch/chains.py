@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph.eager.dispatch.memory import word
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython.memory import word
 
 
 def tables_of(function: Any) -> list[int]:

@@ -16,11 +16,11 @@ import pytest
 import jitgraph as jg
 from jitgraph.eager.dispatch import start, support
 from jitgraph.eager.dispatch.function import MOST_TABLES
-from jitgraph.eager.dispatch.memory import word
 from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import Rules
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.cpython.memory import word
 from jitgraph.tensor import tensor
 from tests.eager.dispatch.chains import tables_of
 from tests.graphs import needs_native

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch import function, memory, start, support
-from jitgraph.runtime import cpython_api
-from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.eager.dispatch import function, start, support
+from jitgraph.runtime.cpython import api, memory
+from jitgraph.runtime.cpython import layout as cpython
 from tests import ROOT
 from tests.graphs import needs_native
 
@@ -41,8 +41,8 @@ def test_other_builds_are_refused_by_name(
 
 
 def test_a_subinterpreter_is_refused_by_name(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cpython_api.interpreter_number() == 0
-    monkeypatch.setattr(cpython_api, "interpreter_number", lambda: 3)
+    assert api.interpreter_number() == 0
+    monkeypatch.setattr(api, "interpreter_number", lambda: 3)
     assert support.lacking() == "this is a subinterpreter"
 
 
@@ -71,7 +71,7 @@ OF_VERSIONS = {"VALUES_11": 11, "VALUES_13_VALID": 13, "VALUES_13_FIRST": 13, "I
 
 @needs_native
 def test_what_lies_elsewhere_is_seen(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each number of ``cpython_layout.py``, were it another one."""
+    """Each number of ``cpython/layout.py``, were it another one."""
     assert UNTRIED.keys() | ELSEWHERE.keys() | OF_VERSIONS.keys() <= NUMBERS.keys()
     unseen = []
     for name, value in NUMBERS.items():

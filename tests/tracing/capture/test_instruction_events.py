@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
-from jitgraph.tracing.capture import handlers, known_answers, layout
+from jitgraph.runtime.cpython import frames
+from jitgraph.tracing.capture import handlers, known_answers
 from jitgraph.tracing.capture.depth import depths
 from jitgraph.tracing.capture.events import NULL, Activation, InstructionSite, follow, table_of
 from jitgraph.tracing.capture.instructions import CLASSES
@@ -92,7 +93,7 @@ def test_an_instruction_without_a_class_is_refused(monkeypatch: pytest.MonkeyPat
 
 def test_known_answers_hold_and_a_wrong_layout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert known_answers.differing() == []
-    right = layout.layout()
+    right = frames.layout()
     monkeypatch.setattr("jitgraph.tracing.capture.events.layout", lambda: right._replace(locals=right.locals + 8))
     assert known_answers.differing()
 
@@ -210,7 +211,7 @@ def test_the_function_and_the_cells_of_a_frame() -> None:
     told = Seen()
     assert run_watched(told.on_call, lambda: one() + two()) == 3
     assert functions[1:] == [one, two]
-    assert layout.cell_of(two, "k").cell_contents == 2  # type: ignore[arg-type]
+    assert frames.cell_of(two, "k").cell_contents == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("module", ["dataclasses", "enum", "inspect", "typing", "contextlib", "asyncio.tasks", "ast"])

@@ -10,7 +10,7 @@ API: Final = ctypes.pythonapi
 
 
 def unknown() -> str:
-    """Why ``cpython_layout.py`` does not describe this interpreter, as far as its name says; empty where it does."""
+    """Why ``layout.py`` does not describe this interpreter, as far as its name says; empty where it does."""
     if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
         return f"it knows CPython 3.11 to 3.13, and this is {sys.implementation.name} {sys.version.split()[0]}"
     if "t" in sys.abiflags:

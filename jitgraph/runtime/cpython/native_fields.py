@@ -10,7 +10,7 @@ import ctypes
 import struct
 from typing import Any, Final
 
-from jitgraph.runtime.cpython_api import API
+from jitgraph.runtime.cpython.api import API
 
 _HEADER_BYTES: Final = 16  # the count of references and the type
 WORD_BYTES: Final = 8

@@ -1,0 +1,1 @@
+"""What jitgraph knows of CPython's memory, and reads or writes there: docs/architecture/cpython.md lists all of it."""

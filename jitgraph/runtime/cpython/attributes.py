@@ -29,7 +29,7 @@ class SharedKeys(NamedTuple):
     length: int
 
 
-def is_found_by_storage(kind: type) -> bool:
+def has_generic_lookup(kind: type) -> bool:
     """Whether objects of a class find attributes as ``object`` does."""
     return word(id(kind) + layout.TYPE_GET_ATTRIBUTE) == address_of("PyObject_GenericGetAttr")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.runtime.cpython import layout as cpython
-from jitgraph.runtime.cpython.attributes import entry_of, is_found_by_storage, slot_of
+from jitgraph.runtime.cpython.attributes import entry_of, has_generic_lookup, slot_of
 from jitgraph.runtime.cpython.native_fields import is_object_or_none, is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.source import Source, Step, World
@@ -261,4 +261,4 @@ def _finds_by_storage(kind: type) -> bool:
     """Whether objects of a class find attributes as ``object`` does, or as modules do."""
     if issubclass(kind, types.ModuleType):
         return class_entry(kind, "__getattribute__") is types.ModuleType.__getattribute__
-    return is_found_by_storage(kind)
+    return has_generic_lookup(kind)

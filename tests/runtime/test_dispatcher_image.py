@@ -24,14 +24,15 @@ from tests.graphs import needs_native
 
 PACKAGE = Path(jg.__file__).parent
 WITHOUT_INFLUENCE = {  # modules that the maker of the image imports, and that say nothing of what is in it
-    *("", "config", "errors", "location", "once", "record_code", "records", "runtime", "ir.target"),
+    *("", "config", "dtypes", "errors", "location", "once", "own_code", "record_code", "records", "runtime"),
+    "ir.target",
     *(f"codegen.cpu{name}" for name in ("", ".object_store", ".objects", ".units")),
     *(f"codegen.llvm{name}" for name in ("", ".room", ".undisturbed")),
     *(
         f"runtime.{name}"
         for name in ("cache_entry", "collector", "cpython", "cpython.api", "disk_cache", "forks", "imports")
     ),
-    *(f"runtime.{name}" for name in ("module_locks", "shared", "sources", "system", "atomic_file")),
+    *(f"runtime.{name}" for name in ("module_locks", "shared", "sources", "stubs", "system", "atomic_file")),
 }
 
 

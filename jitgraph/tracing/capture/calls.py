@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.runtime.cpython.frames import cell_of
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.attributes import Attributes
@@ -36,13 +35,10 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     runs_as_followed,
 )
-<<<<<<< HEAD
 from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.writes import Writes
-=======
->>>>>>> 4f346220 (What is known of CPython's memory stands in one folder: numbers, probes, frames, attributes, raw words)
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING, contents_of

@@ -31,8 +31,6 @@ from jitgraph.tracing.capture.guard_collection import GuardCollection
 from jitgraph.tracing.capture.identity import ObjectEntry
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
-<<<<<<< HEAD
-from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.object_guards import (
     ClassGuards,
     ContainerGuards,
@@ -44,8 +42,6 @@ from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.sink import Sink
 from jitgraph.tracing.capture.writes import Writes
-=======
->>>>>>> 4f346220 (What is known of CPython's memory stands in one folder: numbers, probes, frames, attributes, raw words)
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.source import Slot

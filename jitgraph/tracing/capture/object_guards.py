@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import tree
+from jitgraph.runtime.cpython.frames import cell_of
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation
@@ -33,7 +34,6 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     slots_of,
 )
-from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.source import Slot, item_text

@@ -35,7 +35,7 @@ own_code.register_packages(stateful=("nn", "optim"), stateless=("nn.functional",
 
 # What lower layers ask for without knowing what stands above them.
 imports.provide("the package", __name__)
-imports.provide("op with a gradient function", "jitgraph.transforms.function", "passing")
+imports.provide("op with a gradient function", "jitgraph.transforms.custom", "passing")
 imports.provide("state of the global generator", "jitgraph.random.generator", "_GLOBAL.state")
 
 imports.after_import("einops._backends", "jitgraph.foreign_einops", "register")

@@ -122,7 +122,6 @@ from jitgraph.tracing.control.flow import while_loop as while_loop
 from jitgraph.tracing.explain import explain as explain
 from jitgraph.tracing.function import trace as trace
 from jitgraph.tracing.script import script as script
-from jitgraph.transforms.checkpointing import checkpoint as checkpoint
 from jitgraph.transforms.custom import custom_jvp as custom_jvp
 from jitgraph.transforms.custom import custom_vjp as custom_vjp
 from jitgraph.transforms.jacobians import hessian as hessian
@@ -130,8 +129,9 @@ from jitgraph.transforms.jacobians import jacfwd as jacfwd
 from jitgraph.transforms.jacobians import jacobian as jacobian
 from jitgraph.transforms.jacobians import jacrev as jacrev
 from jitgraph.transforms.jacobians import linearize as linearize
-from jitgraph.transforms.vectorizing import apply_along_axis as apply_along_axis
-from jitgraph.transforms.vectorizing import vectorize as vectorize
+from jitgraph.transforms.recording import checkpoint as checkpoint
+from jitgraph.transforms.vmap import apply_along_axis as apply_along_axis
+from jitgraph.transforms.vmap import vectorize as vectorize
 from jitgraph.transforms.vmap import vmap as vmap
 
 bool = bool_

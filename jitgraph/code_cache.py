@@ -1,10 +1,4 @@
-"""Compiled graphs in the persistent cache: what is in a key, and what an entry holds.
-
-A key has all that the code or its signature follows from: the graph's canonical text (constants by content), names,
-donations, the target with its options, and the digest of jitgraph's sources and libraries. Source lines as errors show
-them are in the key of code that tells any, and of no other, so that a function may move in its file. An entry is the
-flat image behind the signature in JSON; of code for GPUs also the PTX, the IR that it was made of, and constants.
-"""
+"""Compiled graphs in the persistent cache: what is in a key and an entry, and the signature of a graph's entry."""
 
 from __future__ import annotations
 
@@ -12,19 +6,77 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from jitgraph import config, dtypes
-from jitgraph.graph_signature import Donation
-from jitgraph.ir.graph import Graph
+from jitgraph.errors import CompileError
+from jitgraph.ir import dims
+from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.op import Op, has
 from jitgraph.ir.target import Target
-from jitgraph.runtime import cache_entry, disk_cache, loader, sources
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import disk_cache, loader, sources
 from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
+
+if TYPE_CHECKING:
+    from jitgraph.codegen.kernels.schedule import Schedule
+
+# ----------------------------------------------------------------------
+# The contract of a graph with its caller: the signature of its entry.
+
+Donation: TypeAlias = "int | tuple[int, int]"
+"""An input whose memory an output may take over, or a pair (output, input)."""
+
+
+def signature_of(graph: Graph, schedule: Schedule | None) -> loader.Signature:
+    """What the entry of a graph takes and gives; with a schedule its checks, sizes and donations too."""
+    names: dict[str, int] = {}
+    inputs = tuple(_spec(value, f"x{i}", names) for i, value in enumerate(graph.inputs))
+    outputs = tuple(_spec(value, f"out{i}", {}) for i, value in enumerate(graph.outputs))
+    if schedule is None:
+        sizes = sorted({name for value in graph.inputs for extent in value.shape for name in dims.names(extent)})
+        return loader.Signature(
+            inputs, outputs, dims=tuple(sizes), constraints=tuple(map(str, graph.constraints)), name=graph.name
+        )
+    positions = {buffer.name: buffer.position for buffer in schedule.buffers}
+    donations = schedule.plan.donations if schedule.plan else {}
+    return loader.Signature(
+        inputs,
+        outputs,
+        aliases=tuple((positions[output], positions[donor]) for output, donor in donations.items()),
+        dims=schedule.sizes,
+        constraints=tuple(map(str, schedule.constraints)),
+        checks=tuple(
+            loader.Check(site.message, site.kind, str(site.location) if site.location else "")
+            for site in schedule.checks
+        ),
+        prints=schedule.prints,
+        name=graph.name,
+    )
+
+
+def _spec(value: Value, fallback: str, names: dict[str, int]) -> loader.ValueSpec:
+    if not isinstance(value.type, TensorType):
+        raise CompileError(f"a {value.type} is no input or output of compiled code")
+    name = value.hint or fallback
+    names[name] = names.get(name, 0) + 1
+    if names[name] > 1:
+        name = f"{name}_{names[name] - 1}"
+    shape = tuple(extent if isinstance(extent, int) else str(extent) for extent in value.shape)
+    return loader.ValueSpec(name, value.dtype.name, shape)
+
+
+# ----------------------------------------------------------------------
+# Compiled graphs in the persistent cache: what is in a key, and what an entry holds.
+#
+# A key has all that the code or its signature follows from: the graph's canonical text (constants by content), names,
+# donations, the target with its options, and the digest of jitgraph's sources and libraries. Source lines as errors
+# show them are in the key of code that tells any, and of no other, so that a function may move in its file. An entry is
+# the flat image behind the signature in JSON; of code for GPUs also the PTX, the IR that it was made of, and constants.
 
 _LENGTH: Final = struct.Struct("<Q")
 _DEVICE: Final = b"JGDEVICE"  # where an image begins, of code for GPUs
@@ -87,7 +139,7 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
         return None
     hints = [repr(value.hint) for value in (*graph.inputs, *graph.outputs)]
     donations = [str(each) for each in donate]
-    key = cache_entry.key_of(
+    key = disk_cache.key_of(
         "code",
         str(sources.OWN.digest),
         target.text,
@@ -95,7 +147,7 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
         graph.canonical,
         *(text for part in (hints, donations) for text in (str(len(part)), *part)),
     )
-    return CodeEntry(cache, graph.name, key, cache_entry.key_of(key, *_lines(graph)))
+    return CodeEntry(cache, graph.name, key, disk_cache.key_of(key, *_lines(graph)))
 
 
 def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | None:
@@ -106,7 +158,7 @@ def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | Non
     cache = disk_cache.current()
     if cache is None or _unfit_here() or not has(op):
         return None
-    key = cache_entry.key_of("op", str(sources.OWN.digest), target.text, *parts)
+    key = disk_cache.key_of("op", str(sources.OWN.digest), target.text, *parts)
     return CodeEntry(cache, op.name, key, key)
 
 

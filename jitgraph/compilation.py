@@ -15,12 +15,12 @@ from dataclasses import field
 from typing import Final
 
 from jitgraph import config, ir
+from jitgraph.code_cache import Donation, signature_of
 from jitgraph.codegen.backend import Backend
 from jitgraph.codegen.cpu.backend import CpuBackend
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule
 from jitgraph.codegen.kernels.step_order import checks_first, order_steps
-from jitgraph.graph_signature import Donation, signature_of
 from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
@@ -28,7 +28,7 @@ from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import MissedFusion, fuse, fuse_with_reasons
 from jitgraph.records import dataclass
-from jitgraph.runtime import collector, imports
+from jitgraph.runtime import imports, shared
 from jitgraph.runtime.executable import Executable
 
 _BEFORE_FUSION: Final = tuple(step for step in pipeline.PIPELINE if step is not fuse)  # whose reasons are kept, too
@@ -60,13 +60,13 @@ def without_gradients(graph: Graph) -> Graph:
 
 def compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend | None) -> Executable:
     """Native code for ``graph``, by default by the backend of the target; errors as of ``compiler.compile``."""
-    with collector.PAUSED.inside():
+    with shared.PAUSED.inside():
         return _compiled(graph, target, donate, backend or _backend_of(target))
 
 
 def staged(graph: Graph, target: Target, donate: Sequence[Donation]) -> Stages:
     """The stages of ``graph`` up to the memory plan, for those who ask about code that came from the cache."""
-    with collector.PAUSED.inside():
+    with shared.PAUSED.inside():
         return _staged(_Clock(graph), target, donate, _backend_of(target))
 
 

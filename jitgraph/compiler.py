@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jitgraph import code_cache, config, ir
-from jitgraph.graph_signature import Donation, signature_of
+from jitgraph.code_cache import Donation, signature_of
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import forks, imports, loader

@@ -50,7 +50,10 @@ def test_a_package_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_what_files_are(tmp_path: Path) -> None:
     package = ROOT / "jitgraph"
-    files = [package / name for name in ("location.py", "nn/module.py", "nn/functional/linear.py", "optim/sgd.py")]
+    files = [
+        package / name
+        for name in ("location.py", "nn/module.py", "nn/functional/linear.py", "optim/gradient_descent.py")
+    ]
     kinds = [[folders.have(str(file)) for folders in (OWN, STATEFUL, STATELESS, STAGED)] for file in files]
     assert kinds == [
         [True, False, False, False],

@@ -6,6 +6,6 @@ from jitgraph.autograd.blocks import no_grad as no_grad
 from jitgraph.autograd.blocks import set_grad_enabled as set_grad_enabled
 from jitgraph.autograd.gradients import backward as backward
 from jitgraph.autograd.gradients import grad as grad
-from jitgraph.transforms.function import Function as Function
+from jitgraph.transforms.custom import Function as Function
 from jitgraph.transforms.gradient_checks import gradcheck as gradcheck
 from jitgraph.transforms.gradient_checks import gradgradcheck as gradgradcheck

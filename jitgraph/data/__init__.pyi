@@ -1,8 +1,5 @@
 """The names of ``jitgraph.data``, and where each is defined."""
 
-from jitgraph.data.collating import collate as collate
-from jitgraph.data.collating import default_collate as default_collate
-from jitgraph.data.collating import default_convert as default_convert
 from jitgraph.data.dataset import ChainDataset as ChainDataset
 from jitgraph.data.dataset import ConcatDataset as ConcatDataset
 from jitgraph.data.dataset import Dataset as Dataset
@@ -12,6 +9,9 @@ from jitgraph.data.dataset import Subset as Subset
 from jitgraph.data.dataset import TensorDataset as TensorDataset
 from jitgraph.data.dataset import random_split as random_split
 from jitgraph.data.loading import DataLoader as DataLoader
+from jitgraph.data.loading import collate as collate
+from jitgraph.data.loading import default_collate as default_collate
+from jitgraph.data.loading import default_convert as default_convert
 from jitgraph.data.samplers import BatchSampler as BatchSampler
 from jitgraph.data.samplers import RandomSampler as RandomSampler
 from jitgraph.data.samplers import Sampler as Sampler

@@ -19,7 +19,7 @@ from jitgraph.ir.graph import Attrs, Graph, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import vjp_graph
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.names import device_named
@@ -69,7 +69,7 @@ class DeviceEmitter:
             outputs = builder.emit(op, inputs, attrs, regions)
         wrt = tuple(number for number, value in enumerate(operands) if value.record is not None)
         source = builder.graph(outputs, op.name)
-        with collector.PAUSED.inside():  # finalisers may run ops
+        with shared.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
         results = program_for(forward, self.device).call(operands, tells_line=True)
         primals, residuals = tuple(results[: len(outputs)]), tuple(results[len(outputs) :])

@@ -20,7 +20,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 
 
 class EagerEmitter:
@@ -105,7 +105,7 @@ class EagerEmitter:
         outputs = builder.emit(op, operands, attrs, regions)
         wrt = tuple(i for i, value in enumerate(inputs) if getattr(value, "record", None) is not None)
         source = builder.graph(outputs, op.name)
-        with collector.PAUSED.inside():  # finalisers may run ops
+        with shared.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
         results = long_loops.run(forward, [_payload(value) for value in inputs])
         primals, residuals = _separate(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]

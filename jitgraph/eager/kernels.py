@@ -28,7 +28,7 @@ from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import collector, imports, loader
+from jitgraph.runtime import imports, loader, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -236,7 +236,7 @@ def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, tar
     with imports.importing():
         from jitgraph import compilation  # here, as most kernels are in the cache
         from jitgraph.code_cache import Cached
-    with collector.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
+    with shared.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
         graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
     compiled = compilation.compiled(graph, target, (), None)
     if entry is not None:

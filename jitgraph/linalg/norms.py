@@ -10,8 +10,7 @@ from jitgraph import ops
 from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.linalg.decompositions import eigvalsh, svdvals
-from jitgraph.linalg.operands import cutoffs_of, inexact, matrices_of
-from jitgraph.linalg.systems import inv, rank_of, slogdet
+from jitgraph.linalg.systems import cutoffs_of, inexact, inv, matrices_of, rank_of, slogdet
 from jitgraph.ops.matrices import with_ones
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import isnan, where

@@ -1,4 +1,4 @@
-"""Products of vectors and of several matrices, and matrices made of products."""
+"""Products of vectors and of several matrices, matrices made of products, diagonals and traces."""
 
 from __future__ import annotations
 
@@ -8,17 +8,36 @@ from typing import Any
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
-from jitgraph.linalg.operands import inexact, matrices_of
-from jitgraph.linalg.systems import inv
-from jitgraph.linalg.triangular import solve_triangular
+from jitgraph.linalg.systems import inexact, inv, matrices_of, solve_triangular
 from jitgraph.ops.matrices import above, adjoint, below, columns_of, with_ones
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.creation import ones_like
+from jitgraph.tensor.functions.diagonals import diagonal_of
 from jitgraph.tensor.functions.linear_algebra import tensordot
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.functions.method import array_function, axis_of
+from jitgraph.tensor.functions.reductions import sum
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
+
+# ----------------------------------------------------------------------
+# Diagonals of matrices, and their sums.
+
+
+@array_function
+def diagonal(x: TensorLike, *, offset: int = 0) -> Tensor:
+    """The elements of matrices on a diagonal: above the main one for ``offset`` greater than 0, below it for less."""
+    return diagonal_of(wrap(matrices_of("diagonal", x)), offset)
+
+
+@array_function
+def trace(x: TensorLike, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of ``diagonal``, with the dtype of ``sum``."""
+    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+# ----------------------------------------------------------------------
+# Products of vectors and of several matrices, and matrices made of products.
 
 
 @array_function

@@ -1,4 +1,6 @@
-"""Activations as modules, with PyTorch's parameters; what they compute stands in ``functional``."""
+"""Activations, and dropout of channels and for SELU networks, as modules; what they compute stands in
+``functional``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,14 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional
+from jitgraph.nn.functional import dropouts
+from jitgraph.nn.layers import Dropout, activation, shown
 from jitgraph.nn.module import Module, Parameter
-from jitgraph.nn.stateless import activation, shown
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import full
+
+# ----------------------------------------------------------------------
+# Activations as modules, with PyTorch's parameters; what they compute stands in ``functional``.
 
 
 class _Activation(Module):
@@ -159,3 +165,47 @@ Hardsigmoid = activation("Hardsigmoid", functional.hardsigmoid, __name__)
 Hardswish = activation("Hardswish", functional.hardswish, __name__)
 Softsign = activation("Softsign", functional.softsign, __name__, takes_inplace=False)
 Tanhshrink = activation("Tanhshrink", functional.tanhshrink, __name__, takes_inplace=False)
+
+
+# ----------------------------------------------------------------------
+# Dropout of channels and for SELU networks, as modules.
+
+
+class _Variant(Dropout):
+    """A function of x, ``p`` and whether the module trains."""
+
+    function: Callable[..., Tensor]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with what was dropped."""
+        return type(self).function(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_Variant):
+    """``functional.dropout1d`` of x[N, C, L]."""
+
+    function = dropouts.dropout1d
+
+
+class Dropout2d(_Variant):
+    """``functional.dropout2d`` of x[N, C, H, W]."""
+
+    function = dropouts.dropout2d
+
+
+class Dropout3d(_Variant):
+    """``functional.dropout3d`` of x[N, C, D, H, W]."""
+
+    function = dropouts.dropout3d
+
+
+class AlphaDropout(_Variant):
+    """``functional.alpha_dropout`` of x."""
+
+    function = dropouts.alpha_dropout
+
+
+class FeatureAlphaDropout(_Variant):
+    """``functional.feature_alpha_dropout`` of x[N, C, ...]."""
+
+    function = dropouts.feature_alpha_dropout

@@ -11,7 +11,7 @@ from jitgraph.ir import context
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 
-_passed: Any = imports.function("jitgraph.transforms.function", "passing")
+_passed: Any = imports.function("jitgraph.transforms.custom", "passing")
 
 if TYPE_CHECKING:
     from jitgraph.nn.module import Module

@@ -1,25 +1,313 @@
-"""Module and Parameter: PyTorch's terms, with plain attributes for state.
-
-Parameters, buffers and submodules are ordinary attributes of the instance, found by looking at ``vars(self)`` in the
-order in which they were first set; there is no registry beside them that could disagree.
-"""
+"""Module and Parameter: PyTorch's terms, with plain attributes for state; state dicts, other dtypes and devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from jitgraph.autograd import no_grad
+from jitgraph.dtypes import bfloat16, canonical, float16, float32, float64, is_float
+from jitgraph.eager import placement
 from jitgraph.eager.handle import PARAMETERS
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
-from jitgraph.nn import state as state_transfer
-from jitgraph.nn.attribute_views import AttributeView
-from jitgraph.nn.casting import Conversion
-from jitgraph.nn.state import Keys
-from jitgraph.tensor import Tensor, lifting
-from jitgraph.tensor.functions.creation import zeros_like
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.creation import asarray, zeros_like
 from jitgraph.tensor.lifting import TensorLike
+
+# ----------------------------------------------------------------------
+# What a module holds of one kind, as a dict by name: a view of the module's attributes.
+
+T = TypeVar("T")
+
+
+class AttributeView(MutableMapping[str, T]):
+    """The attributes of a module of which ``pick(name, value)`` is true; what is set or deleted is set there.
+
+    A name that holds None there, as a bias that was left out, gives None without being listed.
+    """
+
+    def __init__(self, module: Any, pick: Callable[[str, Any], bool]) -> None:
+        self._module, self._pick = module, pick
+
+    def _names(self) -> list[str]:
+        return [name for name, value in vars(self._module).items() if self._pick(name, value)]
+
+    def __getitem__(self, name: str) -> T:
+        attributes = vars(self._module)
+        if name not in attributes or not (attributes[name] is None or self._pick(name, attributes[name])):
+            raise KeyError(name)
+        return attributes[name]  # type: ignore[no-any-return]
+
+    def __setitem__(self, name: str, value: T) -> None:
+        if value is None or self._pick(name, value):
+            setattr(self._module, name, value)
+        else:  # a plain tensor in the place of a parameter, which is meant where it is set here
+            vars(self._module)[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        self[name]
+        delattr(self._module, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+# ----------------------------------------------------------------------
+# State dicts of modules: making them, and setting parameters and buffers from one, all or none.
+
+_EXTRA = "_extra_state"
+
+
+class Keys(NamedTuple):
+    """What ``load_state_dict`` found no place or no value for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+def save(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
+    """As ``Module.state_dict``, into ``destination``; modules below are asked for their own."""
+    _run(module, "saving", prefix, keep_vars)
+    for name, tensor in module._own_persistent(prefix):
+        destination[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
+    if _has_extra(module):
+        destination[prefix + _EXTRA] = module.get_extra_state()
+    for name, child in module.named_children():
+        child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for when, hook, _ in module._state_hooks:
+        if when == "saved":
+            changed = hook(module, destination, prefix, {})
+            destination = destination if changed is None else changed
+    return destination
+
+
+def _has_extra(module: Module) -> bool:
+    """Whether a class of the module's defines ``get_extra_state``, which the base of all only refuses."""
+    definer = next(kind for kind in type(module).__mro__ if "get_extra_state" in vars(kind))
+    return definer.__module__ != "jitgraph.nn.module"
+
+
+def _run(module: Module, when: str, *args: Any) -> None:
+    for kind, hook, _ in module._state_hooks:
+        if kind == when:
+            hook(module, *args)
+
+
+def _prepared(module: Module, state: Mapping[str, Any], strict: bool) -> tuple[dict[str, Any], list[str]]:
+    """A copy of a state dict as hooks and classes have changed it, and what they object to."""
+    prepared, errors = dict(state), list[str]()
+    keys: tuple[list[str], list[str]] = ([], [])
+    for path, part in module.named_modules(remove_duplicate=False):
+        hook_args: tuple[Any, ...] = (prepared, f"{path}." if path else "", {}, strict, *keys, errors)
+        for when, hook, with_module in part._state_hooks:
+            if when == "loading":
+                hook(part, *hook_args) if with_module else hook(*hook_args)
+        part._load_from_state_dict(*hook_args)
+    return prepared, errors
+
+
+def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> Keys:
+    """As ``Module.load_state_dict``; the texts of errors are PyTorch's."""
+    if not isinstance(state_dict, Mapping):
+        raise JitgraphError(f"load_state_dict takes a dict of arrays by name, not a {type(state_dict).__name__}")
+    state, problems = _prepared(module, state_dict, strict)
+    waiting: Any
+    for path, waiting in module.named_modules():
+        if waiting._deferred is not None:
+            waiting.materialize_from(state, f"{path}." if path else "")
+    own = dict(module._persistent())
+    extra = {f"{path}.{_EXTRA}" if path else _EXTRA: part for path, part in module.named_modules() if _has_extra(part)}
+    expected_keys = [*own, *extra]
+    keys = Keys(
+        [name for name in expected_keys if name not in state],
+        [name for name in state if name not in own and name not in extra],
+    )
+    values, mismatches = _values(own, state, assign)
+    hooked = any(when == "loaded" for part in module.modules() for when, _, _ in part._state_hooks)
+    if problems or mismatches or not hooked:
+        _complain(module, [*problems, *_misses(keys, strict)], mismatches)
+    before = [own[name].value for name in values]
+    _set(own, values.items(), assign)
+    if hooked:  # which may change what is missing, and see the new values
+        for part in module.modules():
+            _run(part, "loaded", keys)
+        misses = _misses(keys, strict)
+        if misses:
+            _set(own, zip(values, before, strict=True), True)
+        _complain(module, misses, [])
+    for name, part in extra.items():
+        if name in state:
+            part.set_extra_state(state[name])
+    return keys
+
+
+def _values(own: Mapping[str, Tensor], state: Mapping[str, Any], assign: bool) -> tuple[dict[str, Any], list[str]]:
+    """The value of each tensor that the state has, and which shapes differ."""
+    values, mismatches = {}, []
+    for name, tensor in own.items():
+        if name not in state:
+            continue
+        entry = state[name]
+        value = entry.detach().value if isinstance(entry, Tensor) else asarray(entry).value
+        if tuple(value.type.shape) != tuple(tensor.shape):
+            mismatches.append(
+                f"size mismatch for {name}: copying a param with shape {tuple(value.type.shape)} from checkpoint, "
+                f"the shape in current model is {tuple(tensor.shape)}."
+            )
+        elif not assign:
+            values[name] = lifting.cast(value, tensor.dtype)
+        elif is_float(value.dtype) == is_float(tensor.dtype):
+            values[name] = value
+        else:
+            kinds = f"{value.dtype.name} for {name}, which is {tensor.dtype.name}"
+            raise DTypeError(f"load_state_dict(assign=True): {kinds}", hint="leave assign out, which casts")
+    return values, mismatches
+
+
+def _set(own: Mapping[str, Tensor], values: Iterable[tuple[str, Any]], assign: bool) -> None:
+    with no_grad():
+        for name, value in values:
+            tensor = own[name]
+            if assign and value.dtype != tensor.dtype:
+                tensor.grad = None
+            tensor._rebind(value if assign else wrap(value).to(tensor.device).value)
+
+
+def _misses(keys: Keys, strict: bool) -> list[str]:
+    problems = []
+    if strict and keys.unexpected_keys:
+        problems.append(f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
+    if strict and keys.missing_keys:
+        problems.append(f"Missing key(s) in state_dict: {_quoted(keys.missing_keys)}. ")
+    return problems
+
+
+def _complain(module: Module, problems: list[str], mismatches: list[str]) -> None:
+    if problems or mismatches:
+        lines = "\n\t".join([*problems, *mismatches])
+        kind = JitgraphError if problems else ShapeError
+        raise kind(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t{lines}")
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+# ----------------------------------------------------------------------
+# Modules in other float dtypes and on other devices.
+
+P = TypeVar("P", bound="Conversion")
+
+
+class Conversion:
+    """What a module is, as far as its dtype and device go."""
+
+    _deferred: list[Any] | None = None
+    """What ``to`` was asked for while a layer waits for its first call to make its parameters (``lazy.py``)."""
+
+    def modules(self) -> Iterator[Any]:
+        """This module and all below it."""
+        raise NotImplementedError
+
+    def to(self: P, *targets: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> P:
+        """Float parameters and buffers in another float dtype, all on another device, or both; returns the module.
+
+        A tensor stands for its device and dtype. DTypeError for a dtype that is no float, DeviceError for a device that
+        is absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait.
+        """
+        for target in targets:
+            if isinstance(target, Tensor):
+                self._to(target.device)
+                self._to(target.dtype)
+            elif target is not None:
+                self._to(target)
+        if device is not None:
+            self._to(placement.canonical(device))
+        if dtype is not None:
+            self._to(canonical(dtype))
+        return self
+
+    def _to(self, target: Any) -> None:
+        modules = list(self.modules())
+        tensors: list[Tensor] = []
+        for module in modules:
+            if module._deferred is None:
+                tensors += module.parameters(recurse=False)
+                tensors += module.buffers(recurse=False)
+        self._move(target, {id(tensor): tensor for tensor in tensors}.values())
+        for module in modules:
+            if module._deferred is not None:
+                module._deferred.append(target)
+
+    def _move(self, target: Any, tensors: Iterable[Tensor]) -> None:
+        if placement.is_name(target):
+            with no_grad():
+                for tensor in tensors:
+                    gradient = tensor.grad
+                    tensor.grad = None
+                    tensor._rebind(tensor.to(target).value)
+                    tensor.grad = None if gradient is None else gradient.to(target)
+            return
+        dtype = canonical(target)
+        if not is_float(dtype):
+            raise DTypeError(f"a module's parameters are floats, not {dtype.name}", hint="module.to(jg.float32)")
+        with no_grad():
+            for tensor in tensors:
+                if is_float(tensor.dtype) and tensor.dtype != dtype:
+                    tensor._rebind(lifting.cast(tensor.value, dtype))
+                    tensor.grad = None
+
+    def cuda(self: P, device: str | int | None = None) -> P:
+        """Parameters, buffers and gradients on the current GPU, or the one given; returns the module."""
+        return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
+
+    def cpu(self: P) -> P:
+        """Parameters, buffers and gradients on the CPU; returns the module."""
+        return self.to("cpu")
+
+    def double(self: P) -> P:
+        """Float parameters and buffers in float64; returns the module."""
+        return self.to(float64)
+
+    def float(self: P) -> P:
+        """Float parameters and buffers in float32; returns the module."""
+        return self.to(float32)
+
+    def half(self: P) -> P:
+        """Float parameters and buffers in float16; returns the module."""
+        return self.to(float16)
+
+    def bfloat16(self: P) -> P:
+        """Float parameters and buffers in bfloat16; returns the module."""
+        return self.to(bfloat16)
+
+    def type(self: P, dst_type: Any) -> P:
+        """Float parameters and buffers in the dtype; returns the module."""
+        return self.to(dtype=dst_type)
+
+    def to_empty(self: P, *, device: Any, recurse: bool = True) -> P:
+        """As ``to(device)``, values included, where PyTorch leaves them undefined; returns the module."""
+        modules: list[Any] = list(self.modules()) if recurse else [self]
+        for module in modules:
+            module._move(device, [*module.parameters(recurse=False), *module.buffers(recurse=False)])
+        return self
+
+
+# ----------------------------------------------------------------------
+# Module and Parameter: PyTorch's terms, with plain attributes for state.
+#
+# Parameters, buffers and submodules are ordinary attributes of the instance, found by looking at ``vars(self)`` in the
+# order in which they were first set; there is no registry beside them that could disagree.
 
 M = TypeVar("M", bound="Module")
 
@@ -268,7 +556,7 @@ class Module(hooks.Hooked, Conversion):
         ``prefix`` stands before each key, ``destination`` is a dict to fill and return, and ``keep_vars`` puts the
         tensors themselves there. What ``get_extra_state`` gives, where a class defines it, is there as "_extra_state".
         """
-        return state_transfer.save(self, {} if destination is None else destination, prefix, keep_vars)
+        return save(self, {} if destination is None else destination, prefix, keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.
@@ -277,7 +565,7 @@ class Module(hooks.Hooked, Conversion):
         cast to the module's, and tensors stay on their devices, or with ``assign`` take those that are given. Errors
         are worded as PyTorch's.
         """
-        return state_transfer.load(self, state_dict, strict, assign)
+        return load(self, state_dict, strict, assign)
 
     def get_extra_state(self) -> Any:
         """What a class saves in state dicts beside tensors, if it defines this and ``set_extra_state``."""

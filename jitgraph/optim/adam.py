@@ -7,9 +7,17 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.formulas import average_in, counted, decayed, decayed_either_way, rounded, zero_count
 from jitgraph.optim.optimizer import Optimizer
-from jitgraph.optim.settings import Setting, without_effect
+from jitgraph.optim.settings import (
+    Setting,
+    average_in,
+    counted,
+    decayed,
+    decayed_either_way,
+    rounded,
+    without_effect,
+    zero_count,
+)
 from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.creation import ones, zeros_like
 from jitgraph.tensor.functions.elementwise import abs, maximum, sqrt, where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -11,9 +11,28 @@ import numpy as np
 
 from jitgraph import ops
 from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs
+from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
 from jitgraph.profiler.events import Total
-from jitgraph.profiler.one_op import compiled
+from jitgraph.tracing.backend import Runnable, compile_graph
+
+# ----------------------------------------------------------------------
+# One op as compiled code, with which a profile measures this machine.
+
+
+def compiled(
+    op: Op, arrays: Sequence[Any], attrs: Attrs | None = None, donate: Sequence[tuple[int, int]] = ()
+) -> Runnable:
+    """Code for ``op`` on arrays like these; ``donate`` as of ``compile_graph``."""
+    builder = GraphBuilder()
+    inputs = [builder.input(TensorType(array.dtype, array.shape)) for array in arrays]
+    return compile_graph(builder.graph(builder.emit(op, inputs, attrs or {}, ()), op.name), donate=donate)
+
+
+# ----------------------------------------------------------------------
+# What this machine can do at its best: measured once in a process, by jitgraph's own code on all of its threads.
 
 _ROUNDS: Final = 5
 _COPIED: Final = 256 << 20  # bytes, of which no cache holds much

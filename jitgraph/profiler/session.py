@@ -12,18 +12,75 @@ from typing import Any, Final, Literal
 
 from jitgraph import config
 from jitgraph.codegen.cpu.entry import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
-from jitgraph.location import Location
-from jitgraph.profiler import chrome, limits, text
+from jitgraph.location import Location, located, user_location
+from jitgraph.profiler import limits, report
 from jitgraph.profiler.events import Events, Kind, Lines, ProfileEvent, ProfileRow, lines_of
-from jitgraph.profiler.op_timer import Emit, OpTimer, wait_for
 from jitgraph.profiler.timed import TimedEntry, nanoseconds_per_tick, timed_entry
-from jitgraph.runtime import loader
+from jitgraph.runtime import imports, loader
 from jitgraph.tracing.backend import Runnable
 from jitgraph.tracing.invocation import Invocation
 from jitgraph.tracing.specialisation import Invoke, Specialisation
+
+# ----------------------------------------------------------------------
+# Eager ops under a profile, each timed without the ops that it consists of.
+
+Emit = Callable[..., tuple[Any, ...]]
+Tell = Callable[[str, Location | None, int, int, int, int], None]
+"""Told of each op: its name and line, begin and end, its own nanoseconds, and the bytes that it moves."""
+
+
+class OpTimer:
+    """Times ops as they are applied, and reports each when it has ended."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._inside: list[int] = []  # of each op that is running: nanoseconds of what is told apart
+        self._parts: list[bool] = []  # and whether it consists of others
+
+    def exclude(self, nanoseconds: int) -> None:
+        """What the running op spent on something that is reported by itself."""
+        if self._inside:
+            self._inside[-1] += nanoseconds
+
+    def apply(self, emit: Emit, op: Op, inputs: Sequence[Any], *rest: Any) -> tuple[Any, ...]:
+        """The outputs of ``emit(op, inputs, *rest)``."""
+        outputs: tuple[Any, ...] = ()
+        self._inside.append(0)
+        self._parts.append(False)
+        begin = time.perf_counter_ns()
+        try:
+            outputs = emit(op, inputs, *rest)
+            wait_for(outputs)
+            return outputs
+        finally:
+            end = time.perf_counter_ns()
+            inside, has_parts = self._inside.pop(), self._parts.pop()
+            if self._inside:
+                self._inside[-1] += end - begin
+                self._parts[-1] = True
+            moved = 0 if has_parts else sum(map(_bytes, (*inputs, *outputs)))
+            self._tell(op.name, located(user_location()), begin, end, end - begin - inside, moved)
+
+
+def wait_for(values: Sequence[Any]) -> None:
+    """Wait for the GPUs on which values lie; CudaError where some of their work failed, and errors of checks in it."""
+    for name in {value.device for value in values if value.__class__ is DeviceValue}:
+        imports.module("jitgraph.runtime.cuda.names").device_named(name).synchronize()
+
+
+def _bytes(value: Any) -> int:
+    """Bytes of a tensor; 0 for tokens and stacks."""
+    type = value.type
+    size, dtype = getattr(type, "size", None), getattr(type, "dtype", None)
+    return size * dtype.itemsize if isinstance(size, int) and dtype is not None else 0
+
+
+# ----------------------------------------------------------------------
+# ``jg.profiler.profile``: a block whose compiled calls, eager ops and compilations are timed one by one.
 
 MOST_EVENTS: Final = 100_000
 
@@ -181,7 +238,7 @@ class profile:  # noqa: N801 - as in PyTorch
 
     def table(self, limit: int = 30, sort_by: Literal["seconds", "runs", "bytes"] = "seconds") -> str:
         """The first ``limit`` rows as text, and what the whole block took."""
-        return text.table(self.rows(sort_by), limit, self.seconds, limits.limits())
+        return report.table(self.rows(sort_by), limit, self.seconds, limits.limits())
 
     def __str__(self) -> str:
         return self.table()
@@ -191,4 +248,4 @@ class profile:  # noqa: N801 - as in PyTorch
 
         Kernels that ran once in a call stand where they ran. Those of loops stand among the call's arguments.
         """
-        chrome.export(path, self._events, self._begin, self.seconds)
+        report.export(path, self._events, self._begin, self.seconds)

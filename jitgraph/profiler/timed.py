@@ -19,8 +19,8 @@ from jitgraph import ops
 from jitgraph.codegen.cpu import native
 from jitgraph.codegen.cpu.entry import BEGIN, FIRST_STEP, WORDS_OF_STEP, timed_steps
 from jitgraph.ir import context
-from jitgraph.profiler.one_op import compiled
-from jitgraph.profiler.work import LeastWork, TimedStep
+from jitgraph.profiler.events import LeastWork, TimedStep
+from jitgraph.profiler.limits import compiled
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 

@@ -11,9 +11,8 @@ from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.random.basic import permutation, randint
+from jitgraph.random.basic import device_of, drawn, permutation, randint, require, tensor_of, wide_of
 from jitgraph.random.generator import Generator
-from jitgraph.random.parameters import device_of, drawn, require, tensor_of, wide_of
 from jitgraph.tensor import Tensor, scalars
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.cumulative import cumsum

@@ -7,9 +7,8 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.random import basic
-from jitgraph.random.basic import normal, permutation, uniform
+from jitgraph.random.basic import device_of, normal, permutation, tensor_of, uniform
 from jitgraph.random.generator import Generator
-from jitgraph.random.parameters import device_of, tensor_of
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.lifting import TensorLike

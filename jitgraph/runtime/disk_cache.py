@@ -1,22 +1,77 @@
-"""The persistent compile cache: what was compiled once, in a folder of the user's own, for later processes.
-
-An entry is a file (``cache_entry.py``) named by the sha256 of its key. It appears whole or not at all; what is not
-sound is removed, and counts as absent. Nothing here makes a call fail: where the folder cannot be used or the disk is
-full, code is compiled as if there were no cache. Processes need no lock: whoever writes an entry that is there already
-writes the same. What was used least recently goes when the folder has grown above its limit.
-"""
+"""The persistent compile cache: what was compiled once, in a folder of the user's own, for later processes."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
+import struct
 import warnings
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from jitgraph import config
-from jitgraph.runtime import cache_entry, forks, system
+from jitgraph.runtime import forks, system
+
+# ----------------------------------------------------------------------
+# One entry of the persistent cache as bytes, and the names of entries.
+#
+# ======  ====  ===========================================
+# offset  size  field
+# ======  ====  ===========================================
+# 0       8     magic ``JGCACHE1``
+# 8       32    sha256 of the key: that of the file's name
+# 40      32    sha256 of the content
+# 72      8     bytes of the content, little-endian
+# 80            the content
+# ======  ====  ===========================================
+
+MOST_BYTES: Final = 64 << 20
+"""Of the content of one entry: what is larger is compiled again in each process."""
+
+_MAGIC: Final = b"JGCACHE1"
+_HEADER: Final = struct.Struct("<8s32s32sQ")
+HEADER_BYTES: Final = _HEADER.size
+
+
+def key_of(*parts: str | bytes) -> str:
+    """The name of an entry whose key is these parts, in hexadecimal; parts cannot run into each other."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        digest.update(struct.pack("<Q", len(data)) + data)
+    return digest.hexdigest()
+
+
+def packed(key: str, content: bytes) -> bytes:
+    """The bytes of an entry."""
+    return _HEADER.pack(_MAGIC, bytes.fromhex(key), hashlib.sha256(content).digest(), len(content)) + content
+
+
+def fault(data: bytes, key: str) -> str:
+    """What is wrong with the bytes of an entry, or nothing."""
+    if len(data) < _HEADER.size:
+        return "it is too short or too long"
+    magic, name, digest, size = _HEADER.unpack_from(data)
+    if magic != _MAGIC:
+        return f"it begins with {magic!r}"
+    if name != bytes.fromhex(key):
+        return "it is the entry of another key"
+    if size != len(data) - _HEADER.size:
+        return "it was cut or extended"
+    if digest != hashlib.sha256(memoryview(data)[_HEADER.size :]).digest():
+        return "its content is damaged"
+    return ""
+
+
+# ----------------------------------------------------------------------
+# The persistent compile cache: what was compiled once, in a folder of the user's own, for later processes.
+#
+# An entry is a file (``disk_cache.py``) named by the sha256 of its key. It appears whole or not at all; what is not
+# sound is removed, and counts as absent. Nothing here makes a call fail: where the folder cannot be used or the disk is
+# full, code is compiled as if there were no cache. Processes need no lock: whoever writes an entry that is there
+# already writes the same. What was used least recently goes when the folder has grown above its limit.
 
 LIMIT: Final = 512 << 20
 """Bytes that the entries take together, about."""
@@ -58,13 +113,13 @@ class DiskCache:
 
     def store(self, key: str, content: bytes) -> None:
         """Write an entry, if it can be; one that is there already is replaced."""
-        if len(content) > min(cache_entry.MOST_BYTES, self.limit // 4) or not self._usable():
+        if len(content) > min(MOST_BYTES, self.limit // 4) or not self._usable():
             return
         from jitgraph.runtime.atomic_file import replacing  # here: most processes find what they need
 
         try:
             with replacing(self._path(key), durable=False) as file:
-                file.write(cache_entry.packed(key, content))
+                file.write(packed(key, content))
         except OSError as error:
             self._trouble(f"cannot write {key[:12]}: {error}")
             return
@@ -125,12 +180,12 @@ class DiskCache:
             else:
                 with file:
                     size, age = system.size_and_age(file)
-                    data = file.read(size) if size <= cache_entry.HEADER_BYTES + cache_entry.MOST_BYTES else b""
-                    wrong = cache_entry.fault(data, key)
+                    data = file.read(size) if size <= HEADER_BYTES + MOST_BYTES else b""
+                    wrong = fault(data, key)
                     if not wrong:
                         if age > _FRESH:
                             system.touch(file)
-                        return data[cache_entry.HEADER_BYTES :], ""
+                        return data[HEADER_BYTES:], ""
         except FileNotFoundError:
             return None, "never compiled with these sources, or removed"
         except OSError as error:  # of this moment, perhaps: too many open files

@@ -11,7 +11,7 @@ import os
 from typing import Final
 
 from jitgraph.once import cached_property
-from jitgraph.runtime import cache_entry, disk_cache, sources
+from jitgraph.runtime import disk_cache, sources
 
 FILE: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dispatcher.bin")
 """In a wheel; written as an entry of the persistent cache is."""
@@ -38,10 +38,10 @@ class DispatcherImage:
             return None
         try:
             with open(FILE, "rb") as file:
-                data = file.read(cache_entry.HEADER_BYTES + cache_entry.MOST_BYTES)
+                data = file.read(disk_cache.HEADER_BYTES + disk_cache.MOST_BYTES)
         except OSError:
             return None
-        return None if cache_entry.fault(data, self._digest) else data[cache_entry.HEADER_BYTES :]
+        return None if disk_cache.fault(data, self._digest) else data[disk_cache.HEADER_BYTES :]
 
     def cached(self) -> bytes | None:
         """The image that an earlier process made."""
@@ -67,7 +67,7 @@ class DispatcherImage:
         if self._digest is None:
             raise ValueError("jitgraph's sources cannot be read, or have changed since this process began")
         with replacing(path) as file:
-            file.write(cache_entry.packed(self._digest, image))
+            file.write(disk_cache.packed(self._digest, image))
 
     @cached_property
     def _cache_key(self) -> str | None:
@@ -75,6 +75,6 @@ class DispatcherImage:
         if self._digest is None:
             return None
         try:
-            return cache_entry.key_of("dispatcher", self._digest, sources.OWN.library("llvmlite"))
+            return disk_cache.key_of("dispatcher", self._digest, sources.OWN.library("llvmlite"))
         except (OSError, ValueError):
             return None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final
 
-from jitgraph.runtime import collector, forks
+from jitgraph.runtime import forks, shared
 
 _PROVIDED: Final[dict[str, tuple[str, str]]] = {}  # what lower layers ask for: the module that has it, and a path
 
@@ -21,7 +21,7 @@ _PROVIDED: Final[dict[str, tuple[str, str]]] = {}  # what lower layers ask for: 
 @contextmanager
 def importing() -> Iterator[None]:
     """A block that imports modules."""
-    with forks.whole(), collector.PAUSED.inside():
+    with forks.whole(), shared.PAUSED.inside():
         yield
 
 

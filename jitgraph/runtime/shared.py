@@ -1,12 +1,18 @@
-"""Settings of the whole process that are others while any thread is inside a block."""
+"""Settings of the whole process while any thread is inside a block: the cyclic collector paused, deeper recursion."""
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from jitgraph.runtime import forks
+
+# ----------------------------------------------------------------------
+# Settings of the whole process that are others while any thread is inside a block.
 
 
 class Shared:
@@ -59,3 +65,57 @@ class Shared:
             self._inside = {me: self._inside[me]} if me in self._inside else {}
             if not self._inside:
                 self.end()
+
+
+# ----------------------------------------------------------------------
+# A pause for Python's cyclic collector, for as long as any thread compiles or traces.
+
+
+class _Paused(Shared):
+    """While any thread is inside, the cyclic collector waits.
+
+    A compilation makes tens of thousands of objects that stay or go by their reference counts; looking through them,
+    and through all that the program has loaded, again and again took a tenth of its time. And a collection in the
+    middle of a traced function would run code that is no part of it: finalisers and ``gc.callbacks``.
+    """
+
+    _was_enabled = False
+
+    def begin(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def end(self) -> None:
+        was_enabled, self._was_enabled = self._was_enabled, False
+        if was_enabled:
+            gc.enable()
+
+
+PAUSED: Final = _Paused()
+
+
+# ----------------------------------------------------------------------
+# Room for the frames that tracing puts between those of the user's functions.
+
+FRAMES_OF_A_CALL: Final = 5
+"""By which Python counts one call of a traced function inside of another, the function's own frame included."""
+
+_OWN_FRAMES: Final = 200  # of tracing itself, below the innermost call
+
+
+class _Deeper(Shared):
+    """While any thread is inside, traced functions may call each other as deeply as plain ones."""
+
+    _before = _meanwhile = 0
+
+    def begin(self) -> None:
+        self._before = sys.getrecursionlimit()
+        self._meanwhile = FRAMES_OF_A_CALL * self._before + _OWN_FRAMES
+        sys.setrecursionlimit(self._meanwhile)
+
+    def end(self) -> None:
+        if sys.getrecursionlimit() == self._meanwhile:  # else the user has set another
+            sys.setrecursionlimit(self._before)
+
+
+DEEPER: Final = _Deeper()

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from jitgraph.once import cached_property
-from jitgraph.runtime import STARTED, cache_entry, disk_cache, loader
+from jitgraph.runtime import STARTED, disk_cache, loader
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _TICK: Final = 20_000_000  # ns by which the clock of files may be behind
@@ -58,7 +58,7 @@ class CompilerSources:
         here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
         try:
             llvm = self.library("llvmlite")
-            return cache_entry.key_of("sources", self._content(files), llvm, *here)
+            return disk_cache.key_of("sources", self._content(files), llvm, *here)
         except (OSError, ValueError):
             return None
 
@@ -71,7 +71,7 @@ class CompilerSources:
             listed = [file for name in names for file in self._listed(name)]
             if not self._are_ours(listed):
                 return None
-            return cache_entry.key_of(*(part for name, *_ in listed for part in (name, self.file(name))))
+            return disk_cache.key_of(*(part for name, *_ in listed for part in (name, self.file(name))))
         except OSError:
             return None
 
@@ -108,7 +108,7 @@ class CompilerSources:
         latest = max(changed for _, _, _, changed, _ in files)
         if cache is None or latest > time.time_ns() - _SETTLED:
             return self._read(files)
-        key = cache_entry.key_of("files", self.folder, repr(files))
+        key = disk_cache.key_of("files", self.folder, repr(files))
         cached = cache.find(key, "digest of jitgraph's sources")
         if cached is not None:
             return cached.decode("ascii")
@@ -117,7 +117,7 @@ class CompilerSources:
         return digest
 
     def _read(self, files: list[File]) -> str:
-        return cache_entry.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
+        return disk_cache.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
 
     def _files(self, within: str = "") -> list[File]:
         try:

@@ -1,6 +1,6 @@
 """The names of ``jitgraph.special``, and where each is defined."""
 
-from jitgraph.special.airy_function import airy_ai as airy_ai
+from jitgraph.special.bessel import airy_ai as airy_ai
 from jitgraph.special.bessel import bessel_j0 as bessel_j0
 from jitgraph.special.bessel import bessel_j1 as bessel_j1
 from jitgraph.special.bessel import bessel_y0 as bessel_y0
@@ -44,19 +44,19 @@ from jitgraph.special.error_and_gamma import lgamma as lgamma
 from jitgraph.special.error_and_gamma import logit as logit
 from jitgraph.special.error_and_gamma import polygamma as polygamma
 from jitgraph.special.error_and_gamma import psi as psi
-from jitgraph.special.gamma_products import beta as beta
-from jitgraph.special.gamma_products import betaln as betaln
-from jitgraph.special.gamma_products import binom as binom
-from jitgraph.special.gamma_products import comb as comb
-from jitgraph.special.gamma_products import factorial as factorial
-from jitgraph.special.gamma_products import gamma as gamma
-from jitgraph.special.gamma_products import gammasgn as gammasgn
-from jitgraph.special.gamma_products import perm as perm
-from jitgraph.special.gamma_products import poch as poch
-from jitgraph.special.gamma_products import rgamma as rgamma
-from jitgraph.special.incomplete_beta import betainc as betainc
-from jitgraph.special.incomplete_gamma import gammainc as gammainc
-from jitgraph.special.incomplete_gamma import gammaincc as gammaincc
+from jitgraph.special.gamma_function import beta as beta
+from jitgraph.special.gamma_function import betaln as betaln
+from jitgraph.special.gamma_function import binom as binom
+from jitgraph.special.gamma_function import comb as comb
+from jitgraph.special.gamma_function import factorial as factorial
+from jitgraph.special.gamma_function import gamma as gamma
+from jitgraph.special.gamma_function import gammasgn as gammasgn
+from jitgraph.special.gamma_function import perm as perm
+from jitgraph.special.gamma_function import poch as poch
+from jitgraph.special.gamma_function import rgamma as rgamma
+from jitgraph.special.incomplete import betainc as betainc
+from jitgraph.special.incomplete import gammainc as gammainc
+from jitgraph.special.incomplete import gammaincc as gammaincc
 from jitgraph.special.polynomials import chebyshev_polynomial_t as chebyshev_polynomial_t
 from jitgraph.special.polynomials import chebyshev_polynomial_u as chebyshev_polynomial_u
 from jitgraph.special.polynomials import chebyshev_polynomial_v as chebyshev_polynomial_v

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.special.incomplete_beta import of_pair
-from jitgraph.special.incomplete_gamma import gammainc, gammaincc
+from jitgraph.special.incomplete import gammainc, gammaincc, of_pair
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.elementwise import floor, sqrt, where
 from jitgraph.tensor.functions.method import array_function

@@ -22,7 +22,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime import forks, imports, recursion
+from jitgraph.runtime import forks, imports, shared
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 from jitgraph.tensor import lifting, wrap
@@ -181,7 +181,7 @@ class TracedFunction(_FunctionFields):
         log = UndoLog()
         watch(containers, log)
         args, kwargs = self._binder.unbind(wrapped_args)
-        with recursion.DEEPER.inside():
+        with shared.DEEPER.inside():
             result = self.__wrapped__(*args, **kwargs)
         for container, own in zip(containers, own_containers, strict=True):
             for _, change in changes([container], log) if container.value is not own.value else ():

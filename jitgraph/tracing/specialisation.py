@@ -18,7 +18,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass
-from jitgraph.runtime import collector, imports
+from jitgraph.runtime import imports, shared
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend, donation
@@ -95,7 +95,7 @@ class Specialisation:
             and plan.handles[plan_input.at].requires_grad
             and graph.inputs[i].dtype.kind not in "biu"
         ]
-        with faults_reported(graph, "gradient"), collector.PAUSED.inside():  # finalisers may run ops
+        with faults_reported(graph, "gradient"), shared.PAUSED.inside():  # finalisers may run ops
             return vjp_halves(graph, wrt)
 
     @cached_property

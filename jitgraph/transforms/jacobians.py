@@ -11,7 +11,12 @@ import numpy as np
 from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd.transforms import (
+    Argnames,
+    Argnums,
+    DifferentiableCall,
     Linearised,
+    Variables,
+    checked_numbers,
     every,
     grad,
     jvp,
@@ -22,7 +27,6 @@ from jitgraph.autograd.transforms import (
     without_own,
     zeros_beside,
 )
-from jitgraph.autograd.variables import Argnames, Argnums, DifferentiableCall, Variables, checked_numbers
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context, dims

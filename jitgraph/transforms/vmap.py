@@ -1,33 +1,80 @@
-"""vmap: a function of one sample as a function of many, eager and inside a trace.
-
-The function is recorded once, for the types of one sample; its ops are then applied to all samples by their batching
-rules (``passes/vmap.py``).
+"""vmap: a function of one sample as a function of many, eager and in a trace; NumPy's vectorize and
+apply_along_axis.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from jitgraph import tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import streams
 from jitgraph.errors import JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.graph import Graph
+from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType
 from jitgraph.ops.rules import same_dims
 from jitgraph.passes.autodiff import expand_region_grads
 from jitgraph.passes.batching import Lane, each, moved
 from jitgraph.passes.vmap import Batcher
-from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.manipulation import broadcast_to, moveaxis
+from jitgraph.tensor.functions.method import array_function, axis_of
+from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.transforms.drawing import sequential_draws
 from jitgraph.transforms.recording import Closed, at_once, own_value, tensor_type
+
+# ----------------------------------------------------------------------
+# Random numbers of samples: each begins where the one before it ended, as if they were run one after another.
+
+
+def sequential_draws(
+    batcher: Batcher, graph: Graph, arguments: Sequence[Lane], index: int, output: Value
+) -> tuple[Lane, Any]:
+    """The state with which each sample begins, and the one after the last: as if they were run one after another.
+
+    UnsupportedOp where how much a sample draws depends on it.
+    """
+    (after,) = batcher.run(_leading_to(graph, output), arguments)
+    if after.varies:
+        raise UnsupportedOp(
+            "vmap: how many random numbers are drawn differs between samples",
+            hint='randomness="same", or draw them outside and give them as an argument',
+        )
+    before = arguments[index].value
+    step = ops.sub(after.value, before)
+    shape = (batcher.size, *before.shape)
+
+    def spread(value: Any, axes: tuple[int, ...]) -> Any:
+        return ops.broadcast(value, shape=shape, axes=axes)
+
+    count = ops.cast(ops.iota(shape=(batcher.size,), axis=0, dtype=dtypes.int64), dtype=dtypes.uint64)
+    states = ops.add(spread(before, (1,)), ops.mul(spread(count, (0,)), spread(step, (1,))))
+    total = ops.cast(ops.full(shape=before.shape, value=batcher.size, dtype=dtypes.int64), dtype=dtypes.uint64)
+    return Lane(states, True), ops.add(before, ops.mul(total, step))
+
+
+def _leading_to(graph: Graph, output: Value) -> Graph:
+    """The part of a graph that one of its outputs needs."""
+    needed, nodes = {output}, list[Node]()
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            nodes.append(node)
+    return replace(graph, nodes=tuple(reversed(nodes)), outputs=(output,))
+
+
+# ----------------------------------------------------------------------
+# vmap: a function of one sample as a function of many, eager and inside a trace.
+#
+# The function is recorded once, for the types of one sample; its ops are then applied to all samples by their batching
+# rules (``passes/vmap.py``).
 
 Randomness: TypeAlias = Literal["error", "same", "different"]
 Axes: TypeAlias = Any
@@ -236,3 +283,89 @@ def _spread(axes: Axes, of: Any, what: str) -> list[int | None]:
 
 def _alike(axes: Any, of: Any) -> bool:
     return type(axes) is type(of) or (isinstance(axes, tuple | list) and isinstance(of, tuple | list))
+
+
+# ----------------------------------------------------------------------
+# Functions of rows and of numbers, called along axes and over whole tensors by ``vmap``; NumPy's names.
+
+
+@array_function
+def apply_along_axis(function: Callable[..., Any], axis: int, x: TensorLike, *args: Any, **kwargs: Any) -> Any:
+    """``function(row, *args, **kwargs)`` of every vector of x along ``axis``, whose results take its place.
+
+    All at once, by ``vmap``; gradients flow. Results may be numbers, which leave the axis out, or tensors of any rank.
+    """
+    tensor = wrap(lifting.value_of(x))
+    if not tensor.ndim:
+        raise ShapeError("apply_along_axis of a number, which has no axis", hint="x.reshape(1)")
+    number = axis_of(axis, tensor.ndim, "apply_along_axis")
+    of_rows: Callable[..., Any] = lambda row: function(row, *args, **kwargs)
+    for _ in range(tensor.ndim - 1):
+        of_rows = vmap(of_rows)
+    mapped = of_rows(moveaxis(tensor, number, -1))
+    result = wrap(lifting.value_of(mapped)) if not isinstance(mapped, Tensor) else mapped
+    lead, rank = tensor.ndim - 1, result.ndim
+    order = [*range(number), *range(lead, rank), *range(number, lead)]
+    return result if order == list(range(rank)) else result.permute_dims(tuple(order))
+
+
+_NAME: Final = r"\s*\w+\s*"
+_AXES: Final = rf"\(\s*(?:{_NAME}(?:,{_NAME})*)?\s*\)"
+_SIGNATURE: Final = rf"\s*{_AXES}(?:\s*,\s*{_AXES})*\s*->\s*{_AXES}(?:\s*,\s*{_AXES})*\s*"
+
+
+def _ranks(signature: str) -> tuple[list[list[str]], int]:
+    """The names of the axes of each argument, and the number of results."""
+    if not re.fullmatch(_SIGNATURE, signature):
+        raise JitgraphError(f'vectorize: signature={signature!r} is not of the form "(n),(n,m)->(m)"')
+    before, after = signature.split("->")
+    arguments = [re.findall(r"\w+", axes) for axes in re.findall(r"\(([^)]*)\)", before)]
+    return arguments, len(re.findall(r"\(", after))
+
+
+@array_function
+def vectorize(
+    function: Callable[..., Any], *, signature: str | None = None, excluded: Iterable[int | str] = ()
+) -> Callable[..., Any]:
+    """``function`` of numbers as a function of tensors, which broadcast: called once, for all elements, by ``vmap``.
+
+    ``signature``, as "(n),(n)->()", says which arguments are vectors or matrices: axes before those broadcast.
+    ``excluded`` arguments, by position or name, are passed on as they are, and keyword arguments are broadcast too.
+    It differs from NumPy in that the function is recorded: Python steers by no element.
+    """
+    arguments = None if signature is None else _ranks(signature)[0]
+    left_out = frozenset(excluded)
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        keys: list[Any] = [
+            *(i for i in range(len(args)) if i not in left_out),
+            *(name for name in kwargs if name not in left_out),
+        ]
+        if arguments is not None and len(keys) != len(arguments):
+            raise JitgraphError(f"vectorize: {len(keys)} arguments for the signature {signature!r}")
+        tensors = [wrap(lifting.value_of(args[i] if isinstance(i, int) else kwargs[i])) for i in keys]
+        cores = [0] * len(tensors) if arguments is None else [len(names) for names in arguments]
+        outer = []
+        for tensor, core in zip(tensors, cores, strict=True):
+            if tensor.ndim < core:
+                raise ShapeError(f"vectorize: {tensor.value.type} for {core} axes of the signature {signature!r}")
+            outer.append(tensor.value.type.shape[: tensor.ndim - core])
+        batch_shape = lifting.broadcast_shapes(*outer)
+        spread = [
+            broadcast_to(tensor, (*batch_shape, *tensor.value.type.shape[tensor.ndim - core :]))
+            for tensor, core in zip(tensors, cores, strict=True)
+        ]
+
+        def of_one(*elements: Tensor) -> Any:
+            by_key = dict(zip(keys, elements, strict=True))
+            return function(
+                *(by_key.get(i, arg) for i, arg in enumerate(args)), **{k: by_key.get(k, v) for k, v in kwargs.items()}
+            )
+
+        batched: Callable[..., Any] = of_one
+        for _ in batch_shape:
+            batched = vmap(batched)
+        return batched(*spread)
+
+    return call

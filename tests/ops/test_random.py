@@ -13,7 +13,7 @@ import jitgraph as jg
 from jitgraph import dtypes, ops
 from jitgraph.eager.value import EagerValue
 from jitgraph.ops import distributions
-from jitgraph.random import draws
+from jitgraph.random import basic
 
 # The block for counter 0 and key 0 among the known answers of Philox4x32-10 that Random123 comes with.
 ZERO_BLOCK = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
@@ -445,8 +445,8 @@ def test_numbers_drawn_by_the_kernel_for_all_shapes(op: Any, dtype: str, monkeyp
         key = EagerValue(np.array([11, 5], np.uint64))
         expected = op(key, shape=shape, dtype=kind).array
         for worth in (10**9, 0):  # op by op, and by the kernel
-            monkeypatch.setattr(draws, "_WORTH", worth)
-            found = draws.numbers(op, key, shape, kind)
+            monkeypatch.setattr(basic, "_WORTH", worth)
+            found = basic.numbers(op, key, shape, kind)
             assert found.record is None
             np.testing.assert_array_equal(found.array, expected, strict=True)
 
@@ -456,5 +456,5 @@ def test_words_drawn_by_the_kernel_for_all_shapes(monkeypatch: pytest.MonkeyPatc
         key = EagerValue(np.array([2**63 + 5, 2**64 - 3], np.uint64))
         expected = ops.random_bits(key, shape=shape).array
         for worth in (10**9, 0):
-            monkeypatch.setattr(draws, "_WORTH", worth)
-            np.testing.assert_array_equal(draws.words(key, shape).array, expected, strict=True)
+            monkeypatch.setattr(basic, "_WORTH", worth)
+            np.testing.assert_array_equal(basic.words(key, shape).array, expected, strict=True)

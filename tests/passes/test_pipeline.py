@@ -14,7 +14,7 @@ from jitgraph.ir import parse
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes.pipeline import PASSES, PIPELINE, run
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from tests.graphs import TARGET
 
 TEXT = """graph @f(%x: f32[n]) -> f32[n] {
@@ -111,8 +111,8 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     gc.enable()
     compilation.compiled(None, Target.named("x86-64-v3"), (), None)  # type: ignore[arg-type]
     assert (seen, gc.isenabled()) == ([False], True)
-    with collector.PAUSED.inside():
-        with collector.PAUSED.inside():
+    with shared.PAUSED.inside():
+        with shared.PAUSED.inside():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -22,8 +22,7 @@ import pytest
 
 from jitgraph import config
 from jitgraph.runtime import disk_cache, system
-from jitgraph.runtime.cache_entry import MOST_BYTES, key_of
-from jitgraph.runtime.disk_cache import DiskCache
+from jitgraph.runtime.disk_cache import MOST_BYTES, DiskCache, key_of
 
 KEY, OTHER = key_of("a", "key"), key_of("another")
 NOBODY = 65534

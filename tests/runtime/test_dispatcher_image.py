@@ -18,7 +18,7 @@ from jitgraph.codegen import prebuilt
 from jitgraph.codegen.dispatch import image
 from jitgraph.codegen.llvm import machine
 from jitgraph.eager.dispatch import start, support
-from jitgraph.runtime import cache_entry, disk_cache, dispatcher_image
+from jitgraph.runtime import disk_cache, dispatcher_image
 from jitgraph.runtime.sources import CompilerSources
 from tests.graphs import needs_native
 
@@ -80,12 +80,12 @@ def flipped(data: bytes) -> bytes:
 
 
 def of_other_sources(data: bytes) -> bytes:
-    return cache_entry.packed("00" * 32, data[cache_entry.HEADER_BYTES :])
+    return disk_cache.packed("00" * 32, data[disk_cache.HEADER_BYTES :])
 
 
 def no_image(data: bytes) -> bytes:
     """The right key and digest of something else."""
-    return cache_entry.packed(str(dispatcher_image.DispatcherImage()._digest), b"no image " * 1000)
+    return disk_cache.packed(str(dispatcher_image.DispatcherImage()._digest), b"no image " * 1000)
 
 
 @needs_native
@@ -198,5 +198,5 @@ def test_a_new_process_finds_the_image_and_makes_no_kernel_for_a_few_calls(tmp_p
 def test_a_wheel_s_file_is_written_where_it_is_looked_for(tmp_path: Path) -> None:
     path = tmp_path / "dispatcher.bin"
     prebuilt.write_dispatcher(str(path))
-    assert cache_entry.fault(path.read_bytes(), str(dispatcher_image.DispatcherImage()._digest)) == ""
+    assert disk_cache.fault(path.read_bytes(), str(dispatcher_image.DispatcherImage()._digest)) == ""
     assert str(PACKAGE / "runtime" / "dispatcher.bin") == dispatcher_image.FILE

@@ -254,7 +254,7 @@ assert "jitgraph" not in sys.modules
 
 RECORDINGS = """
 import gc, random, signal, sys
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from jitgraph.tracing.capture import capture, monitoring
 
 class Stop(Exception):
@@ -281,7 +281,7 @@ for _ in range(400):
     except Stop:
         pass
     assert sys.gettrace() is None, "a trace function stays"
-    assert gc.isenabled() and not collector.PAUSED._inside, "the collector stays paused"
+    assert gc.isenabled() and not shared.PAUSED._inside, "the collector stays paused"
     assert monitoring.OWN.watched is None, "the thread is still listened to"
 """
 
@@ -297,7 +297,7 @@ COMPILATIONS = """
 import gc, os, random, signal, sys, threading, time
 import numpy as np
 import jitgraph as jg
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from jitgraph.tracing.capture import monitoring
 
 TIMES = int(os.environ.get("INTERRUPTED_COMPILATIONS", 6))
@@ -349,7 +349,7 @@ for k in range(2, TIMES + 2):
         results = traced(x)
     cut += results is None
     assert sys.gettrace() is None, "a trace function stays"
-    assert gc.isenabled() and not collector.PAUSED._inside, "the collector stays paused"
+    assert gc.isenabled() and not shared.PAUSED._inside, "the collector stays paused"
     assert monitoring.OWN.watched is None, "the thread is still listened to"
     steps = state.numpy().sum() - before
     assert steps in ((0, 1) if results is None else (1,)), f"state is half written: {steps}"

@@ -16,7 +16,7 @@ from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
-from jitgraph.runtime import cache_entry, disk_cache, imports, loader, sources
+from jitgraph.runtime import disk_cache, imports, loader, sources
 from jitgraph.runtime.loader.pool import can_start
 
 # ----------------------------------------------------------------------
@@ -123,7 +123,7 @@ _CALLS_LLVM: Final = f"{_FOLDER}/machine.py"
 
 def key_of(unit: Unit, target: Target) -> str:
     """The key of the object of a unit, in both stores; in hexadecimal."""
-    return cache_entry.key_of("object", *_llvm(), target.name, str(unit.hot), unit.scalar_loops, unit.llvm_ir)
+    return disk_cache.key_of("object", *_llvm(), target.name, str(unit.hot), unit.scalar_loops, unit.llvm_ir)
 
 
 @cache

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.eager.dispatch.start import is_supported
-from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime import forks, shared
 from jitgraph.runtime.cpython import api
 from jitgraph.runtime.cpython import layout as cpython
 from jitgraph.runtime.cpython.memory import put_word, word
@@ -46,7 +46,7 @@ class NativeFunction(_NativeFields):
 
     def add(self, key: Any, table: NativeTable, runtime: NativeRuntime) -> None:
         """Let a table serve calls of the kind that ``key`` names; the one used longest ago may go for it."""
-        with self._lock, collector.PAUSED.inside():  # no code of the user's runs, which might want other locks
+        with self._lock, shared.PAUSED.inside():  # no code of the user's runs, which might want other locks
             before = self._tables
             rest = [known for known in before if known[0] != key]
             rest.sort(key=lambda known: -known[1].used)

@@ -37,12 +37,6 @@ from jitgraph.nn.functional.activation import tanh as tanh
 from jitgraph.nn.functional.activation import tanhshrink as tanhshrink
 from jitgraph.nn.functional.activation import threshold as threshold
 from jitgraph.nn.functional.activation import threshold_ as threshold_
-from jitgraph.nn.functional.adaptive_pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
-from jitgraph.nn.functional.adaptive_pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
-from jitgraph.nn.functional.adaptive_pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
-from jitgraph.nn.functional.adaptive_pooling import adaptive_max_pool1d as adaptive_max_pool1d
-from jitgraph.nn.functional.adaptive_pooling import adaptive_max_pool2d as adaptive_max_pool2d
-from jitgraph.nn.functional.adaptive_pooling import adaptive_max_pool3d as adaptive_max_pool3d
 from jitgraph.nn.functional.bags import embedding_bag as embedding_bag
 from jitgraph.nn.functional.classification_losses import binary_cross_entropy as binary_cross_entropy
 from jitgraph.nn.functional.classification_losses import (
@@ -68,8 +62,8 @@ from jitgraph.nn.functional.folding import pixel_unshuffle as pixel_unshuffle
 from jitgraph.nn.functional.folding import unfold as unfold
 from jitgraph.nn.functional.fractional_pooling import fractional_max_pool2d as fractional_max_pool2d
 from jitgraph.nn.functional.fractional_pooling import fractional_max_pool3d as fractional_max_pool3d
-from jitgraph.nn.functional.grid_sampling import affine_grid as affine_grid
-from jitgraph.nn.functional.grid_sampling import grid_sample as grid_sample
+from jitgraph.nn.functional.interpolation import affine_grid as affine_grid
+from jitgraph.nn.functional.interpolation import grid_sample as grid_sample
 from jitgraph.nn.functional.interpolation import interpolate as interpolate
 from jitgraph.nn.functional.layers import bilinear as bilinear
 from jitgraph.nn.functional.layers import conv1d as conv1d
@@ -99,6 +93,12 @@ from jitgraph.nn.functional.other_names import max_pool3d_with_indices as max_po
 from jitgraph.nn.functional.other_names import upsample as upsample
 from jitgraph.nn.functional.other_names import upsample_bilinear as upsample_bilinear
 from jitgraph.nn.functional.other_names import upsample_nearest as upsample_nearest
+from jitgraph.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
+from jitgraph.nn.functional.pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
+from jitgraph.nn.functional.pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
+from jitgraph.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
+from jitgraph.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
+from jitgraph.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
 from jitgraph.nn.functional.pooling import avg_pool1d as avg_pool1d
 from jitgraph.nn.functional.pooling import avg_pool2d as avg_pool2d
 from jitgraph.nn.functional.pooling import avg_pool3d as avg_pool3d
@@ -112,21 +112,23 @@ from jitgraph.nn.functional.pooling import max_unpool1d as max_unpool1d
 from jitgraph.nn.functional.pooling import max_unpool2d as max_unpool2d
 from jitgraph.nn.functional.pooling import max_unpool3d as max_unpool3d
 from jitgraph.nn.functional.pooling import pad as pad
-from jitgraph.nn.functional.ranking_losses import cosine_embedding_loss as cosine_embedding_loss
-from jitgraph.nn.functional.ranking_losses import cosine_similarity as cosine_similarity
-from jitgraph.nn.functional.ranking_losses import hinge_embedding_loss as hinge_embedding_loss
-from jitgraph.nn.functional.ranking_losses import margin_ranking_loss as margin_ranking_loss
-from jitgraph.nn.functional.ranking_losses import pairwise_distance as pairwise_distance
-from jitgraph.nn.functional.ranking_losses import pdist as pdist
-from jitgraph.nn.functional.ranking_losses import triplet_margin_loss as triplet_margin_loss
-from jitgraph.nn.functional.ranking_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from jitgraph.nn.functional.regression_losses import cosine_embedding_loss as cosine_embedding_loss
+from jitgraph.nn.functional.regression_losses import cosine_similarity as cosine_similarity
 from jitgraph.nn.functional.regression_losses import gaussian_nll_loss as gaussian_nll_loss
+from jitgraph.nn.functional.regression_losses import hinge_embedding_loss as hinge_embedding_loss
 from jitgraph.nn.functional.regression_losses import huber_loss as huber_loss
 from jitgraph.nn.functional.regression_losses import kl_div as kl_div
 from jitgraph.nn.functional.regression_losses import l1_loss as l1_loss
+from jitgraph.nn.functional.regression_losses import margin_ranking_loss as margin_ranking_loss
 from jitgraph.nn.functional.regression_losses import mse_loss as mse_loss
+from jitgraph.nn.functional.regression_losses import pairwise_distance as pairwise_distance
+from jitgraph.nn.functional.regression_losses import pdist as pdist
 from jitgraph.nn.functional.regression_losses import poisson_nll_loss as poisson_nll_loss
 from jitgraph.nn.functional.regression_losses import smooth_l1_loss as smooth_l1_loss
+from jitgraph.nn.functional.regression_losses import triplet_margin_loss as triplet_margin_loss
+from jitgraph.nn.functional.regression_losses import (
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
 from jitgraph.nn.functional.transposed_convolution import conv_transpose1d as conv_transpose1d
 from jitgraph.nn.functional.transposed_convolution import conv_transpose2d as conv_transpose2d
 from jitgraph.nn.functional.transposed_convolution import conv_transpose3d as conv_transpose3d

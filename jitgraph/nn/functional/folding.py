@@ -12,7 +12,7 @@ from jitgraph import ops
 from jitgraph.eager import placement
 from jitgraph.errors import ShapeError
 from jitgraph.nn.functional.arguments import repeated
-from jitgraph.nn.functional.resampling import Array, known_sizes
+from jitgraph.nn.functional.windows import Array, known_sizes
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.manipulation import moveaxis, pad
 from jitgraph.tensor.functions.shapes import permute_dims, reshape

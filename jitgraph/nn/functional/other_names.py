@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph.nn.functional import adaptive_pooling, fractional_pooling
+from jitgraph.nn.functional import fractional_pooling, pooling
 from jitgraph.nn.functional.classification_losses import cross_entropy
 from jitgraph.nn.functional.interpolation import interpolate
 from jitgraph.nn.functional.layers import conv1d, linear
@@ -55,17 +55,17 @@ def max_pool3d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any,
 
 def adaptive_max_pool1d_with_indices(input: TensorLike, output_size: Any) -> Any:
     """``adaptive_max_pool1d`` with ``return_indices``."""
-    return adaptive_pooling.adaptive_max_pool1d(input, output_size, True)
+    return pooling.adaptive_max_pool1d(input, output_size, True)
 
 
 def adaptive_max_pool2d_with_indices(input: TensorLike, output_size: Any) -> Any:
     """``adaptive_max_pool2d`` with ``return_indices``."""
-    return adaptive_pooling.adaptive_max_pool2d(input, output_size, True)
+    return pooling.adaptive_max_pool2d(input, output_size, True)
 
 
 def adaptive_max_pool3d_with_indices(input: TensorLike, output_size: Any) -> Any:
     """``adaptive_max_pool3d`` with ``return_indices``."""
-    return adaptive_pooling.adaptive_max_pool3d(input, output_size, True)
+    return pooling.adaptive_max_pool3d(input, output_size, True)
 
 
 def fractional_max_pool2d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:

@@ -18,7 +18,7 @@ from jitgraph import config, tree
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.context import Context
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import cache_entry, disk_cache, sources
+from jitgraph.runtime import disk_cache, sources
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing import backend
@@ -67,7 +67,7 @@ class TraceEntry:
 
     def entry(self, number: int) -> str:
         """The key of one of the entries."""
-        return cache_entry.key_of(self.key, str(number))
+        return disk_cache.key_of(self.key, str(number))
 
     def find(self) -> Specialisation | None:
         """A trace that fits the call; None where there is none, or none fits."""
@@ -179,7 +179,7 @@ def _key(call: NewCall) -> str:
         repr([getattr(call.options, name) for name in Options.__slots__]),
         [config.TARGET_CPU.text(), str(sorted(np.geterr().items()))],
     )
-    return cache_entry.key_of("trace", str(sources.OWN.digest), json.dumps(about))
+    return disk_cache.key_of("trace", str(sources.OWN.digest), json.dumps(about))
 
 
 def _structure(structure: tree.TreeDef) -> Any:

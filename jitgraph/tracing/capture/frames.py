@@ -9,7 +9,7 @@ from importlib import _bootstrap, _bootstrap_external
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from jitgraph.tracing.capture import impure, known_answers
 from jitgraph.tracing.capture.events import Activation, follow
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
@@ -43,7 +43,7 @@ class FrameFollower:
 
     def run(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """What the function returns; meanwhile all that it reads and changes is noted."""
-        with collector.PAUSED.inside():
+        with shared.PAUSED.inside():
             try:
                 return run_watched(self._on_call, function, *args, **keywords)
             finally:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Final
 
 from jitgraph.errors import TraceError
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from jitgraph.runtime.cpython.frames import word_at
 from jitgraph.tracing.capture.events import NULL, Activation, Finish, InstructionSite, follow
 from jitgraph.tracing.capture.handlers import HANDLERS
@@ -144,7 +144,7 @@ def differing() -> list[str]:
     space |= {"i": 1001, "j": 1002, "l": [1001, 1002, 1003], "e": [1004], "t": (1005,), "key": "k", "other": "n"}
     space |= {"d": {"k": 1006}, "kind": _Object, "error": ValueError()}
     answers = _Answers()
-    with collector.PAUSED.inside():
+    with shared.PAUSED.inside():
         run_watched(answers.on_call, exec, compile(_SOURCE, _FILE, "exec"), space)
     functions = {id(space[name]) for name in ("names", "attributes", "operators", "elements", "calls", "patterns")}
     wrong = [] if functions <= answers.functions else ["the function of a frame"]

@@ -19,8 +19,8 @@ from typing import Any, Final
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.runtime import NativeRuntime
-from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime import forks, shared
 from jitgraph.runtime.cpython.memory import put_word
 from jitgraph.tracing.arguments import Binder
 from jitgraph.tracing.binding import OMITTED, is_wrapper, unstaged
@@ -92,7 +92,7 @@ class Dispatcher:
         No code of the user's runs meanwhile, which might want other locks: the collector waits, and what is replaced is
         dropped behind the block.
         """
-        with self._lock, collector.PAUSED.inside():
+        with self._lock, shared.PAUSED.inside():
             yield
 
     def _table(

@@ -15,7 +15,7 @@ from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.runtime import collector, forks, recursion
+from jitgraph.runtime import forks, shared
 from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
@@ -198,7 +198,7 @@ class Recording:
 
         watch(containers, capture.effects.log)
         try:
-            with forks.unfinished(capture.effects.undo), recursion.DEEPER.inside(), collector.PAUSED.inside():
+            with forks.unfinished(capture.effects.undo), shared.DEEPER.inside(), shared.PAUSED.inside():
                 stand_in(varying, trace.numbers, capture.effects.log)
                 with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                     with noting() as noted, printing.intercepting():

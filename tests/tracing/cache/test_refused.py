@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import cache_entry, disk_cache, loader
+from jitgraph.runtime import disk_cache, loader
 from jitgraph.tracing.cache.expressions import checked
 from tests.tracing.cache.worlds import outcome, require_fresh
 
@@ -91,14 +91,14 @@ CALL = "[program(jg.asarray(X), n) for n in (3, 4, 5)]"
 def entries(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The traces in the cache, by key."""
     for path in (folder / "cache").iterdir():
-        content = path.read_bytes()[cache_entry.HEADER_BYTES :]
+        content = path.read_bytes()[disk_cache.HEADER_BYTES :]
         if content.startswith(b'{"plan"'):
             yield path.name, json.loads(content)
 
 
 def write(folder: Path, key: str, data: Any) -> None:
     content = json.dumps(data).encode() if not isinstance(data, bytes) else data
-    (folder / "cache" / key).write_bytes(cache_entry.packed(key, content))
+    (folder / "cache" / key).write_bytes(disk_cache.packed(key, content))
 
 
 def places(data: Any) -> Iterator[tuple[Any, Any]]:

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import collector
+from jitgraph.runtime import shared
 from jitgraph.tracing.capture import monitoring
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.capture.followed import is_followed
@@ -100,7 +100,7 @@ def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collector runs, and nothing listens to what the thread does next."""
-    user, module = (collector, gc) if hasattr(gc, name) else (monitoring, sys)
+    user, module = (shared, gc) if hasattr(gc, name) else (monitoring, sys)
     before = sys.gettrace()
     monkeypatch.setattr(user, module.__name__, _Interrupted(module, name))
     try:
@@ -113,7 +113,7 @@ def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
         enabled = gc.isenabled()
         gc.enable()
     assert traced is before and OWN.watched is None
-    assert enabled and not collector.PAUSED._inside
+    assert enabled and not shared.PAUSED._inside
 
 
 LIMIT = 20.0  # seconds that one thread waits for another, on a busy machine

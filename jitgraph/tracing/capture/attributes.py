@@ -35,7 +35,7 @@ from jitgraph.tracing.capture.kinds import (
     is_own_class,
     may_change,
 )
-from jitgraph.tracing.capture.object_guards import ClassGuards, SpecialMethods
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.predicate import Absent
@@ -77,25 +77,18 @@ class Attributes:
     one first; where Python finds something else than this, the recording serves one call alone.
     """
 
-    def __init__(
-        self,
-        seen: Observations,
-        classes: ClassGuards,
-        special: SpecialMethods,
-        items: Items,
-        call: Call,
-    ) -> None:
+    def __init__(self, seen: Observations, guards: ObjectGuards, items: Items, call: Call) -> None:
         self._position = seen.position
         self._limits = seen.limits
         self._identities = seen.identities
         self._effects = seen.effects
         self._reads = seen.reads
         self._objects = seen.objects
-        self._classes = classes
-        self._special = special
+        self._classes = guards.classes
+        self._special = guards.special
         self._items = items
         self._call = call  # of a getter that is an arbitrary callable, whose call may look attributes up again
-        self._seen: dict[tuple[ObjectEntry | None, str, bool], bool] = classes.cache()
+        self._seen: dict[tuple[ObjectEntry | None, str, bool], bool] = guards.classes.cache()
 
     def look_up(self, owner: Any, name: str, default: Any = MISSING) -> Finish | None:
         """Guard what ``owner.name`` reads; the value found by storage is compared with what Python finds.

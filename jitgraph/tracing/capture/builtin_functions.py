@@ -13,7 +13,7 @@ from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
-from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.writes import Writes
@@ -30,10 +30,7 @@ class BuiltinFunctions:
     def __init__(
         self,
         seen: Observations,
-        classes: ClassGuards,
-        containers: ContainerGuards,
-        whole: WholeObjectGuards,
-        special: SpecialMethods,
+        guards: ObjectGuards,
         items: Items,
         writes: Writes,
         attributes: Attributes,
@@ -43,10 +40,10 @@ class BuiltinFunctions:
         self._limits = seen.limits
         self._identities = seen.identities
         self._reads = seen.reads
-        self._classes = classes
-        self._containers = containers
-        self._whole = whole
-        self._special = special
+        self._classes = guards.classes
+        self._containers = guards.containers
+        self._whole = guards.whole
+        self._special = guards.special
         self.items = items
         self._attributes = attributes
         self._operators = operators

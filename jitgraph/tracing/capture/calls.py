@@ -35,7 +35,7 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     runs_as_followed,
 )
-from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.writes import Writes
@@ -75,10 +75,7 @@ class Calls:
     def __init__(
         self,
         seen: Observations,
-        classes: ClassGuards,
-        containers: ContainerGuards,
-        whole: WholeObjectGuards,
-        special: SpecialMethods,
+        guards: ObjectGuards,
         items: Items,
         writes: Writes,
         attributes: Attributes,
@@ -89,10 +86,10 @@ class Calls:
         self._limits = seen.limits
         self._identities = seen.identities
         self._reads = seen.reads
-        self._classes = classes
-        self._containers = containers
-        self._whole = whole
-        self._special = special
+        self._classes = guards.classes
+        self._containers = guards.containers
+        self._whole = guards.whole
+        self._special = guards.special
         self._items = items
         self._writes = writes
         self._attributes = attributes

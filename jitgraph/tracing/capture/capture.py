@@ -31,13 +31,7 @@ from jitgraph.tracing.capture.guard_collection import GuardCollection
 from jitgraph.tracing.capture.identity import ObjectEntry
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
-from jitgraph.tracing.capture.object_guards import (
-    ClassGuards,
-    ContainerGuards,
-    FunctionGuards,
-    SpecialMethods,
-    WholeObjectGuards,
-)
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.sink import Sink
@@ -68,40 +62,17 @@ class Capture(Sink):
         self._seen = seen = Observations(known, arguments)
         self._position, self.limits, self.identities = seen.position, seen.limits, seen.identities
         self.effects, self.reads, self.objects = seen.effects, seen.reads, seen.objects
-        self._containers = ContainerGuards(seen)
-        self._functions = FunctionGuards(seen, self._containers)
-        classes = ClassGuards(seen)
-        self._whole = WholeObjectGuards(seen, classes, self._containers, self._functions)
-        self._special = special = SpecialMethods(seen, classes, self._whole)
-        self._items = Items(seen, classes, self._containers, self._whole, special)
-        self._writes = Writes(seen, classes, self._containers, special)
-        self._attributes = Attributes(seen, classes, special, self._items, self._call_of_getter)
-        self._operators = Operators(seen, classes, self._containers, self._whole, special, self._items, self._writes)
-        self._builtins = BuiltinFunctions(
-            seen,
-            classes,
-            self._containers,
-            self._whole,
-            special,
-            self._items,
-            self._writes,
-            self._attributes,
-            self._operators,
-        )
-        self._calls = Calls(
-            seen,
-            classes,
-            self._containers,
-            self._whole,
-            special,
-            self._items,
-            self._writes,
-            self._attributes,
-            self._operators,
-            self._builtins,
-        )
-        self._frames = FrameFollower(self, seen.position, self._functions)
-        self._guards = GuardCollection(seen.limits, seen.identities, seen.effects, seen.reads, seen.objects)
+        guards = ObjectGuards(seen)
+        self._containers, self._functions = guards.containers, guards.functions
+        self._whole, self._special = guards.whole, guards.special
+        self._items = items = Items(seen, guards)
+        self._writes = writes = Writes(seen, guards)
+        self._attributes = attributes = Attributes(seen, guards, items, self._call_of_getter)
+        self._operators = operators = Operators(seen, guards, items, writes)
+        self._builtins = builtins = BuiltinFunctions(seen, guards, items, writes, attributes, operators)
+        self._calls = Calls(seen, guards, items, writes, attributes, operators, builtins)
+        self._frames = FrameFollower(self, seen.position, guards.functions)
+        self._collection = GuardCollection(seen)
         self._globals: set[tuple[ObjectEntry, str]] = set()  # namespaces and the names that were read in them
         for function in functions:  # an object that is called is as fixed as a function
             while function is not None:
@@ -128,7 +99,7 @@ class Capture(Sink):
 
     def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
         """What must be true of what was read, so that the recording serves another call."""
-        return self._guards.assumptions(lifted)
+        return self._collection.assumptions(lifted)
 
     # --- names ------------------------------------------------------------------------------------------------------
 

@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from jitgraph.tracing.capture.effects import EffectLog, changed_unseen, is_plain
-from jitgraph.tracing.capture.identity import IdentityTable, UsedContainer
-from jitgraph.tracing.capture.position import RecordingLimits
-from jitgraph.tracing.capture.reads import FirstRead, ReadLog
+from jitgraph.tracing.capture.effects import changed_unseen, is_plain
+from jitgraph.tracing.capture.identity import UsedContainer
+from jitgraph.tracing.capture.observations import Observations
+from jitgraph.tracing.capture.reads import FirstRead
 from jitgraph.tracing.containers import MAX_BYTES, same_extent
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import Slot
 from jitgraph.tracing.storage import MISSING
@@ -26,14 +25,12 @@ class GuardCollection:
     serves one call alone says so.
     """
 
-    def __init__(
-        self, limits: RecordingLimits, identities: IdentityTable, effects: EffectLog, reads: ReadLog, objects: Objects
-    ) -> None:
-        self._limits = limits
-        self._identities = identities
-        self._effects = effects
-        self._reads = reads
-        self._objects = objects
+    def __init__(self, seen: Observations) -> None:
+        self._limits = seen.limits
+        self._identities = seen.identities
+        self._effects = seen.effects
+        self._reads = seen.reads
+        self._objects = seen.objects
 
     def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
         """What must be true of what was read; TraceError where the function changed it in a way not seen.

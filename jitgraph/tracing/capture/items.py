@@ -12,7 +12,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, is_plain_key, is_users_own, plain_key
-from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Slot, item_text
@@ -25,23 +25,16 @@ class Items:
     Invariant: no method of the user's is called; where one answers, its own frame tells what it reads.
     """
 
-    def __init__(
-        self,
-        seen: Observations,
-        classes: ClassGuards,
-        containers: ContainerGuards,
-        whole: WholeObjectGuards,
-        special: SpecialMethods,
-    ) -> None:
+    def __init__(self, seen: Observations, guards: ObjectGuards) -> None:
         self._position = seen.position
         self._limits = seen.limits
         self._identities = seen.identities
         self._effects = seen.effects
         self._reads = seen.reads
-        self._classes = classes
-        self._containers = containers
-        self._whole = whole
-        self._special = special
+        self._classes = guards.classes
+        self._containers = guards.containers
+        self._whole = guards.whole
+        self._special = guards.special
 
     def read(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
         """``owner[key]`` is about to be read; ``plainly`` leaves out what a mapping does where the key is missing."""

@@ -85,7 +85,7 @@ class _Object:
 
 
 class _RawWords(Activation):
-    """ReadLog raw words instead of objects."""
+    """Reads raw words instead of objects."""
 
     __slots__ = ()
 

@@ -466,3 +466,14 @@ class SpecialMethods:
         elif is_a(entry, functools.singledispatchmethod | functools.partialmethod):
             self._reads.reach(entry, self._reads.text_of(entry))
             self._whole.guard_descriptor(entry)
+
+
+class ObjectGuards:
+    """The guards on objects; each is built on those before it."""
+
+    def __init__(self, seen: Observations) -> None:
+        self.classes = ClassGuards(seen)
+        self.containers = ContainerGuards(seen)
+        self.functions = FunctionGuards(seen, self.containers)
+        self.whole = WholeObjectGuards(seen, self.classes, self.containers, self.functions)
+        self.special = SpecialMethods(seen, self.classes, self.whole)

@@ -14,7 +14,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_users_own
-from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods, WholeObjectGuards
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
@@ -44,24 +44,15 @@ class Operators:
     place is in the effect log.
     """
 
-    def __init__(
-        self,
-        seen: Observations,
-        classes: ClassGuards,
-        containers: ContainerGuards,
-        whole: WholeObjectGuards,
-        special: SpecialMethods,
-        items: Items,
-        writes: Writes,
-    ) -> None:
+    def __init__(self, seen: Observations, guards: ObjectGuards, items: Items, writes: Writes) -> None:
         self._position = seen.position
         self._limits = seen.limits
         self._identities = seen.identities
         self._reads = seen.reads
-        self._classes = classes
-        self._containers = containers
-        self._whole = whole
-        self._special = special
+        self._classes = guards.classes
+        self._containers = guards.containers
+        self._whole = guards.whole
+        self._special = guards.special
         self._items = items
         self._writes = writes
         self._seen = seen

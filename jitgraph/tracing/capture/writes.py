@@ -14,7 +14,7 @@ from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
-from jitgraph.tracing.capture.object_guards import ClassGuards, ContainerGuards, SpecialMethods
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Slot, item_text
@@ -29,20 +29,14 @@ class Writes:
     the user's changes is told by its own frame.
     """
 
-    def __init__(
-        self,
-        seen: Observations,
-        classes: ClassGuards,
-        containers: ContainerGuards,
-        special: SpecialMethods,
-    ) -> None:
+    def __init__(self, seen: Observations, guards: ObjectGuards) -> None:
         self._position = seen.position
         self._identities = seen.identities
         self._effects = seen.effects
         self._reads = seen.reads
-        self._classes = classes
-        self._containers = containers
-        self._special = special
+        self._classes = guards.classes
+        self._containers = guards.containers
+        self._special = guards.special
 
     def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
         """``setattr(owner, name, value)``, or ``delattr(owner, name)``: a method of the class may do that."""

@@ -17,13 +17,7 @@ from jitgraph.location import Location
 from jitgraph.tracing import capture
 from jitgraph.tracing.capture.guard_collection import GuardCollection
 from jitgraph.tracing.capture.identity import IdentityTable
-from jitgraph.tracing.capture.object_guards import (
-    ClassGuards,
-    ContainerGuards,
-    FunctionGuards,
-    SpecialMethods,
-    WholeObjectGuards,
-)
+from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.predicate import Absent
@@ -53,8 +47,7 @@ class Loud:
 
 
 def assumptions(seen: Observations, lifted: frozenset[int] = frozenset()) -> dict[str, Any]:
-    guards = GuardCollection(seen.limits, seen.identities, seen.effects, seen.reads, seen.objects)
-    return {assumption.slot.text: assumption.predicate for assumption in guards.assumptions(lifted)}
+    return {assumption.slot.text: assumption.predicate for assumption in GuardCollection(seen).assumptions(lifted)}
 
 
 # --- identities -----------------------------------------------------------------------------------------------------
@@ -157,8 +150,7 @@ def test_arrays_are_inputs_unless_numpy_read_them() -> None:
         seen.reads.record(Slot("attribute", box, name, name), getattr(box, name))
     seen.identities.mark_read_by_numpy(box.b)
     lifted = frozenset({id(box.a), id(box.b)})
-    guards = GuardCollection(seen.limits, seen.identities, seen.effects, seen.reads, seen.objects)
-    names = [assumption.slot.text for assumption in guards.assumptions(lifted)]
+    names = [assumption.slot.text for assumption in GuardCollection(seen).assumptions(lifted)]
     assert names == ["a", "b", "b"]  # that it is this array; of the other one its elements, too
 
 
@@ -212,26 +204,18 @@ def test_reasons_have_the_line_that_gave_them_first() -> None:
     assert seen.limits.unguarded == {"what": Location("a.py", 1)} and list(seen.limits.bound) == ["an address"]
 
 
-def rules(seen: Observations) -> tuple[ClassGuards, ContainerGuards, SpecialMethods, Writes]:
-    classes, containers = ClassGuards(seen), ContainerGuards(seen)
-    whole = WholeObjectGuards(seen, classes, containers, FunctionGuards(seen, containers))
-    special = SpecialMethods(seen, classes, whole)
-    return classes, containers, special, Writes(seen, classes, containers, special)
-
-
 def test_a_class_that_is_changed_is_looked_up_again() -> None:
     class Base:
         rate = 1
 
     seen = Observations()
-    classes, _, special, writes = rules(seen)
-    cache = classes.cache()
+    guards = ObjectGuards(seen)
+    cache = guards.classes.cache()
     cache["known"] = 1
-    assert classes.find(Base, "rate") == (Base, 1)
-    special.guard(Base(), "len")
-    writes.set_attribute(Base, "rate")
+    assert guards.classes.find(Base, "rate") == (Base, 1)
+    Writes(seen, guards).set_attribute(Base, "rate")
     Base.rate = 2
-    assert classes.find(Base, "rate") == (Base, 2) and not cache
+    assert guards.classes.find(Base, "rate") == (Base, 2) and not cache
     assert [write.text for write in seen.effects.writes.values()] == [f"{Base.__qualname__}.rate"]
 
 
@@ -239,7 +223,8 @@ def test_a_container_is_guarded_as_a_whole_once() -> None:
     inner: list[int] = [1]
     outer = {"a": inner}
     seen = Observations([outer])
-    _, containers, _, writes = rules(seen)
+    guards = ObjectGuards(seen)
+    containers, writes = guards.containers, Writes(seen, guards)
     containers.guard_extent(outer)
     containers.guard_contents(outer, "outer")
     writes.mutate(inner, "append")

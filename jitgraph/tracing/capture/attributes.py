@@ -139,8 +139,7 @@ class Attributes:
 
     def _has_getter(self, owner: Any) -> bool:
         """Whether code of the user's says what every attribute of ``owner`` is."""
-        if self._identities.is_guarded(owner):
-            self._classes.guard_type(owner)
+        self._classes.guard_type(owner)
         getter = self._classes.find(type(owner), "__getattribute__")
         return getter is not None and is_a(getter[1], types.FunctionType)
 
@@ -311,8 +310,7 @@ class Attributes:
     def inherit(self, kind: Any, owner: Any, name: str) -> Finish | None:
         """``super(kind, owner).name``."""
         start = owner if is_a(owner, type) and issubclass(owner, kind) else type(owner)
-        if self._identities.is_guarded(owner):
-            self._classes.guard_type(owner)
+        self._classes.guard_type(owner)
         self._classes.guard_bases(start)
         definition = self._classes.find(start, name, kind)
         if definition is not None:

@@ -84,8 +84,7 @@ class BuiltinFunctions:
 
     def is_instance(self, value: Any, kinds: Any) -> Finish | None:
         """``isinstance(value, kinds)``."""
-        if self._identities.is_guarded(value):
-            self._classes.guard_type(value)
+        self._classes.guard_type(value)
         for kind in kinds if is_a(kinds, tuple) else (kinds,):
             if is_a(kind, type):
                 self._classes.guard_bases(kind)

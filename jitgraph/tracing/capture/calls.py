@@ -278,8 +278,7 @@ class Calls:
         return finish
 
     def _type_of(self, value: Any) -> None:
-        if self._identities.is_guarded(value):
-            self._classes.guard_type(value)
+        self._classes.guard_type(value)
         self._reads.reach(type(value), f"type({self._reads.text_of(value)})")
 
     def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:

@@ -77,12 +77,12 @@ class ClassGuards:
             self._reads.record(Slot("class", kind, name, f"{text}.{name}"), value)
 
     def guard_type(self, owner: Any) -> None:
-        """The class of a guarded object, and the order of its bases."""
+        """The class of an object, and the order of its bases, where guarded steps lead to it."""
         kind = type(owner)
         if not may_change(kind):
             return
-        entry = self._identities.entry(owner)
-        if not (entry.class_guarded or entry.argument):
+        entry = self._identities.known(owner)
+        if entry is not None and entry.guarded and not (entry.class_guarded or entry.argument):
             entry.class_guarded = True
             self._reads.record(Slot("type", owner, None, f"type({self._reads.text_of(owner)})"), kind)
             self.guard_bases(kind)
@@ -434,8 +434,7 @@ class SpecialMethods:
     def guard(self, value: Any, operation: str) -> bool:
         """The special methods that an operation looks up on the class of ``value``; whether that is the user's."""
         kind = type(value)
-        if self._identities.is_guarded(value):
-            self._classes.guard_type(value)
+        self._classes.guard_type(value)
         if not any(map(may_change, kind.__mro__)):
             return False
         if (kind, operation) not in self._unfollowed:

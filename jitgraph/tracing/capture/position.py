@@ -19,11 +19,13 @@ class Position:
     def __init__(self) -> None:
         self.view: Activation | None = None
         self.site: InstructionSite | None = None
+        self.in_package = False  # the code being run is this package's own
         self.for_package = False  # what is read now is read on behalf of this package
 
     def move(self, view: Activation | None, site: InstructionSite | None) -> None:
-        """The function is at ``site`` of the frame of ``view``."""
+        """The function is at ``site`` of the frame of ``view``; at none before it begins and after it has ended."""
         self.view, self.site = view, site
+        self.in_package = view is not None and view.in_package
 
     @property
     def line(self) -> Location:
@@ -38,11 +40,6 @@ class Position:
         if frame is None:
             return Location(self.view.frame.f_code.co_filename, self.site.line)
         return Location(frame.f_code.co_filename, frame.f_lineno)
-
-    @property
-    def in_package(self) -> bool:
-        """Whether the code being run is this package's own."""
-        return self.view is not None and self.view.in_package
 
     @property
     def by_user(self) -> bool:

@@ -64,6 +64,10 @@ class ReadLog:
     def __iter__(self) -> Iterator[FirstRead]:
         return iter(self._first.values())
 
+    def by_place(self) -> Iterable[tuple[tuple[Any, ...], FirstRead]]:
+        """The identity of each place, with what was read there first."""
+        return self._first.items()
+
     # --- places -----------------------------------------------------------------------------------------------------
 
     def record(self, slot: Slot, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
@@ -97,9 +101,9 @@ class ReadLog:
         """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
         self._released.add(Slot("item", mapping, key, "").identity)
 
-    def is_released(self, read: FirstRead) -> bool:
-        """Whether what was read is an input, which needs no guard."""
-        return not read.by_user and read.slot.identity in self._released
+    def is_released(self, place: tuple[Any, ...], read: FirstRead) -> bool:
+        """Whether what was read at a place is an input, which needs no guard."""
+        return not read.by_user and place in self._released
 
     def assume_of_argument(self, slot: Slot, predicate: Predicate) -> None:
         """An attribute of an argument that is not in the key of a call was read."""
@@ -143,7 +147,8 @@ class ReadLog:
 
     def text_of(self, value: Any) -> str:
         """How people would write an object."""
-        text = self.known_text(value)
+        entry = self._identities.known(value)
+        text = None if entry is None else entry.text
         return text if text is not None else self._position.local_name(value) or type(value).__name__
 
     def known_text(self, value: Any) -> str | None:

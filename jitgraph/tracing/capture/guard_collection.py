@@ -41,9 +41,9 @@ class GuardCollection:
         assumptions: list[Assumption] = []
         hard = [used.container for used in self._reads.contents if not used.soft]
         whole = {id(owner) for container in hard for owner in (container, self._identities.owner_of(container))}
-        for place, read in self._reads.by_place():
-            rebound = place in self._effects.writes  # perhaps to what follows of the value that was read
-            if rebound or not self._reads.is_released(place, read):
+        for location, read in self._reads.by_location():
+            rebound = location in self._effects.writes  # perhaps to what follows of the value that was read
+            if rebound or not self._reads.is_released(location, read):
                 # of an owner that is guarded as a whole ``changes`` sees what was done
                 owner = read.slot.owner
                 changed = rebound or id(owner) in whole or self._identities.is_mutated(owner)

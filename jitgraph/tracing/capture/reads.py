@@ -64,7 +64,7 @@ class ReadLog:
     def __iter__(self) -> Iterator[FirstRead]:
         return iter(self._first.values())
 
-    def by_place(self) -> Iterable[tuple[tuple[Any, ...], FirstRead]]:
+    def by_location(self) -> Iterable[tuple[tuple[Any, ...], FirstRead]]:
         """The identity of each place, with what was read there first."""
         return self._first.items()
 
@@ -101,9 +101,9 @@ class ReadLog:
         """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
         self._released.add(Slot("item", mapping, key, "").identity)
 
-    def is_released(self, place: tuple[Any, ...], read: FirstRead) -> bool:
+    def is_released(self, location: tuple[Any, ...], read: FirstRead) -> bool:
         """Whether what was read at a place is an input, which needs no guard."""
-        return not read.by_user and place in self._released
+        return not read.by_user and location in self._released
 
     def assume_of_argument(self, slot: Slot, predicate: Predicate) -> None:
         """An attribute of an argument that is not in the key of a call was read."""

@@ -28,7 +28,7 @@ def __getattr__(name):  # type: ignore[no-untyped-def]
 
 def __array_namespace_info__():  # type: ignore[no-untyped-def]  # noqa: N807 - the name is the standard's
     """The inspection of the Array API: capabilities, devices and dtypes."""
-    return imports.module("jitgraph.tensor.namespace_info").NamespaceInfo()
+    return imports.module("jitgraph.tensor.dtype_queries").NamespaceInfo()
 
 
 own_code.register_packages(stateful=("nn", "optim"), stateless=("nn.functional",), staged=("nn",))

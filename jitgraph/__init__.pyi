@@ -100,7 +100,6 @@ from jitgraph.tensor.dtype_queries import finfo as finfo
 from jitgraph.tensor.dtype_queries import iinfo as iinfo
 from jitgraph.tensor.dtype_queries import isdtype as isdtype
 from jitgraph.tensor.dtype_queries import result_type as result_type
-from jitgraph.tensor.einsum import einsum as einsum
 from jitgraph.tensor.functions import *
 from jitgraph.tensor.products import addbmm as addbmm
 from jitgraph.tensor.products import addmm as addmm
@@ -110,6 +109,7 @@ from jitgraph.tensor.products import baddbmm as baddbmm
 from jitgraph.tensor.products import bmm as bmm
 from jitgraph.tensor.products import chain_matmul as chain_matmul
 from jitgraph.tensor.products import dot as dot
+from jitgraph.tensor.products import einsum as einsum
 from jitgraph.tensor.products import inner as inner
 from jitgraph.tensor.products import kron as kron
 from jitgraph.tensor.products import mm as mm

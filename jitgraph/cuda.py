@@ -13,8 +13,15 @@ from typing import TypeAlias
 from jitgraph.records import dataclass
 from jitgraph.runtime.cuda import memory
 from jitgraph.runtime.cuda.devices import devices
-from jitgraph.runtime.cuda.names import device_named, ordinal_of
-from jitgraph.runtime.cuda.streams import Event, Stream, current_stream, default_stream, stream
+from jitgraph.runtime.cuda.streams import (
+    Event,
+    Stream,
+    current_stream,
+    default_stream,
+    device_named,
+    ordinal_of,
+    stream,
+)
 
 __all__ = [
     "DeviceProperties",

@@ -22,7 +22,7 @@ from jitgraph.passes.autodiff import vjp_graph
 from jitgraph.runtime import shared
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cuda.devices import Device
-from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.cuda.streams import device_named
 
 _MOST: Final = 4096
 

@@ -15,7 +15,7 @@ from jitgraph.eager import placement
 from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.errors import DeviceError, SharingError
 from jitgraph.runtime import dlpack
-from jitgraph.runtime.cuda import buffers, capsules
+from jitgraph.runtime.cuda import buffers
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.loader.capsules import CUDA_MEMORY, in_rows
 
@@ -55,7 +55,7 @@ def exported(value: DeviceValue, stream: Any, max_version: Any, dl_device: Any, 
         value.access = "exported"
     if stream != -1:  # the caller waits by itself
         buffer.shown_to(_handle(stream))
-    return capsules.capsule_of(buffer, value.dtype, value.shape, read_only=buffer is value.buffer)
+    return buffers.capsule_of(buffer, value.dtype, value.shape, read_only=buffer is value.buffer)
 
 
 def interface_of(handle: Any, value: DeviceValue) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _by_dlpack(x: Any) -> DeviceValue:
         capsule = x.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:  # from before versions
         capsule = x.__dlpack__(stream=stream)
-    buffer, dtype, shape = capsules.taken(capsule, device)
+    buffer, dtype, shape = buffers.taken(capsule, device)
     return DeviceValue(buffer, device_type(dtype, shape), access="borrowed")
 
 

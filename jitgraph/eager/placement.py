@@ -174,7 +174,7 @@ def exchange() -> Any:
 
 
 def _device(name: str | int) -> Device:
-    device: Device = imports.module("jitgraph.runtime.cuda.names").device_named(name)
+    device: Device = imports.module("jitgraph.runtime.cuda.streams").device_named(name)
     return device
 
 

@@ -11,8 +11,8 @@ from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.linalg.systems import inexact, inv, matrices_of, solve_triangular
 from jitgraph.ops.matrices import above, adjoint, below, columns_of, with_ones
 from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.arrangement import diagonal_of
 from jitgraph.tensor.functions.creation import ones_like
-from jitgraph.tensor.functions.diagonals import diagonal_of
 from jitgraph.tensor.functions.linear_algebra import tensordot
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.functions.method import array_function, axis_of

@@ -69,7 +69,7 @@ class OpTimer:
 def wait_for(values: Sequence[Any]) -> None:
     """Wait for the GPUs on which values lie; CudaError where some of their work failed, and errors of checks in it."""
     for name in {value.device for value in values if value.__class__ is DeviceValue}:
-        imports.module("jitgraph.runtime.cuda.names").device_named(name).synchronize()
+        imports.module("jitgraph.runtime.cuda.streams").device_named(name).synchronize()
 
 
 def _bytes(value: Any) -> int:

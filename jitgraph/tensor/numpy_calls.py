@@ -1,7 +1,7 @@
 """NumPy's own functions called with tensors: those that are array functions here give tensors, eagerly and in traces.
 
 The others get the arrays behind the tensors, outside of traces, or say what to write. How NumPy's parameters become
-ours stands in ``functions/numpy_forms.py`` and ``functions/numpy_ufuncs.py``, loaded at the first such call.
+ours stands in ``functions/numpy_functions.py`` and ``functions/numpy_functions.py``, loaded at the first such call.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def array_ufunc(self: ValueHandle, ufunc: np.ufunc, method: str, *inputs: Any, *
         left, right = inputs
         on_left, on_right = _OPERATORS[name]
         return getattr(left, on_left)(right) if isinstance(left, ValueHandle) else getattr(right, on_right)(left)
-    return imports.module("jitgraph.tensor.functions.numpy_ufuncs").call(ufunc, method, inputs, options)
+    return imports.module("jitgraph.tensor.functions.numpy_functions").call(ufunc, method, inputs, options)
 
 
 def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwar
     """
     if function in _DESCRIPTIONS:
         return _DESCRIPTIONS[function](*args, **kwargs)
-    form = imports.module("jitgraph.tensor.functions.numpy_forms").FORMS.get(function)
+    form = imports.module("jitgraph.tensor.functions.numpy_functions").FORMS.get(function)
     if form is not None:
         return form(*args, **kwargs)
     if context.current().trace is not None:

@@ -132,7 +132,7 @@ class ReadableHandle(ValueHandle):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The package; JitgraphError for a version of the Array API that it does not follow."""
         if api_version is not None:
-            imports.module("jitgraph.tensor.namespace_info").require_version(api_version)
+            imports.module("jitgraph.tensor.dtype_queries").require_version(api_version)
         return imports.provided("the package")
 
     @property

@@ -361,7 +361,7 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     target = None
     traced = context.current().trace is not None
     if traced and any(isinstance(x, Tensor) and hasattr(x._value, "trailing") for x in xs):
-        return wrap(imports.module("jitgraph.tensor.masked").applied(op, xs, floating=floating))
+        return wrap(imports.module("jitgraph.tensor.traced_indexing").applied(op, xs, floating=floating))
     weak = traced and lifting.stand_for_numbers(xs)
     if floating and not dtypes.is_inexact(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32

@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
+from jitgraph.runtime.cuda.driver import FUNCTIONS
 from jitgraph_testing.simulator.calls import devices, graphs, memory, modules, streams
 from jitgraph_testing.simulator.calls.codes import NOT_INITIALIZED, SUCCESS, TEXTS, UNKNOWN, DriverFault
 from jitgraph_testing.simulator.calls.state import DriverState

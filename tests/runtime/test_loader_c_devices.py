@@ -14,7 +14,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import loader
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
+from jitgraph.runtime.cuda.driver import FUNCTIONS
 from tests.bits import bits_of
 from tests.graphs import needs_native
 from tests.runtime.c_library import DTYPES, CError, Library, Tensor, given

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
+from jitgraph.runtime.cuda.driver import FUNCTIONS
 from jitgraph_testing.simulator.driver import FakeDriver
 
 _TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "s": ctypes.c_char_p}

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
+from jitgraph.runtime.cuda.driver import FUNCTIONS
 from jitgraph_testing.simulator.calls import codes
 from jitgraph_testing.simulator.driver import FakeDriver
 from jitgraph_testing.simulator.faults import BoundsError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.tensor.functions.numpy_forms import FORMS
+from jitgraph.tensor.functions.numpy_functions import FORMS
 
 X = np.array([[0.5, -1.25, 3.0, 0.0], [2.0, 0.25, -0.5, 1.0], [1.5, 1.5, 4.0, -2.0]])
 V = np.array([2.0, -1.0, 0.5, 3.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.tensor import einsum as einsum_module
+from jitgraph.tensor import products as einsum_module
 
 CASES = [
     ("ij,jk->ik", (3, 4), (4, 2)),

@@ -32,8 +32,8 @@ from jitgraph.codegen.llvm.entry import EntryWriter, emit_arena_bytes, without_r
 from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
 from jitgraph.runtime import loader
-from jitgraph.runtime.cuda.driver_functions import SLOTS
-from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
+from jitgraph.runtime.cuda.deferred_errors import RECORD_BYTES, RECORD_ROOM
+from jitgraph.runtime.cuda.driver import SLOTS
 from jitgraph.runtime.device_payload import LIBRARY_FAILED, LIBRARY_SLOTS, WORKSPACE_BYTES
 from jitgraph.runtime.loader import offsets
 
@@ -587,7 +587,7 @@ class HostSteps:
 # ----------------------------------------------------------------------
 # The host's image of a schedule: an entry of the one ABI that puts every launch on the stream of the call.
 #
-# ``host.driver`` is the table of the driver's functions (``runtime/cuda/driver_functions.py``), ``call.stream`` the
+# ``host.driver`` is the table of the driver's functions (``runtime/cuda/driver.py``), ``call.stream`` the
 # stream, ``call.arena`` device memory. Behind inputs and outputs ``buffers`` has the device addresses of the schedule's
 # constants in order; where a kernel may fail, an address of 40 bytes of pinned host memory to which the error record
 # (``failures.py``) is copied after the last launch; where the entry waits, the address of pinned host memory that is

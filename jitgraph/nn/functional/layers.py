@@ -17,7 +17,7 @@ from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.lifting import TensorLike
 
-_einsum = imports.function("jitgraph.tensor.einsum", "einsum")
+_einsum = imports.function("jitgraph.tensor.products", "einsum")
 
 
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:

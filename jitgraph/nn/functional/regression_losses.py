@@ -22,10 +22,10 @@ from jitgraph.nn.functional.arguments import (
     weighted,
 )
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.distances import pdist as pdist
 from jitgraph.tensor.functions.elementwise import exp, log, where
 from jitgraph.tensor.functions.manipulation import broadcast_arrays
 from jitgraph.tensor.functions.norms import finite_or_nan, p_norm
+from jitgraph.tensor.functions.norms import pdist as pdist
 from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import TensorLike
 

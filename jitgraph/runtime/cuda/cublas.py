@@ -37,7 +37,7 @@ FUNCTIONS: Final = {
     "cublasLtMatmulAlgoGetHeuristic": "pppppppipp",
     "cublasLtMatmul": "ppppppppppppppzp",
 }
-"""The functions that are called, with the C types of their parameters as ``driver_functions.py`` writes them; ``q`` is
+"""The functions that are called, with the C types of their parameters as ``driver.py`` writes them; ``q`` is
 uint64_t or int64_t. Each returns a cublasStatus_t, of which 0 is success."""
 
 TYPES: Final = {"p": ctypes.c_void_p, "i": ctypes.c_int, "z": ctypes.c_size_t, "q": ctypes.c_uint64}

@@ -16,13 +16,12 @@ from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda import pycuda_driver
 from jitgraph.runtime.cuda.context import AFTER, FORKED, DeviceContext
 from jitgraph.runtime.cuda.cublas import CublasProducts
+from jitgraph.runtime.cuda.deferred_errors import ErrorReports
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.memory import DeviceAllocator
 from jitgraph.runtime.cuda.modules import Modules
-from jitgraph.runtime.cuda.pinned import PinnedMemory
+from jitgraph.runtime.cuda.pinned import PinnedMemory, Staging
 from jitgraph.runtime.cuda.replay import Capturing
-from jitgraph.runtime.cuda.reports import ErrorReports
-from jitgraph.runtime.cuda.staging import Staging
 
 KIND: Final = "cuda"
 

@@ -1,19 +1,200 @@
-"""Driver: what jitgraph asks of the CUDA driver, as methods.
-
-The functions behind it come from ``libcuda.so.1``, from pycuda (``pycuda_driver.py``), or from whoever stands in for a
-GPU. Emitted host code is given the same table (``table_address``): 8-byte addresses in the order of ``SLOTS``.
-"""
+"""Driver: what jitgraph asks of the CUDA driver, as methods, over its C functions and their results."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from jitgraph.errors import DeviceError
+from jitgraph.errors import CudaError, DeviceError, OutOfMemoryError
 from jitgraph.runtime.cuda import cublas
 from jitgraph.runtime.cuda.cublas import CublasLibrary
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
-from jitgraph.runtime.cuda.driver_table import DriverTable
+
+# ----------------------------------------------------------------------
+# The functions of the CUDA driver that jitgraph calls, with the C types of their parameters.
+#
+# This is the one list of them. A driver is a table of addresses in the order of this list: those of ``libcuda.so.1``,
+# those that pycuda has loaded, or those of the simulator. Every function returns a ``CUresult`` (0 is success). Symbols
+# carry the suffix of the version that ``cuda.h`` of CUDA 13 names (``cuMemAlloc`` alone is an older interface).
+#
+# Source: NVIDIA CUDA Driver API 13.0, https://docs.nvidia.com/cuda/cuda-driver-api/
+
+FUNCTIONS: Final[dict[str, str]] = {
+    # p: pointer or handle (void *), i: int, u: unsigned int, z: size_t or CUdeviceptr (8 bytes), s: const char *
+    "cuInit": "u",
+    "cuDriverGetVersion": "p",
+    "cuGetErrorName": "ip",
+    "cuGetErrorString": "ip",
+    "cuDeviceGetCount": "p",
+    "cuDeviceGet": "pi",
+    "cuDeviceGetName": "pii",
+    "cuDeviceGetAttribute": "pii",
+    "cuDeviceTotalMem_v2": "pi",
+    "cuDevicePrimaryCtxRetain": "pi",
+    "cuDevicePrimaryCtxRelease_v2": "i",
+    "cuCtxSetCurrent": "p",
+    "cuCtxGetCurrent": "p",
+    "cuCtxSynchronize": "",
+    "cuModuleLoadDataEx": "ppupp",
+    "cuModuleUnload": "p",
+    "cuModuleGetFunction": "pps",
+    "cuFuncSetAttribute": "pii",
+    "cuFuncGetAttribute": "pip",
+    "cuLaunchKernel": "puuuuuuuppp",
+    "cuMemGetInfo_v2": "pp",
+    "cuMemAlloc_v2": "pz",
+    "cuMemFree_v2": "z",
+    "cuMemHostAlloc": "pzu",
+    "cuMemFreeHost": "p",
+    "cuMemcpyHtoD_v2": "zpz",
+    "cuMemcpyDtoH_v2": "pzz",
+    "cuMemcpyHtoDAsync_v2": "zpzp",
+    "cuMemcpyDtoHAsync_v2": "pzzp",
+    "cuMemcpyDtoDAsync_v2": "zzzp",
+    "cuMemsetD8Async": "zuzp",
+    "cuMemsetD32Async": "zuzp",
+    "cuPointerGetAttribute": "piz",
+    "cuStreamCreate": "pu",
+    "cuStreamDestroy_v2": "p",
+    "cuStreamSynchronize": "p",
+    "cuStreamQuery": "p",
+    "cuStreamWaitEvent": "ppu",
+    "cuStreamBeginCapture_v2": "pi",
+    "cuStreamEndCapture": "pp",
+    "cuStreamIsCapturing": "pp",
+    "cuEventCreate": "pu",
+    "cuEventDestroy_v2": "p",
+    "cuEventRecord": "pp",
+    "cuEventQuery": "p",
+    "cuEventSynchronize": "p",
+    "cuEventElapsedTime": "ppp",
+    "cuGraphInstantiateWithFlags": "ppz",
+    "cuGraphLaunch": "pp",
+    "cuGraphExecDestroy": "p",
+    "cuGraphDestroy": "p",
+    "cuMemAllocAsync": "pzp",
+    "cuMemFreeAsync": "zp",
+}
+"""The letters of each function's parameters, by its symbol."""
+
+SLOTS: Final[dict[str, int]] = {symbol: slot for slot, symbol in enumerate(FUNCTIONS)}
+"""Where a function's address stands in a driver's table of 8-byte addresses."""
+
+
+# ----------------------------------------------------------------------
+# What the driver's results mean: each ``CUresult`` that is no success as an error with CUDA's own name and text.
+#
+# Source: the enumeration CUresult of NVIDIA's CUDA Driver API 13.0.
+
+SUCCESS: Final = 0
+OUT_OF_MEMORY: Final = 2
+NOT_READY: Final = 600
+
+_RESTART: Final = "the device's context is lost for this process: start a new one; compute-sanitizer names the kernel"
+_DRIVER: Final = "nvidia-smi shows the driver; a newer one serves programs of older CUDA versions as well"
+_CAPTURE: Final = "leave out of a capture what waits for the device, allocates or uses the default stream"
+
+HINTS: Final[dict[int, str]] = {
+    1: "an argument of the driver's function is out of its range",
+    OUT_OF_MEMORY: "jg.cuda.memory_summary() shows what is held; drop tensors, or make batches smaller",
+    3: "the driver was not initialised in this process",
+    4: "the driver is shutting down: this is the end of the process",
+    100: "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES may hide them",
+    101: "jg.cuda.device_count() says how many devices there are; the first one is 0",
+    200: "the code is neither PTX nor a binary for GPUs",
+    201: "another library has destroyed or replaced the device's primary context",
+    209: "the code was compiled for another kind of GPU",
+    218: "the PTX does not fit this driver",
+    222: f"the PTX is of a newer version than this driver knows: {_DRIVER}",
+    400: "the stream, event, module or graph is gone, or of another device",
+    500: "the module has no kernel of this name",
+    700: f"a kernel read or wrote outside of its memory; {_RESTART}",
+    701: "a block of the kernel needs more registers or shared memory than this device has",
+    702: f"a kernel ran for longer than the system allows; {_RESTART}",
+    710: f"an assertion in a kernel did not hold; {_RESTART}",
+    715: f"a kernel ran an instruction that is none; {_RESTART}",
+    716: f"a kernel used an address that is not aligned; {_RESTART}",
+    719: f"a kernel failed; {_RESTART}",
+    801: "this driver or device cannot do that",
+    803: f"the driver of the kernel and libcuda.so.1 are of different versions: {_DRIVER}",
+    804: f"this GPU needs a newer driver: {_DRIVER}",
+    **dict.fromkeys(range(900, 909), _CAPTURE),
+}
+"""What to do about a result, by its number."""
+
+
+def error(code: int, name: str, text: str, action: str) -> CudaError:
+    """The error of a call that gave ``code``, whose name and text are CUDA's; ``action`` says what the call was for."""
+    kind = OutOfMemoryError if code == OUT_OF_MEMORY else CudaError
+    described = f"{name} ({text})" if text else name
+    return kind(f"{action}: {described}", code=code, hint=HINTS.get(code, f"result {code} of the CUDA driver"))
+
+
+# ----------------------------------------------------------------------
+# DriverTable: functions of the CUDA driver by their addresses, with errors in place of results.
+
+_TYPES: Final[dict[str, Any]] = {
+    "p": ctypes.c_void_p,
+    "i": ctypes.c_int,
+    "u": ctypes.c_uint,
+    "z": ctypes.c_size_t,
+    "s": ctypes.c_char_p,
+}
+
+
+class DriverTable:
+    """The functions of FUNCTIONS, to call from Python and from emitted host code."""
+
+    def __init__(self, addresses: Mapping[str, int], name: str) -> None:
+        """``addresses`` has one for each symbol of FUNCTIONS; ``name`` is where they come from."""
+        self.name = name
+        self.addresses = dict(addresses)
+        self.table = (ctypes.c_uint64 * len(FUNCTIONS))(*[addresses[symbol] for symbol in FUNCTIONS])
+        self._functions = {
+            symbol: ctypes.CFUNCTYPE(ctypes.c_int, *[_TYPES[letter] for letter in letters])(addresses[symbol])
+            for symbol, letters in FUNCTIONS.items()
+        }
+
+    @property
+    def table_address(self) -> int:
+        """Where the table of addresses lies, for emitted host code; it stays for as long as the driver lives."""
+        return ctypes.addressof(self.table)
+
+    def call(self, symbol: str, *arguments: Any, action: str) -> None:
+        """Call a function; CudaError, which says what was ``action``, where it does not succeed."""
+        code = self._functions[symbol](*arguments)
+        if code:
+            raise self.error(code, action)
+
+    def query(self, symbol: str, *arguments: Any, action: str) -> bool:
+        """The answer of a function that asks whether work is done."""
+        code = self._functions[symbol](*arguments)
+        if code not in (SUCCESS, NOT_READY):
+            raise self.error(code, action)
+        return bool(code == SUCCESS)
+
+    def error(self, code: int, action: str) -> CudaError:
+        """The error of a result that is no success."""
+        name = self._text("cuGetErrorName", code) or f"CUresult {code}"
+        return error(code, name, self._text("cuGetErrorString", code), action)
+
+    def _text(self, symbol: str, code: int) -> str:
+        text = ctypes.c_char_p()
+        self._functions[symbol](code, ctypes.addressof(text))
+        return (text.value or b"").decode("utf-8", "replace")
+
+    def created(self, symbol: str, *arguments: Any, action: str) -> int:
+        """The handle or address that a function writes to its first parameter."""
+        made = ctypes.c_uint64()
+        self.call(symbol, ctypes.addressof(made), *arguments, action=action)
+        return made.value
+
+
+# ----------------------------------------------------------------------
+# Driver: what jitgraph asks of the CUDA driver, as methods.
+#
+# The functions behind it come from ``libcuda.so.1``, from pycuda (``pycuda_driver.py``), or from whoever stands in for
+# a GPU. Emitted host code is given the same table (``table_address``): 8-byte addresses in the order of ``SLOTS``.
 
 LIBRARY: Final = "libcuda.so.1"
 _MAJOR: Final = 75  # of CUdevice_attribute

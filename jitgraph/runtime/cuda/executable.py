@@ -15,16 +15,15 @@ import numpy as np
 from jitgraph.errors import DeviceError
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader
-from jitgraph.runtime.cuda import blocks, cublas
 from jitgraph.runtime.cuda import buffers as memory
+from jitgraph.runtime.cuda import cublas
+from jitgraph.runtime.cuda import memory as blocks
 from jitgraph.runtime.cuda.buffers import CudaBuffer
-from jitgraph.runtime.cuda.deferred_errors import DeferredError, joined
+from jitgraph.runtime.cuda.deferred_errors import RECORD_BYTES, RECORD_ROOM, DeferredError, joined
 from jitgraph.runtime.cuda.devices import Device
-from jitgraph.runtime.cuda.driver import Driver
-from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.cuda.driver import OUT_OF_MEMORY, Driver
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
-from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
-from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
+from jitgraph.runtime.cuda.streams import device_named
 from jitgraph.runtime.device_payload import LIBRARY_FAILED, DevicePayload, LibraryProduct
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE

@@ -1,15 +1,4 @@
-"""The allocator of a device: memory that was given back serves again, in the order of its stream.
-
-A block belongs to the stream that was current when it was allocated. Work of that stream runs in order, so a block that
-is given back while work on it is under way may be handed out on the same stream at once: what uses it next comes after.
-Where another stream has used a block (``DeviceAllocator.note_use``), an event on that stream is waited for first, and
-where another library has seen it, the whole device.
-
-Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on a
-list, and the next allocation looks at that. There the block waits for the next who asks for its very size. The one at
-the lowest address goes first, whatever the order in which they came back, so that calls that come back find the
-addresses that they had. Blocks become one with their neighbours only before memory is asked of the driver.
-"""
+"""The allocator of a device: memory that was given back serves again, in the order of its stream."""
 
 from __future__ import annotations
 
@@ -20,9 +9,142 @@ from typing import Final
 from jitgraph.errors import OutOfMemoryError
 from jitgraph.records import dataclass
 from jitgraph.runtime import forks
-from jitgraph.runtime.cuda import blocks
-from jitgraph.runtime.cuda.blocks import FreeBlocks, MemoryBlock
 from jitgraph.runtime.cuda.context import DeviceContext
+
+# ----------------------------------------------------------------------
+# Blocks: device memory cut into pieces, and lists of the free ones by size.
+
+ALIGNMENT: Final = 512
+"""Every block begins at a multiple of this and spans one."""
+
+_MIB: Final = 1 << 20
+_SMALL: Final = _MIB  # bytes up to which blocks share segments of SMALL_SEGMENT
+_SMALL_SEGMENT: Final = 2 * _MIB
+_MIDDLE: Final = 10 * _MIB  # up to which they share segments of MIDDLE_SEGMENT; larger ones have their own
+_MIDDLE_SEGMENT: Final = 20 * _MIB
+
+
+def rounded(size: int) -> int:
+    """The bytes of the block that holds ``size`` bytes, 1 at least."""
+    return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
+
+
+def segment_size(size: int) -> int:
+    """The bytes to ask the driver for, for a block of ``size`` bytes."""
+    if size <= _SMALL:
+        return _SMALL_SEGMENT
+    return _MIDDLE_SEGMENT if size < _MIDDLE else -(-size // _SMALL_SEGMENT) * _SMALL_SEGMENT
+
+
+def is_worth_splitting(size: int, rest: int) -> bool:
+    """Whether what a block of ``size`` bytes leaves over becomes a block: what is large is not cut into crumbs."""
+    return rest >= ALIGNMENT if size <= _SMALL else rest > _SMALL
+
+
+class MemoryBlock:
+    """A piece of a segment, between its neighbours there; ``stream`` is the one in whose order it is used again."""
+
+    __slots__ = (
+        "address",
+        "asked",
+        "following",
+        "free",
+        "is_shown",
+        "is_small",
+        "preceding",
+        "size",
+        "stream",
+        "used_on",
+    )
+
+    def __init__(self, address: int, size: int, stream: int, *, is_small: bool) -> None:
+        self.address = address
+        self.size = size
+        self.stream = stream
+        self.is_small = is_small
+        self.free = False
+        self.preceding: MemoryBlock | None = None
+        self.following: MemoryBlock | None = None
+        self.asked = size  # what it was handed out for, which may be a little less than its size
+        self.used_on: set[int] = set()  # other streams, whose work has to be done before it is used again
+        self.is_shown = False  # whether another library has seen it, whose streams nobody knows
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of its segment."""
+        return self.preceding is None and self.following is None
+
+    def cut(self, size: int) -> MemoryBlock:
+        """Keep ``size`` bytes; the rest as a block of its own."""
+        rest = MemoryBlock(self.address + size, self.size - size, self.stream, is_small=self.is_small)
+        rest.preceding, rest.following = self, self.following
+        if self.following is not None:
+            self.following.preceding = rest
+        self.following, self.size = rest, size
+        return rest
+
+    def absorb(self) -> None:
+        """Take in the block that follows."""
+        other = self.following
+        assert other is not None
+        self.size += other.size
+        self.following = other.following
+        if other.following is not None:
+            other.following.preceding = self
+
+
+def is_small(size: int) -> bool:
+    """Whether a block of ``size`` bytes lies among small ones."""
+    return size <= _SMALL
+
+
+class FreeBlocks:
+    """The free blocks of one stream and kind, by size and then by address.
+
+    A signal handler may raise anywhere. So a block counts as free when all else is done, and as taken before anything
+    is: what such an end leaves behind is memory that nobody uses, and never memory that two do.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[int, int]] = []
+        self._blocks: dict[int, MemoryBlock] = {}
+
+    def add(self, block: MemoryBlock) -> None:
+        bisect.insort(self._keys, (block.size, block.address))
+        self._blocks[block.address] = block
+        block.free = True
+
+    def remove(self, block: MemoryBlock) -> None:
+        block.free = False
+        del self._keys[bisect.bisect_left(self._keys, (block.size, block.address))]
+        del self._blocks[block.address]
+
+    def take(self, size: int) -> MemoryBlock | None:
+        """The smallest block of at least ``size`` bytes, taken out."""
+        at = bisect.bisect_left(self._keys, (size, 0))
+        if at == len(self._keys):
+            return None
+        block = self._blocks[self._keys[at][1]]
+        self.remove(block)
+        return block
+
+    def whole(self) -> list[MemoryBlock]:
+        """Those that are all of their segments."""
+        return [block for block in self._blocks.values() if block.is_whole]
+
+
+# ----------------------------------------------------------------------
+# The allocator of a device: memory that was given back serves again, in the order of its stream.
+#
+# A block belongs to the stream that was current when it was allocated. Work of that stream runs in order, so a block
+# that is given back while work on it is under way may be handed out on the same stream at once: what uses it next comes
+# after. Where another stream has used a block (``DeviceAllocator.note_use``), an event on that stream is waited for
+# first, and where another library has seen it, the whole device.
+#
+# Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on
+# a list, and the next allocation looks at that. There the block waits for the next who asks for its very size. The one
+# at the lowest address goes first, whatever the order in which they came back, so that calls that come back find the
+# addresses that they had. Blocks become one with their neighbours only before memory is asked of the driver.
 
 _UNITS: Final = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -59,7 +181,7 @@ class DeviceAllocator:
 
     def allocate(self, size: int) -> MemoryBlock:
         """A block of at least ``size`` bytes for work of this thread's current stream; OutOfMemoryError."""
-        return self.take(blocks.rounded(size), self._context.stream)
+        return self.take(rounded(size), self._context.stream)
 
     def take(self, size: int, stream: int) -> MemoryBlock:
         """As ``allocate``, for a size that ``blocks.rounded`` gave and this stream."""
@@ -134,19 +256,19 @@ class DeviceAllocator:
             block = self._from_cache(size, stream)
         if block is None:
             block = self._fresh(size, stream)
-        if blocks.is_worth_splitting(size, block.size - size):
+        if is_worth_splitting(size, block.size - size):
             self._list_of(block).add(block.cut(size))
         block.asked = size
         return block
 
     def _from_cache(self, size: int, stream: int) -> MemoryBlock | None:
         """A free block of the stream."""
-        free_list = self._free.get((stream, blocks.is_small(size)))
+        free_list = self._free.get((stream, is_small(size)))
         return free_list.take(size) if free_list is not None else None
 
     def _fresh(self, size: int, stream: int) -> MemoryBlock:
         """A block of a new segment."""
-        total = blocks.segment_size(size)
+        total = segment_size(size)
         driver = self._context.enter()
         try:
             address = driver.allocate(total)
@@ -165,7 +287,7 @@ class DeviceAllocator:
         self._segments[address] = total
         self._reserved += total
         self._most_reserved = max(self._most_reserved, self._reserved)
-        return MemoryBlock(address, total, stream, is_small=blocks.is_small(size))
+        return MemoryBlock(address, total, stream, is_small=is_small(size))
 
     def _exhausted(self, size: int, error: OutOfMemoryError) -> OutOfMemoryError:
         free, total = self._context.driver.memory_info()

@@ -17,7 +17,12 @@ from jitgraph.tensor.functions.arithmetic import rad2deg as rad2deg  # method
 from jitgraph.tensor.functions.arrangement import atleast_1d as atleast_1d
 from jitgraph.tensor.functions.arrangement import atleast_2d as atleast_2d
 from jitgraph.tensor.functions.arrangement import atleast_3d as atleast_3d
+from jitgraph.tensor.functions.arrangement import block_diag as block_diag
 from jitgraph.tensor.functions.arrangement import column_stack as column_stack
+from jitgraph.tensor.functions.arrangement import diag as diag  # method
+from jitgraph.tensor.functions.arrangement import diag_embed as diag_embed  # method
+from jitgraph.tensor.functions.arrangement import diagflat as diagflat  # method
+from jitgraph.tensor.functions.arrangement import diagonal as diagonal  # method
 from jitgraph.tensor.functions.arrangement import diagonal_scatter as diagonal_scatter  # method
 from jitgraph.tensor.functions.arrangement import dsplit as dsplit  # method
 from jitgraph.tensor.functions.arrangement import dstack as dstack
@@ -34,17 +39,19 @@ from jitgraph.tensor.functions.arrangement import select_scatter as select_scatt
 from jitgraph.tensor.functions.arrangement import slice_scatter as slice_scatter  # method
 from jitgraph.tensor.functions.arrangement import swapdims as swapdims  # method
 from jitgraph.tensor.functions.arrangement import tensor_split as tensor_split  # method
+from jitgraph.tensor.functions.arrangement import tril_indices as tril_indices
+from jitgraph.tensor.functions.arrangement import triu_indices as triu_indices
 from jitgraph.tensor.functions.arrangement import unflatten as unflatten  # method
 from jitgraph.tensor.functions.arrangement import unfold as unfold  # method
 from jitgraph.tensor.functions.arrangement import vsplit as vsplit  # method
 from jitgraph.tensor.functions.arrangement import vstack as vstack
-from jitgraph.tensor.functions.bit_views import view as view  # method
 from jitgraph.tensor.functions.choosing import append as append  # method
 from jitgraph.tensor.functions.choosing import apply_over_axes as apply_over_axes
 from jitgraph.tensor.functions.choosing import choose as choose  # method
 from jitgraph.tensor.functions.choosing import delete as delete  # method
 from jitgraph.tensor.functions.choosing import insert as insert  # method
 from jitgraph.tensor.functions.choosing import piecewise as piecewise
+from jitgraph.tensor.functions.choosing import repeat as repeat  # method
 from jitgraph.tensor.functions.choosing import resize as resize
 from jitgraph.tensor.functions.choosing import select as select
 from jitgraph.tensor.functions.comparisons import allclose as allclose  # method
@@ -87,17 +94,6 @@ from jitgraph.tensor.functions.cumulative import cumprod as cumprod  # method
 from jitgraph.tensor.functions.cumulative import cumsum as cumsum  # method
 from jitgraph.tensor.functions.cumulative import cumulative_prod as cumulative_prod  # method
 from jitgraph.tensor.functions.cumulative import cumulative_sum as cumulative_sum  # method
-from jitgraph.tensor.functions.diagonals import block_diag as block_diag
-from jitgraph.tensor.functions.diagonals import diag as diag  # method
-from jitgraph.tensor.functions.diagonals import diag_embed as diag_embed  # method
-from jitgraph.tensor.functions.diagonals import diagflat as diagflat  # method
-from jitgraph.tensor.functions.diagonals import diagonal as diagonal  # method
-from jitgraph.tensor.functions.diagonals import tril_indices as tril_indices
-from jitgraph.tensor.functions.diagonals import triu_indices as triu_indices
-from jitgraph.tensor.functions.distances import cdist as cdist  # method
-from jitgraph.tensor.functions.distances import dist as dist  # method
-from jitgraph.tensor.functions.distances import pdist as pdist  # method
-from jitgraph.tensor.functions.distances import renorm as renorm  # method
 from jitgraph.tensor.functions.elementwise import abs as abs  # method
 from jitgraph.tensor.functions.elementwise import acos as acos  # method
 from jitgraph.tensor.functions.elementwise import acosh as acosh  # method
@@ -171,26 +167,25 @@ from jitgraph.tensor.functions.elementwise import tan as tan  # method
 from jitgraph.tensor.functions.elementwise import tanh as tanh  # method
 from jitgraph.tensor.functions.elementwise import trunc as trunc  # method
 from jitgraph.tensor.functions.elementwise import where as where
-from jitgraph.tensor.functions.grid_numbers import cartesian_prod as cartesian_prod
-from jitgraph.tensor.functions.grid_numbers import combinations as combinations  # method
-from jitgraph.tensor.functions.grid_numbers import diag_indices as diag_indices
-from jitgraph.tensor.functions.grid_numbers import digitize as digitize  # method
-from jitgraph.tensor.functions.grid_numbers import indices as indices
-from jitgraph.tensor.functions.grid_numbers import ix_ as ix_
-from jitgraph.tensor.functions.grid_numbers import put as put  # method
-from jitgraph.tensor.functions.grid_numbers import ravel_multi_index as ravel_multi_index
-from jitgraph.tensor.functions.grid_numbers import tri as tri
-from jitgraph.tensor.functions.grid_numbers import unravel_index as unravel_index  # method
 from jitgraph.tensor.functions.grids import broadcast_shapes as broadcast_shapes
+from jitgraph.tensor.functions.grids import cartesian_prod as cartesian_prod
+from jitgraph.tensor.functions.grids import combinations as combinations  # method
+from jitgraph.tensor.functions.grids import diag_indices as diag_indices
+from jitgraph.tensor.functions.grids import digitize as digitize  # method
 from jitgraph.tensor.functions.grids import from_dlpack as from_dlpack
+from jitgraph.tensor.functions.grids import indices as indices
+from jitgraph.tensor.functions.grids import ix_ as ix_
 from jitgraph.tensor.functions.grids import meshgrid as meshgrid
-from jitgraph.tensor.functions.histograms import histogram2d as histogram2d
-from jitgraph.tensor.functions.histograms import histogramdd as histogramdd  # method
+from jitgraph.tensor.functions.grids import put as put  # method
+from jitgraph.tensor.functions.grids import ravel_multi_index as ravel_multi_index
+from jitgraph.tensor.functions.grids import tri as tri
+from jitgraph.tensor.functions.grids import unravel_index as unravel_index  # method
 from jitgraph.tensor.functions.integers import bitwise_count as bitwise_count  # method
 from jitgraph.tensor.functions.integers import gcd as gcd  # method
 from jitgraph.tensor.functions.integers import lcm as lcm  # method
 from jitgraph.tensor.functions.integers import packbits as packbits  # method
 from jitgraph.tensor.functions.integers import unpackbits as unpackbits  # method
+from jitgraph.tensor.functions.integers import view as view  # method
 from jitgraph.tensor.functions.linear_algebra import matmul as matmul  # method
 from jitgraph.tensor.functions.linear_algebra import outer as outer
 from jitgraph.tensor.functions.linear_algebra import tensordot as tensordot
@@ -229,20 +224,30 @@ from jitgraph.tensor.functions.nan_aware import nanvar as nanvar  # method
 from jitgraph.tensor.functions.nan_aware import ptp as ptp  # method
 from jitgraph.tensor.functions.nan_aware import std_mean as std_mean  # method
 from jitgraph.tensor.functions.nan_aware import var_mean as var_mean  # method
+from jitgraph.tensor.functions.norms import cdist as cdist  # method
+from jitgraph.tensor.functions.norms import dist as dist  # method
+from jitgraph.tensor.functions.norms import pdist as pdist  # method
+from jitgraph.tensor.functions.norms import renorm as renorm  # method
+from jitgraph.tensor.functions.ordering import argpartition as argpartition  # method
 from jitgraph.tensor.functions.ordering import bincount as bincount  # method
 from jitgraph.tensor.functions.ordering import bucketize as bucketize  # method
 from jitgraph.tensor.functions.ordering import histc as histc  # method
 from jitgraph.tensor.functions.ordering import histogram as histogram  # method
+from jitgraph.tensor.functions.ordering import histogram2d as histogram2d
 from jitgraph.tensor.functions.ordering import histogram_bin_edges as histogram_bin_edges
+from jitgraph.tensor.functions.ordering import histogramdd as histogramdd  # method
 from jitgraph.tensor.functions.ordering import kthvalue as kthvalue  # method
+from jitgraph.tensor.functions.ordering import lexsort as lexsort
 from jitgraph.tensor.functions.ordering import median as median  # method
 from jitgraph.tensor.functions.ordering import mode as mode  # method
 from jitgraph.tensor.functions.ordering import msort as msort  # method
 from jitgraph.tensor.functions.ordering import nanmedian as nanmedian  # method
 from jitgraph.tensor.functions.ordering import nanpercentile as nanpercentile  # method
 from jitgraph.tensor.functions.ordering import nanquantile as nanquantile  # method
+from jitgraph.tensor.functions.ordering import partition as partition  # method
 from jitgraph.tensor.functions.ordering import percentile as percentile  # method
 from jitgraph.tensor.functions.ordering import quantile as quantile  # method
+from jitgraph.tensor.functions.ordering import topk as topk  # method
 from jitgraph.tensor.functions.reductions import all as all  # method
 from jitgraph.tensor.functions.reductions import any as any  # method
 from jitgraph.tensor.functions.reductions import argmax as argmax  # method
@@ -259,7 +264,6 @@ from jitgraph.tensor.functions.reductions import sort as sort  # method
 from jitgraph.tensor.functions.reductions import std as std  # method
 from jitgraph.tensor.functions.reductions import sum as sum  # method
 from jitgraph.tensor.functions.reductions import var as var  # method
-from jitgraph.tensor.functions.repeating import repeat as repeat  # method
 from jitgraph.tensor.functions.sampled import convolve as convolve
 from jitgraph.tensor.functions.sampled import corrcoef as corrcoef  # method
 from jitgraph.tensor.functions.sampled import correlate as correlate
@@ -308,10 +312,6 @@ from jitgraph.tensor.functions.shapes import reshape as reshape  # method
 from jitgraph.tensor.functions.shapes import squeeze as squeeze  # method
 from jitgraph.tensor.functions.shapes import transpose as transpose  # method
 from jitgraph.tensor.functions.shapes import unsqueeze as unsqueeze  # method
-from jitgraph.tensor.functions.sorted_orders import argpartition as argpartition  # method
-from jitgraph.tensor.functions.sorted_orders import lexsort as lexsort
-from jitgraph.tensor.functions.sorted_orders import partition as partition  # method
-from jitgraph.tensor.functions.sorted_orders import topk as topk  # method
 from jitgraph.tensor.functions.tapers import bartlett_window as bartlett_window
 from jitgraph.tensor.functions.tapers import blackman_window as blackman_window
 from jitgraph.tensor.functions.tapers import geomspace as geomspace

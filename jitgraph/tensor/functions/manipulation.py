@@ -1,10 +1,10 @@
-"""Joining, cutting, repeating and picking elements; nothing here computes."""
+"""Joining, cutting, repeating, padding and picking elements; nothing here computes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
@@ -20,11 +20,61 @@ from jitgraph.ops import rules
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.elementwise import clip, maximum, remainder, where
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method, ordered_axes_of
 from jitgraph.tensor.functions.shapes import expand_dims, permute_dims, squeeze, transpose
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.scalars import for_each, items, listed
 from jitgraph.tensor.tensor import Tensor, settled, wrap
+
+# ----------------------------------------------------------------------
+# Padding with elements of the tensor itself: each axis gathers the places that its widened range stands for.
+
+MODES: Final = {  # each with the names that NumPy and PyTorch have for it
+    "constant": "constant",
+    "reflect": "reflect",
+    "edge": "edge",
+    "replicate": "edge",
+    "wrap": "wrap",
+    "circular": "wrap",
+    "symmetric": "symmetric",
+}
+
+
+def mode_of(name: str) -> str:
+    """The mode of this name; JitgraphError for one that there is not."""
+    if name not in MODES:
+        raise JitgraphError(f"pad: mode={name!r} is none of {', '.join(MODES)}")
+    return MODES[name]
+
+
+def padded(value: Any, widths: Sequence[tuple[int, int]], mode: str) -> Any:
+    """``value`` with (before, after) places more along each axis, filled as ``mode`` says."""
+    for axis, (low, high) in enumerate(widths):
+        if low or high:
+            size = value.shape[axis]
+            rules.require_elements(f"pad with mode={mode!r} of {value.type} along axis {axis}", size)
+            value = ops.gather(value, _padded_positions(value, size, low, high, mode).value, axis=axis)
+    return value
+
+
+def _padded_positions(value: Any, size: DimLike, low: int, high: int, mode: str) -> Tensor:
+    """Which element of an axis each place of the padded one shows."""
+    index = wrap(lifting.positions_along((low + size + high,), 0, value)) - low
+    extent = wrap(ops.full(shape=(), value=size, dtype=index.dtype))
+    if mode == "edge":
+        return clip(index, 0, extent - 1)
+    if mode == "wrap":
+        return remainder(index, extent)
+    if mode == "symmetric":  # the last element twice where it turns
+        turned = remainder(index, 2 * extent)
+        return where(turned < extent, turned, 2 * extent - 1 - turned)
+    turned = remainder(index, maximum(2 * extent - 2, 1))
+    return where(turned < extent, turned, 2 * extent - 2 - turned)
+
+
+# ----------------------------------------------------------------------
+# Joining, cutting, repeating and picking elements; nothing here computes.
 
 
 @method
@@ -325,11 +375,9 @@ def pad(
     operand = lifting.value_of(x)
     pairs = _width_pairs(widths, operand.type.ndim)
     if mode != "constant":
-        from jitgraph.tensor.functions import padding  # here, as few programs need it
-
-        kind = padding.mode_of(mode)
+        kind = mode_of(mode)
         with placement.beside(operand):
-            return wrap(padding.padded(operand, pairs, kind))
+            return wrap(padded(operand, pairs, kind))
     filler = lifting.constant(value, operand.type.dtype)
     low, high = tuple(w[0] for w in pairs), tuple(w[1] for w in pairs)
     return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(pairs)))

@@ -1,10 +1,14 @@
-"""What sorting answers: quantiles, medians, modes, ranks, bins and counts."""
+"""What sorting answers: quantiles, modes, ranks, counts, orders by several keys, partitions, largest elements,
+histograms.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
@@ -13,6 +17,8 @@ from jitgraph.ir import context
 from jitgraph.ops import rules
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.functions.arithmetic import lerp
+from jitgraph.tensor.functions.complex_numbers import imag, real
+from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.cumulative import cummax
 from jitgraph.tensor.functions.elementwise import (
     astype,
@@ -27,15 +33,22 @@ from jitgraph.tensor.functions.elementwise import (
     round,
     where,
 )
-from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack, take_along_axis, unstack
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import argmax, argsort, sort
+from jitgraph.tensor.functions.reductions import max as max_of
+from jitgraph.tensor.functions.reductions import min as min_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
 from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.scalars import listed
 from jitgraph.tensor.tensor import Tensor, wrap
+
+# ----------------------------------------------------------------------
+# What sorting answers: quantiles, medians, modes, ranks, bins and counts.
 
 
 def _size(x: Tensor, axis: int) -> Any:
@@ -375,3 +388,199 @@ def histogram(
 def histogram_bin_edges(x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> Tensor:
     """The edges of the bins that ``histogram`` would take."""
     return histogram(x, bins, range=range)[1]
+
+
+# ----------------------------------------------------------------------
+# Orders by several keys, partitions, and the largest or smallest elements of rows.
+
+
+@array_function
+def lexsort(keys: TensorLike | Sequence[TensorLike], axis: int = -1) -> Tensor:
+    """Indices (int64) that sort by the last of the keys, equal ones by the one before it, and so on, as in NumPy.
+
+    ``keys`` is a list of tensors of one shape, or a tensor whose rows are keys. ShapeError for none.
+    """
+    rows = [tensor_like(keys[i]) for i in range(len(keys))]  # type: ignore[arg-type,index]
+    if not rows:
+        raise ShapeError("lexsort by no keys")
+    if rows[0].ndim == 0:
+        return wrap(lifting.repeated(0, dtypes.int64, ()))
+    number = axis_of(axis, rows[0].ndim, "lexsort")
+    order: Tensor | None = None
+    for key in rows:
+        for part in (imag(key), real(key)) if dtypes.is_complex(key.dtype) else (key,):
+            if order is None:
+                order = argsort(part, number)
+                continue
+            order = take_along_axis(order, argsort(take_along_axis(part, order, number), number), number)
+    assert order is not None
+    return order
+
+
+@method
+def partition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """The elements along ``axis`` with the smallest ones before place ``kth``, as if sorted; they are all sorted here.
+
+    Without an axis of the flat tensor. IndexError for places out of range.
+    """
+    tensor, number = _parted(x, kth, axis, "partition")
+    return sort(tensor, number)
+
+
+@method
+def argpartition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """Indices (int64) that make the ``partition``; they sort."""
+    tensor, number = _parted(x, kth, axis, "argpartition")
+    return argsort(tensor, number)
+
+
+def _parted(x: TensorLike, kth: int | Sequence[int], axis: int | None, name: str) -> tuple[Tensor, int]:
+    tensor = tensor_like(x)
+    if axis is None:
+        tensor, axis = reshape(tensor, (-1,)), 0
+    number = axis_of(axis, tensor.ndim, name)
+    size = tensor.value.type.shape[number]
+    for index in listed(kth):
+        if isinstance(size, int) and not -size <= index < size:
+            raise IndexError(f"{name}: place {index} does not lie within the {size} elements along axis {axis}")
+    return tensor, number
+
+
+# --- distinct elements ------------------------------------------------------------------------------------------------
+
+
+_SHORT_ROW: Final = 1 << 14
+"""Elements that are sorted as they are."""
+_GAIN: Final = 4
+"""How many times fewer elements the sorts of candidates have to have."""
+
+
+@method
+def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) elements along ``axis`` and their indices (int64), always in order.
+
+    NaN is the greatest, and of equal elements the first comes first. ShapeError for more than there are.
+    """
+    tensor = tensor_like(x)
+    number = axis_of(axis, tensor.ndim, "topk")
+    size = tensor.value.type.shape[number]
+    if isinstance(size, int) and not 0 <= k <= size:
+        raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
+    rows = moveaxis(tensor, number, -1)
+    length = _block_length(rows, k)
+    if length:
+        indices = _by_blocks(wrap(ops.stop_gradient(rows.value)), k, length, largest)
+        values = take_along_axis(rows, indices, -1)
+    else:
+        order, indices = ops.sort(rows.value, axis=rows.ndim - 1, descending=largest)
+        values, indices = wrap(order)[..., :k], wrap(indices)[..., :k]
+    return moveaxis(values, -1, number), moveaxis(indices, -1, number)
+
+
+def _block_length(rows: Tensor, k: int) -> int:
+    """Elements a block, so that the blocks' extremes and the elements of k blocks are about as many; 0 for a sort."""
+    size = rows.value.type.shape[-1]
+    if not isinstance(size, int) or size < _SHORT_ROW or k < 1 or rows.dtype not in rules.NUMBERS:
+        return 0
+    length = math.isqrt(size // k)
+    candidates = size // length + (k + 1) * length if length > 1 else size
+    return length if candidates * _GAIN <= size else 0
+
+
+def _by_blocks(rows: Tensor, k: int, length: int, largest: bool) -> Tensor:
+    """The places of the first k elements of the order, which lie in the k blocks whose extremes are the first.
+
+    An element of another block has one of each of these k blocks before it. Places rise within the candidates, so that
+    a stable sort keeps the order of equal elements. What is no whole block is a candidate.
+    """
+    *batch, size = rows.value.type.shape
+    blocks = size // length
+    blocked = reshape(rows[..., : blocks * length], (*batch, blocks, length))
+    chosen = sort(argsort(_extremes(blocked, largest), -1, descending=largest)[..., :k], -1)
+    with placement.beside(rows.value):
+        within = arange(length, dtype=dtypes.int64)
+        rest = lifting.broadcast_to(lifting.value_of(np.arange(blocks * length, size)), (*batch, size % length))
+        indices = reshape(expand_dims(chosen, -1) * length + within, (*batch, k * length))
+        indices = concat([indices, wrap(rest)], axis=-1)
+    order = argsort(take_along_axis(rows, indices, -1), -1, descending=largest)[..., :k]
+    return take_along_axis(indices, order, -1)
+
+
+def _extremes(blocks: Tensor, largest: bool) -> Tensor:
+    """The element of each block that comes first in the order, in which NaN is the greatest."""
+    if largest or not dtypes.is_float(blocks.dtype):
+        extreme: Any = max_of if largest else min_of
+        return extreme(blocks, -1)  # type: ignore[no-any-return]
+    missing = isnan(blocks)
+    least = min_of(where(missing, math.inf, blocks), -1)
+    return where(all_of(missing, -1), math.nan, least)
+
+
+# ----------------------------------------------------------------------
+# Histograms over several axes, in PyTorch's and NumPy's names.
+
+
+@method
+def histogramdd(
+    x: TensorLike, bins: Any = 10, *, range: Any = None, weight: TensorLike | None = None, density: bool = False
+) -> tuple[Tensor, list[Tensor]]:
+    """Counts (or sums of ``weight``, or a density) of the rows of a matrix in a grid of bins, and all edges.
+
+    ``bins`` is a number, or for each axis a number or edges; ``range`` is for each axis None or a pair, or PyTorch's
+    flat list of them. Counts have the dtype of x; rows outside, and NaN, are in no bin.
+    """
+    rows = tensor_like(x)
+    rows = rows if dtypes.is_float(rows.dtype) else astype(rows, dtypes.float32)
+    if rows.ndim != 2 or not isinstance(rows.value.type.shape[1], int) or not rows.value.type.shape[1]:
+        raise ShapeError(f"histogramdd takes a matrix with a row for each point, not {rows.value.type}")
+    count = rows.value.type.shape[1]
+    bin_specs = [bins] * count if isinstance(bins, int) else list(bins)
+    spans = [None] * count if range is None else list(range)
+    if len(spans) == 2 * count and not isinstance(spans[0], Sequence):
+        spans = list(zip(spans[::2], spans[1::2], strict=True))
+    if len(bin_specs) != count or len(spans) != count:
+        raise ShapeError(f"histogramdd: {len(bin_specs)} bins and {len(spans)} ranges for {count} columns")
+    edges, sizes, flat, inside = [], [], None, None
+    for column, each, span in zip(unstack(rows, axis=1), bin_specs, spans, strict=True):
+        ends, size = edges_of(reshape(column, (-1,)), each, span, "histogramdd")
+        bin_index, within = bin_indices(column, ends, size)
+        flat = bin_index if flat is None else flat * size + bin_index
+        inside = within if inside is None else inside & within
+        edges.append(ends)
+        sizes.append(size)
+    assert flat is not None
+    assert inside is not None
+    amount = astype(inside, rows.dtype)
+    if weight is not None:
+        amount = where(inside, reshape(astype(tensor_like(weight), rows.dtype), (-1,)), 0)
+    total_bins = 1
+    for size in sizes:
+        total_bins *= size
+    counts = reshape(counted_indices(where(inside, flat, 0), amount, total_bins, rows.dtype), tuple(sizes))
+    if density:
+        counts = counts / sum_of(counts)
+        for axis, ends in enumerate(edges):
+            counts = counts / reshape(ends[1:] - ends[:-1], (-1, *[1] * (count - axis - 1)))
+    return counts, edges
+
+
+@array_function
+def histogram2d(
+    x: TensorLike,
+    y: TensorLike,
+    bins: Any = 10,
+    *,
+    range: Any = None,
+    weight: TensorLike | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``histogramdd`` of the points (x[i], y[i]): the counts, and the edges along both axes, as NumPy gives them.
+
+    ``bins`` is a number, edges for both axes, or for each axis a number or edges.
+    """
+    both = bins
+    if not isinstance(bins, int) and len(bins) not in (1, 2):
+        both = [bins, bins]
+    points = stack([reshape(tensor_like(each), (-1,)) for each in (x, y)], axis=1)
+    counts, (first, second) = histogramdd(points, both, range=range, weight=weight, density=density)
+    return counts, first, second

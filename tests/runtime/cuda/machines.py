@@ -12,8 +12,7 @@ import numpy as np
 from jitgraph.runtime.cuda import buffers
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device, Devices, devices, replaced
-from jitgraph.runtime.cuda.driver import LIBRARY, Driver
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
+from jitgraph.runtime.cuda.driver import FUNCTIONS, LIBRARY, Driver
 from jitgraph_testing.simulator.driver import FakeDriver
 from jitgraph_testing.simulator.simulated_driver import SimulatedDriver
 from tests.simulator.test_pointwise import AXPY

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
+from jitgraph.runtime.cuda.driver import FUNCTIONS, SLOTS
 
 _C_TYPES = {"p": "void *", "i": "int ", "u": "unsigned ", "z": "unsigned long ", "s": "const char *"}
 _NOT_SUPPORTED = 801

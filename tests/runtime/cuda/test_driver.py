@@ -13,9 +13,8 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import CudaError, DeviceError
 from jitgraph.runtime.cuda import driver as libcuda
-from jitgraph.runtime.cuda import results
-from jitgraph.runtime.cuda.driver import Driver
-from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
+from jitgraph.runtime.cuda import driver as results
+from jitgraph.runtime.cuda.driver import FUNCTIONS, SLOTS, Driver
 from jitgraph_testing.simulator.calls import codes
 from jitgraph_testing.simulator.driver import FakeDriver
 from tests.runtime.cuda.machines import N, axpy, down, has_gpu, machine, up

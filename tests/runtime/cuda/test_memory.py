@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jitgraph.errors import CudaError, OutOfMemoryError
-from jitgraph.runtime.cuda import blocks, buffers, memory
+from jitgraph.runtime.cuda import buffers, memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph_testing.simulator.calls import codes
 from tests.runtime.cuda.machines import N, axpy, down, machine, up
@@ -29,8 +29,8 @@ def test_memory_given_back_serves_again() -> None:
 
 
 def test_sizes_and_segments() -> None:
-    assert [blocks.rounded(size) for size in (0, 1, 512, 513)] == [512, 512, 512, 1024]
-    assert [blocks.segment_size(size) // MIB for size in (512, MIB, MIB + 512, 10 * MIB, 11 * MIB)] == [
+    assert [memory.rounded(size) for size in (0, 1, 512, 513)] == [512, 512, 512, 1024]
+    assert [memory.segment_size(size) // MIB for size in (512, MIB, MIB + 512, 10 * MIB, 11 * MIB)] == [
         2,
         2,
         20,

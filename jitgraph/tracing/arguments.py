@@ -17,10 +17,10 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.binding import OMITTED, Binding, called
-from jitgraph.tracing.guard import Guard, Layout, Same, Varies
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import plain_of
-from jitgraph.tracing.predicate import Equals
+from jitgraph.tracing.predicate import Equals, Layout, Same, Varies
 from jitgraph.tracing.source import Source
 from jitgraph.tree import Item, TreeDef
 

@@ -16,11 +16,11 @@ from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.native import readable
 from jitgraph.errors import HostAccessError
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.check_ops import NAMES
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
-from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Same, Varies
 from jitgraph.tracing.operands import argument_array, array_operand, number_operand, operand, scalar
 from jitgraph.tracing.plan import CallPlan, Input, Template
-from jitgraph.tracing.predicate import NAMES, Absent, Is
+from jitgraph.tracing.predicate import Layout, Varies
 from jitgraph.tracing.python_code import PythonCode
 from jitgraph.tracing.source import STEP_NAMES, STEPS, Source, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS
@@ -66,30 +66,34 @@ class CheckWriter:
         self._operands: dict[str, str] = {}
         self._arrays: dict[str, str] = {}
         self._arguments = set(plan.arguments)
-        self._guarded: Source | None = None
         self._sizes: set[str] = set()
         self._uses: Counter[Source] = Counter()
         self.extra: dict[Source, str] = {}  # owners of effects that each call finds anew: their names in ``epilogue``
         self.names_of_extra: list[str] = []
         self.sources_of_extra: list[Source] = []
 
-    # --- what predicates ask for ------------------------------------------------------------------------------------
+    # --- what the ops of predicates ask for -------------------------------------------------------------------------
 
     def constant(self, value: Any) -> str:
+        """The name of an object."""
         return self.code.constant(value)
 
     def variable(self) -> str:
+        """The name of a new variable."""
         return self.code.variable()
 
     def line(self, text: str) -> None:
+        """Write a statement."""
         self.lines.append(text)
 
     def require(self, condition: str, indent: int = 0) -> None:
+        """Write that the check fails where the condition is false."""
         self.lines.append(f"{'    ' * indent}if not ({condition}): return {'at' if self.explains else None}")
 
-    def array_of(self, x: str, dtype: np.dtype[Any]) -> str:
-        known = self.constant(dtype)
-        if self._guarded not in self._arguments:
+    def array_at(self, source: Source, dtype: np.dtype[Any]) -> str:
+        """The variable with what stands there as an array of ``dtype``; the check fails where it is none."""
+        x, known = self.value_at(source), self.constant(dtype)
+        if source not in self._arguments:
             self.require(f"type({x}) in plain_arrays and {x}.dtype == {known}")
             return x
         array = self._arrays[x] = self.variable()
@@ -100,15 +104,22 @@ class CheckWriter:
         return array
 
     def operand_of(self, x: str) -> str:
+        """The variable that is to hold the value of a handle as an operand."""
         return self._operands.setdefault(x, self.variable())
 
     def is_tensor(self, x: str) -> bool:
+        """Whether ``x`` is a name for one tensor."""
         return isinstance(self.code.names.get(x), Tensor)
 
     def binds(self, name: str) -> bool:
+        """Whether a size is met for the first time, so that it gets its name here."""
         known = name in self._sizes
         self._sizes.add(name)
         return not known
+
+    def read_once(self, source: Source) -> None:
+        """Read a source into a variable, as several questions are about what stands there."""
+        self._uses[source] += 1
 
     def value_at(self, source: Source) -> str:
         """What stands at a source: the name of an object or a variable, or an expression that is used once."""
@@ -119,15 +130,15 @@ class CheckWriter:
         if fixed is not UNKNOWN:
             found = self._found[source] = self.constant(fixed)
             return found
-        text = self._expression(source)
+        text = self.read_anew(source)
         if self._uses[source] < 2:
             return text
         variable = self._found[source] = self.variable()
         self.line(f"{variable} = {text}")
         return variable
 
-    def _expression(self, source: Source) -> str:
-        """The code that reads a source from its owner."""
+    def read_anew(self, source: Source) -> str:
+        """The code that reads a source from its owner, though guards say what stands there."""
         if not source.steps:
             return f"p[{source.key}]" if source.kind == "argument" else self.constant(self.world.root(source))
         step = source.steps[-1]
@@ -148,7 +159,7 @@ class CheckWriter:
         for number, guard in enumerate(plan.guards):
             if self.explains:
                 self.line(f"at = {number}")
-            self._guard(guard)
+            guard.predicate.emit(self, guard.source)
         shown = "".join(f"{self.value_at(handle.source)}, " for handle in plan.handles)
         operands = [self._operand(source) for source in plan.inputs]
         extra: dict[str, str] = {}
@@ -186,10 +197,7 @@ class CheckWriter:
         for guard in self.plan.guards:
             if guard.source is not None:
                 needed += [guard.source] * (2 if isinstance(guard.predicate, Layout | Varies) else 1)
-            if isinstance(guard.predicate, Distinct | Disjoint):
-                needed += guard.predicate.sources * 2
-            if isinstance(guard.predicate, Same):
-                needed.append(guard.predicate.other)
+            needed += guard.predicate.sources * (1 if guard.source is not None else 2)
         needed += [
             plan_input.at for plan_input in self.plan.inputs if plan_input.kind in ("array", "float") for _ in range(2)
         ]
@@ -201,19 +209,7 @@ class CheckWriter:
                 source = source.owner
                 self._uses[source] += 1
 
-    def _guard(self, guard: Guard) -> None:
-        source, predicate = guard.source, guard.predicate
-        self._guarded = source
-        if source is None:
-            predicate.emit(self, "")
-        elif isinstance(predicate, Absent):
-            self.require(self._absence(source))
-        elif isinstance(predicate, Is):
-            predicate.emit(self, self._expression(source))
-        else:
-            predicate.emit(self, self.value_at(source))
-
-    def _absence(self, source: Source) -> str:
+    def absence(self, source: Source) -> str:
         """The code that says whether nothing stands at a source."""
         step, owner = source.steps[-1], self.value_at(source.owner)
         key = self.world.key(step)

@@ -11,9 +11,10 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.tracing.cost import cost
 from jitgraph.tracing.function import traced
-from jitgraph.tracing.guard import Guard, Varies
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.lowered import Lowered, Text, memory, sizes_of
 from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.predicate import Varies
 
 _MOST = 20  # lines of one list
 

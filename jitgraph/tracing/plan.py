@@ -16,8 +16,9 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tracing.guard import Expression, Guard, Relation
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.plain import Plain
+from jitgraph.tracing.predicate import Expression, Relation
 from jitgraph.tracing.source import ObjectNumber, Source
 from jitgraph.tree import TreeDef
 

@@ -1,86 +1,42 @@
-"""Predicate: a condition on the value at a source. Plain data; objects are numbers in the plan's table.
+"""Predicate: what must be true of what stands at a source, or of several. Plain data; objects are numbers in the plan's
+table.
 
-A predicate is defined once, as a condition over ``{x}``, what was found, and its operands. ``holds`` evaluates that
-condition, and ``emit`` writes the same one into the check of a call.
+A predicate is defined here once, by its fields, a program of ops (``check_ops.py``) and a text. The Python code of a
+call's check, the dispatcher's table, the stored form and reports follow from that.
 """
 
 from __future__ import annotations
 
-import operator
 import types
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
 from jitgraph import foreign
+from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
+from jitgraph.tracing import check_ops
+from jitgraph.tracing.check_ops import CheckOp
+from jitgraph.tracing.plain import Plain, plain_of
 from jitgraph.tracing.source import ObjectNumber, Ref, Source
 from jitgraph.tracing.storage import EXPECTED_ERRORS, contents_of
 
-NAMES: Final[dict[str, Any]] = {
-    "Tensor": Tensor,
-    "held": contents_of,
-    "is_": operator.is_,
-    "mark": mark,
-    "marks": marks,
-    "ndarray": np.ndarray,
-    "plain_arrays": foreign.PLAIN,
-    "same_float": same_float,
-}
-"""What conditions may use beside ``{x}`` and their operands."""
+if TYPE_CHECKING:
+    from jitgraph.tracing.check_code import CheckWriter
 
-
-class Writer(Protocol):
-    """What writes the code of a check."""
-
-    objects: Sequence[Any]
-
-    def constant(self, value: Any) -> str:
-        """The name of an object."""
-        ...
-
-    def variable(self) -> str:
-        """The name of a new variable."""
-        ...
-
-    def line(self, text: str) -> None:
-        """Write a statement."""
-        ...
-
-    def require(self, condition: str, indent: int = 0) -> None:
-        """Write that the check fails where the condition is false."""
-        ...
-
-    def value_at(self, source: Source) -> str:
-        """A variable with what stands at a source."""
-        ...
-
-    def array_of(self, x: str, dtype: np.dtype[Any]) -> str:
-        """The variable that holds ``x`` as an array of ``dtype``; the check fails where it is none."""
-        ...
-
-    def operand_of(self, x: str) -> str:
-        """The variable that is to hold the value of a handle as an operand."""
-        ...
-
-    def is_tensor(self, x: str) -> bool:
-        """Whether ``x`` is a name for one tensor."""
-        ...
-
-    def binds(self, name: str) -> bool:
-        """Whether a size is met for the first time, so that it gets its name here."""
-        ...
+Expression: TypeAlias = Annotated[str, "expression"]
+"""Arithmetic on numbers and sizes of a call, as code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What must be true of a value. Subclasses say it as ``CONDITION``."""
+    """What must be true. A subclass has fields, each of a type that ``cache/codec.py`` stores, ``TEXT``, which is for
+    people and formats the predicate, and ``program``."""
 
-    CONDITION: ClassVar[str] = ""
+    TEXT: ClassVar[str] = ""
     OF_SEVERAL: ClassVar[bool] = False
     """Whether it is about several sources, or sizes and numbers, and not about what stands at one source."""
     KINDS: ClassVar[dict[str, Any]] = {}
@@ -89,45 +45,39 @@ class Predicate:
     def __init_subclass__(cls) -> None:
         Predicate.KINDS[cls.__name__] = cls
 
-    @property
-    def condition(self) -> str:
-        """The condition over ``{x}`` and the names of the operands."""
-        return self.CONDITION
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        """The questions that must all be answered by yes, in order."""
+        raise NotImplementedError
 
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        """What the condition compares with."""
-        return {}
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The other sources that it is about."""
+        return ()
 
     def __str__(self) -> str:
-        raise NotImplementedError
+        return self.TEXT.format(self)
 
     def mismatch(self, actual: Any) -> str:
         """In which respect a value differs, for people."""
         return f"is {brief(actual)}"
 
     def holds(self, actual: Any, objects: Sequence[Any] = ()) -> bool:
-        """Whether the predicate is true of a value."""
-        operands = self.operands(objects)
+        """Whether the predicate, which is about one value alone, is true of it."""
         try:
-            return bool(_compiled(self.condition, tuple(operands))(actual, **operands))
+            return all(op.holds(actual) for op in self.program(objects))
         except EXPECTED_ERRORS:
             return False
 
-    def emit(self, writer: Writer, x: str) -> None:
-        """Write the check of the expression ``x``."""
-        names = {name: writer.constant(value) for name, value in self.operands(writer.objects).items()}
-        condition = self.condition
-        if condition.count("{x}") > 1 and not x.isidentifier():
-            head, _, tail = condition.partition("{x}")
-            condition = head + "(t := {x})" + tail.replace("{x}", "t")
-        writer.require(condition.format(x=x, **names))
+    def emit(self, writer: CheckWriter, source: Source | None) -> None:
+        """Write the check in Python."""
+        ops = self.program(writer.objects)
+        if len(ops) > 1 and source is not None:
+            writer.read_once(source)
+        for op in ops:
+            op.emit(writer, source)
 
 
-@lru_cache(maxsize=256)
-def _compiled(condition: str, operands: tuple[str, ...]) -> Callable[..., Any]:
-    text = condition.format(x="x", **{name: name for name in operands})
-    function: Callable[..., Any] = eval(f"lambda {', '.join(('x', *operands))}: {text}", dict(NAMES))
-    return function
+# --- one value ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +86,10 @@ class Is(Predicate):
 
     number: ObjectNumber
     shown: str
-    CONDITION = "{x} is {expected}"
+    TEXT = "is {0.shown}"
 
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        return {"expected": objects[self.number]}
-
-    def __str__(self) -> str:
-        return f"is {self.shown}"
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.read_as(objects[self.number])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +99,10 @@ class IsOrStandIn(Predicate):
     number: ObjectNumber
     other: ObjectNumber
     shown: str
-    CONDITION = "{x} is {expected} or {x} is {stand_in}"
+    TEXT = "is {0.shown}"
 
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        return {"expected": objects[self.number], "stand_in": objects[self.other]}
-
-    def __str__(self) -> str:
-        return f"is {self.shown}"
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.is_object(objects[self.number], objects[self.other])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,25 +111,19 @@ class Equals(Predicate):
 
     plain: Plain
 
-    @property
-    def condition(self) -> str:
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        value = self.plain.value
         match self.plain.kind:
             case "constant":
-                return "{x} is {expected}"
-            case "int" | "str" | "bytes" | "dtype":
-                return "{x} is {expected} or (type({x}) is {kind} and {x} == {expected})"
+                return [check_ops.is_object(value)]
+            case "int" | "str" | "bytes":
+                return [check_ops.equals(value)]
             case "float":
-                return "{x} is {expected} or same_float({x}, {expected})"
-        return "type({x}) is {kind} and mark({x}) == {plain}"
-
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        value = self.plain.value
-        operands = {"expected": value, "kind": type(value), "plain": self.plain}
-        return {name: operands[name] for name in operands if f"{{{name}}}" in self.condition}
+                return [check_ops.same_bits(value)]
+        return [check_ops.is_plain(self.plain)]
 
     def __str__(self) -> str:
-        value = self.plain.value
-        return f"{'is' if self.plain.kind == 'constant' else '=='} {brief(value)}"
+        return f"{'is' if self.plain.kind == 'constant' else '=='} {brief(self.plain.value)}"
 
     def mismatch(self, actual: Any) -> str:
         return f"is {brief(actual)}, not {brief(self.plain.value)}"
@@ -197,19 +135,16 @@ class EqualsObject(Predicate):
 
     number: ObjectNumber
     shown: str
-    CONDITION = "type({x}) is {kind} and {x} == {expected}"
+    TEXT = "== {0.shown}"
 
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
         expected = objects[self.number]
-        return {"kind": type(expected), "expected": expected}
+        return [check_ops.has_type(type(expected)), check_ops.condition("{x} == {expected}", expected=expected)]
 
     @property
     def unstorable(self) -> str:
         """Why no file can hold it: only this process has the object."""
         return f"a static argument that is {self.shown}"
-
-    def __str__(self) -> str:
-        return f"== {self.shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,18 +153,10 @@ class Exactly(Predicate):
 
     number: ObjectNumber
     shown: str
-    CONDITION = "type({x}) is {kind}"
+    TEXT = "is a {0.shown}"
 
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        return {"kind": objects[self.number]}
-
-    def __str__(self) -> str:
-        return f"is a {self.shown}"
-
-
-def _lookup_source(by_base: bool) -> str:
-    """The code of a container that was found, or of what it holds whatever methods of the user's it has."""
-    return "held({x})" if by_base else "{x}"
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.has_type(objects[self.number])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,27 +171,17 @@ class Extent(Predicate):
     count: int
     elements: tuple[Plain | Ref, ...] = ()
     by_base: bool = False
+    TEXT = "has these {0.count} elements"
 
-    @property
-    def condition(self) -> str:
-        x = _lookup_source(self.by_base)
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
         if self.kind == "length":
-            return f"len({x}) == {{count}}"
-        if all(isinstance(element, Plain) and element.kind == "str" for element in self.elements):
-            return f"tuple({x}) == {{values}}" if self.kind == "keys" else f"{x} == {{values}}"
-        return f"marks({x}) == {{expected}}" if self.kind == "keys" else f"frozenset(marks({x})) == {{expected}}"
-
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        together: Any = tuple if self.kind == "keys" else frozenset
-        operands: dict[str, Any] = {"count": self.count}
-        if "{values}" in self.condition:
-            operands["values"] = together([e.data for e in self.elements if isinstance(e, Plain)])
-        else:
-            operands["expected"] = together([objects[e.number] if isinstance(e, Ref) else e for e in self.elements])
-        return {name: operands[name] for name in operands if f"{{{name}}}" in self.condition}
-
-    def __str__(self) -> str:
-        return f"has these {self.count} elements"
+            return [check_ops.length(self.count, self.by_base)]
+        known: list[Any] = [e.data for e in self.elements if isinstance(e, Plain) and e.kind == "str"]
+        if len(known) < len(self.elements):
+            known = [objects[e.number] if isinstance(e, Ref) else e for e in self.elements]
+        if self.kind == "members":
+            return [check_ops.members(frozenset(known), self.by_base)]
+        return [check_ops.keys(tuple(known), self.by_base)]
 
     def mismatch(self, actual: Any) -> str:
         return f"has {len(contents_of(actual))}" if hasattr(type(actual), "__len__") else f"is {brief(actual)}"
@@ -281,38 +198,30 @@ class Elements(Predicate):
     count: int
     is_mapping: bool
     by_base: bool = False
+    TEXT = "has these {0.count} elements"
 
-    @property
-    def condition(self) -> str:
-        x = _lookup_source(self.by_base)
-        values = f"{x}.values()" if self.is_mapping else x
-        return f"len({x}) == len({{elements}}) and all(map(is_, {values}, {{elements}}))"
-
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        return {"elements": objects[self.number]}
-
-    def __str__(self) -> str:
-        return f"has these {self.count} elements"
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.elements(objects[self.number], self.is_mapping, self.by_base)]
 
 
 @dataclass(frozen=True, slots=True)
 class Absent(Predicate):
     """Nothing stands there."""
 
-    CONDITION = "False"
+    TEXT = "is not there"
 
-    def __str__(self) -> str:
-        return "is not there"
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.absent()]
 
 
 @dataclass(frozen=True, slots=True)
 class IsTensor(Predicate):
     """Any tensor: where one is found, its handle is an input or has guards of its own."""
 
-    CONDITION = "isinstance({x}, Tensor)"
+    TEXT = "is a tensor"
 
-    def __str__(self) -> str:
-        return "is a tensor"
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.is_tensor()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,20 +231,154 @@ class HasContents(Predicate):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     bytes: bytes
-    CONDITION = (
-        "isinstance({x}, ndarray) and {x}.dtype == {dtype} and {x}.shape == {shape} and {x}.tobytes() == {bytes}"
-    )
 
     @staticmethod
     def of(array: Any) -> HasContents:
         """The predicate of what an array holds now."""
         return HasContents(array.dtype, array.shape, array.tobytes())
 
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        return {"dtype": self.dtype, "shape": self.shape, "bytes": self.bytes}
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        layout = "isinstance({x}, ndarray) and {x}.dtype == {dtype} and {x}.shape == {shape}"
+        operands = {"dtype": self.dtype, "shape": self.shape, "bytes": self.bytes}
+        return [check_ops.condition(layout + " and {x}.tobytes() == {bytes}", **operands)]
 
     def __str__(self) -> str:
         return f"is an array of {self.dtype} {list(self.shape)} with these values"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Predicate):
+    """A tensor or an array of this dtype and shape, whose sizes may have names.
+
+    An argument may be an array of any library; elsewhere it is a plain NumPy array. It holds as a part of all guards,
+    as it binds names of sizes.
+    """
+
+    kind: Literal["tensor", "array"]
+    dtype: np.dtype[Any]
+    shape: tuple[DimLike, ...]
+    requires_grad: bool = False
+    device: Annotated[str, "device"] = CPU
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        if self.kind == "array":
+            return [check_ops.array_layout(self.dtype, self.shape)]
+        return [check_ops.tensor_layout(self.dtype, self.shape, self.requires_grad, self.device)]
+
+    def __str__(self) -> str:
+        on_device = "" if self.device == CPU else f" on {self.device}"
+        return f"is {_LAYOUTS[self.kind]} of {self.dtype} {list(self.shape)}{on_device}"
+
+    def mismatch(self, actual: Any) -> str:
+        if self.kind == "array" and not isinstance(actual, Tensor):
+            actual = foreign.as_argument(actual, "the argument")
+        if not isinstance(actual, Tensor if self.kind == "tensor" else np.ndarray):
+            return f"is {brief(actual)}, not {_LAYOUTS[self.kind]}"
+        value: Any = actual._value if isinstance(actual, Tensor) else actual
+        device = getattr(value, "device", CPU)
+        if device != self.device:
+            return f"is on {device}, not on {self.device}"
+        if value.dtype != self.dtype:
+            return f"has dtype {value.dtype}, not {self.dtype}"
+        if len(value.shape) != len(self.shape):
+            return f"has rank {len(value.shape)}, not {len(self.shape)}"
+        for axis, (size, known) in enumerate(zip(value.shape, self.shape, strict=True)):
+            if isinstance(known, int) and size != known:
+                return f"has size {size} on axis {axis}, not {known}"
+        if isinstance(actual, Tensor):
+            flag = actual._requires_grad or value.record is not None
+            if flag != self.requires_grad:
+                return "requires a gradient" if flag else "does not require a gradient"
+        sizes = ", ".join(map(str, value.shape))
+        return f"has the sizes ({sizes}), not ({', '.join(map(str, self.shape))})"
+
+
+_LAYOUTS: Final = {"tensor": "a tensor", "array": "an array"}
+
+
+@dataclass(frozen=True, slots=True)
+class Varies(Predicate):
+    """Any number of exactly this kind, which relations call ``n<number>``."""
+
+    kind: Literal["int", "float"]
+    number: int
+    TEXT = "is a {0.kind}"
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.number(self.kind, self.number)]
+
+    def mismatch(self, actual: Any) -> str:
+        return f"was {self.kind}, but now it is {brief(actual)}"
+
+
+# --- several sources ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Predicate):
+    """A condition over numbers and sizes that were bound before. ``shown`` is for people, ``what`` says what asked."""
+
+    about: Literal["sizes", "numbers"]
+    code: Expression
+    shown: str
+    what: str = ""
+    OF_SEVERAL = True
+    TEXT = "{0.shown}"
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.relation(self.about, self.code)]
+
+
+@dataclass(frozen=True, slots=True)
+class Same(Predicate):
+    """The same object as at another source."""
+
+    other: Source
+    TEXT = "is the same object as {0.other.text}"
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.other,)
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.same_as(self.other)]
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Predicate):
+    """No two of these sources hold the same object."""
+
+    sources: tuple[Source, ...]
+    OF_SEVERAL = True
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.distinct(self.sources)]
+
+    def __str__(self) -> str:
+        return f"{_texts(self.sources)} are different objects"
+
+
+@dataclass(frozen=True, slots=True)
+class Disjoint(Predicate):
+    """None of the first sources holds the same object as one of the others."""
+
+    left: tuple[Source, ...]
+    right: tuple[Source, ...]
+    OF_SEVERAL = True
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (*self.left, *self.right)
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.disjoint(self.left, self.right)]
+
+    def __str__(self) -> str:
+        return f"{_texts(self.left)} are other objects than {_texts(self.right)}"
+
+
+def _texts(sources: tuple[Source, ...]) -> str:
+    return ", ".join(dict.fromkeys(source.text for source in sources if source.text))
 
 
 def brief(value: Any) -> str:

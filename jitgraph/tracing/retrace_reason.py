@@ -11,8 +11,9 @@ from jitgraph.ir.context import Context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments
 from jitgraph.tracing.call_code import first_failing
-from jitgraph.tracing.guard import Guard, Layout, Relation
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.predicate import Layout, Relation
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.storage import EXPECTED_ERRORS
 

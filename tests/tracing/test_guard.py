@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing.guard import Distinct, Guard, Same
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import mark, plain_of, same_float
 from jitgraph.tracing.predicate import (
     Absent,
+    Distinct,
     EqualsObject,
     Exactly,
     Extent,
@@ -27,6 +28,7 @@ from jitgraph.tracing.predicate import (
     Is,
     IsTensor,
     Predicate,
+    Same,
     brief,
 )
 from jitgraph.tracing.source import Source

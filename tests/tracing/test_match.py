@@ -12,9 +12,10 @@ import pytest
 import jitgraph as jg
 from jitgraph.ir.dims import Dim
 from jitgraph.tracing.call_code import call_code, first_failing
-from jitgraph.tracing.guard import Guard, Layout, Relation, Varies
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import Handle, Input
+from jitgraph.tracing.predicate import Layout, Relation, Varies
 from jitgraph.tracing.source import Source
 from tests.tracing.plans import check_of, plan_of
 

@@ -72,8 +72,8 @@ class _Checks(Operands, Reads):
         code.jump("next")
 
     def op_length(self) -> None:
-        code, address = self.code, self.code.at(self._source(), self._word("offset", "i64"))
-        code.need(code.compare("eq", "i64", code.load("i64", address), self._word("b", "i64")), "fail")
+        code, size = self.code, self.code.load("i64", self._source(), cpython.SIZE)
+        code.need(code.compare("eq", "i64", size, self._word("b", "i64")), "fail")
         code.jump("next")
 
     def op_equal(self) -> None:

@@ -119,7 +119,7 @@ def _items(program: Program, items: Sequence[Item], *, is_tuple: bool) -> list[i
     if not is_tuple:
         return [1]
     program.require_type(1, tuple)
-    program.op("length", 1, offset=cpython.SIZE, b=len(items))
+    program.op("length", 1, b=len(items))
     return [program.load("item", 1, offset=number) for number in range(len(items))]
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph.errors import TraceError
-from jitgraph.tracing.guard import Disjoint, Guard, Same
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.predicate import Disjoint, Same
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer
 from jitgraph.tracing.source import Source

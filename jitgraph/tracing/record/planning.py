@@ -11,10 +11,11 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
-from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
+from jitgraph.tracing.check_ops import size_text
+from jitgraph.tracing.guard import Assumption, Guard
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Input, Leaf, PinnedSource, Template
-from jitgraph.tracing.predicate import IsTensor
+from jitgraph.tracing.predicate import Distinct, IsTensor, Layout, Relation, Same, Varies
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved

@@ -7,8 +7,8 @@ from typing import Any
 
 from jitgraph.location import Location
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
-from jitgraph.tracing.guard import Varies
 from jitgraph.tracing.plan import CallPlan, PinnedSource
+from jitgraph.tracing.predicate import Varies
 from jitgraph.tracing.source import Slot, Source, World
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.assumptions import PinnedNumber, source_of

@@ -17,11 +17,13 @@ from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.cache import lookup_paths, stored_trace
 from jitgraph.tracing.cache.cached_graph import CachedGraph
 from jitgraph.tracing.cache.codec import NotStorableError, Reading, Writing, codec_of, types_of
-from jitgraph.tracing.guard import Disjoint, Distinct, Guard, Layout, Relation, Same, Varies
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.plain import Plain, plain_of
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Fresh, Handle, Input, Leaf, PinnedSource, Template
 from jitgraph.tracing.predicate import (
     Absent,
+    Disjoint,
+    Distinct,
     Elements,
     Equals,
     EqualsObject,
@@ -31,7 +33,11 @@ from jitgraph.tracing.predicate import (
     Is,
     IsOrStandIn,
     IsTensor,
+    Layout,
     Predicate,
+    Relation,
+    Same,
+    Varies,
 )
 from jitgraph.tracing.source import Ref, Source
 

@@ -85,7 +85,7 @@ def _compiled(condition: str, operands: tuple[str, ...]) -> Callable[..., Any]:
 
 def condition(text: str, **operands: Any) -> CheckOp:
     """A condition that Python alone asks."""
-    return CheckOp(text, operands, lambda checker, at: checker.decline(at, "asks what Python alone does"))
+    return CheckOp(text, operands, lambda checker, at: checker.decline(at, "is checked by Python alone"))
 
 
 # --- one value ------------------------------------------------------------------------------------------------------

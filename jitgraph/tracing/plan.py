@@ -6,7 +6,7 @@ The check and the epilogue of a call (``call_code``), ``explain``, the ledger's 
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -235,18 +235,3 @@ class CallPlan:
         """What sizes, or numbers that vary, have to do with each other, with the lines that need it."""
         pairs = [(guard.predicate, guard.location) for guard in self.guards]
         return [(p, location) for p, location in pairs if isinstance(p, Relation) and p.about == about]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The fields, with the graph as its text."""
-        from jitgraph.ir.printer import large_constants, print_graph
-
-        state = {known.name: getattr(self, known.name) for known in fields(self)}
-        graph: Graph = state.pop("graph")
-        return {**state, "text": print_graph(graph, locations=False), "constants": large_constants(graph)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        from jitgraph.ir.parser import parse
-
-        object.__setattr__(self, "graph", parse(state["text"], constants=state["constants"]))
-        for known in fields(self)[1:]:
-            object.__setattr__(self, known.name, state[known.name])

@@ -36,7 +36,3 @@ class CachedPlan(CallPlan):
     def output_count(self) -> int:
         """How many outputs the graph has."""
         return len(self._cached.outputs) if isinstance(self._cached, Graph) else self._cached.output_count
-
-    def __reduce__(self) -> Any:
-        """As the plan that it is a copy of."""
-        return CallPlan, tuple(getattr(self, known.name) for known in fields(CallPlan))

@@ -141,6 +141,11 @@ class UniqueAmong:
         return [counts == alone for counts, alone in pairs]
 
 
+def holders(listed: Sequence[object]) -> list[int]:
+    """How many others than this list or tuple hold each of its objects."""
+    return [count - _LISTED[0] for count in map(getrefcount, listed)]
+
+
 def are_released(listed: Sequence[object]) -> bool:
     """Whether nothing but the list holds any of these objects."""
     return max(map(getrefcount, listed)) <= _LISTED[0]

@@ -19,8 +19,8 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import forks
-from jitgraph.runtime.buffer import UniqueAmong, are_released
-from jitgraph.tracing.plan import CallPlan
+from jitgraph.runtime.buffer import CPU, UniqueAmong, are_released, holders
+from jitgraph.tracing.plan import CallPlan, Template
 
 
 def candidates(plan: CallPlan) -> tuple[tuple[int, int], ...]:
@@ -34,7 +34,56 @@ def candidates(plan: CallPlan) -> tuple[tuple[int, int], ...]:
             continue
         if plan.graph.inputs[i].type == plan.graph.outputs[value.number].type:
             donor_of[value.number] = i
+    for output, i in replacements(plan):
+        if output not in donor_of and i not in retained:
+            donor_of[output] = i
     return tuple(donor_of.items())
+
+
+def replacements(plan: CallPlan) -> tuple[tuple[int, int], ...]:
+    """The pairs (output, input) of a large tensor in an attribute or container, and of a new one of its type that takes
+    its place there (``self.k = jg.where(mask, x, self.k)``), where nothing else of the call hands the old one on."""
+    if plan.device != CPU or plan.copied is not None:
+        return ()
+    numbers = plan.handle_numbers
+    of_handle = {plan_input.at: i for i, plan_input in enumerate(plan.inputs) if plan_input.kind == "handle"}
+    templates = [plan.result, *plan.shared_templates]
+    templates += [effect.value for effect in plan.effects if isinstance(effect.value, Template)]
+    used: set[Any] = {leaf.at for template in templates for leaf in template.leaves if leaf.kind == "handle"}
+    used |= {numbers.get(effect.owner) for effect in plan.effects}
+    pairs = []
+    for effect in plan.effects:
+        handle, new = numbers.get(effect.source), effect.value
+        if effect.operation != "set" or handle is None or handle in used or handle not in of_handle:
+            continue
+        if (
+            effect.source.steps[-1].kind not in _PLACES
+            or not isinstance(new, Template)
+            or new.structure.kind is not None
+        ):
+            continue
+        (leaf,) = new.leaves
+        if leaf.kind != "fresh" or not isinstance(leaf.at, int) or plan.fresh[leaf.at].weak:
+            continue
+        value, i = plan.fresh[leaf.at].value, of_handle[handle]
+        type = plan.graph.inputs[i].type
+        if value.kind == "output" and plan.graph.outputs[value.number].type == type and _is_large(type):
+            pairs.append((value.number, i))
+    return tuple(pairs)
+
+
+def _is_large(type: Any) -> bool:
+    """Whether a tensor is so large that memory counts for more than a native call."""
+    size = type.dtype.itemsize
+    for extent in type.shape:
+        if not isinstance(extent, int):
+            return False
+        size *= extent
+    return bool(size >= _LEAST_REPLACED)
+
+
+_PLACES: Final = ("attribute", "item")
+_LEAST_REPLACED: Final = 1 << 18  # bytes
 
 
 class InFlight(EagerValue):
@@ -151,6 +200,19 @@ class InPlaceCall:
                 handles[i]._value = values[i]
         return alone
 
+    def leave(self, handles: Sequence[Any], numbers: Sequence[int], alone: list[bool] | None) -> list[bool] | None:
+        """``alone`` without the handles of these numbers that others hold than one place and the call."""
+        counts = holders(handles)
+        shared = [number for number in numbers if counts[number] > _PLACE_AND_CALL]
+        if not shared:
+            return alone
+        alone = [True] * len(handles) if alone is None else alone
+        for number in shared:
+            if alone[number]:
+                alone[number] = False
+                handles[number]._value = self.held[number]
+        return alone
+
     def _hide(self, handles: Sequence[Any]) -> None:
         for handle, wait, value in zip(handles, self._waiting, self.held, strict=True):
             wait.settled = value
@@ -219,6 +281,7 @@ def _in_child() -> None:
 
 forks.in_child(_in_child)
 
+_PLACE_AND_CALL: Final = 2
 _NOTHING: Final = EagerValue(np.zeros(0))
 _value_of: Final = attrgetter("_value")
 _base_of: Final = attrgetter("base")

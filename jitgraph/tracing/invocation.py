@@ -29,6 +29,7 @@ class Alias(NamedTuple):
     output: int
     input: int
     slot: int
+    is_replaced: bool = False  # the handle gives way to another one, so that nobody else may hold it
 
 
 class Invocation:
@@ -43,6 +44,7 @@ class Invocation:
             self._plan = entry.plan(tuple(_fixed(spec.shape) for spec in signature.parameters))
         self._inputs = [alias.input for alias in aliases]
         self._outputs = [alias.output for alias in aliases]
+        self._replaced = [number for number, alias in enumerate(aliases) if alias.is_replaced]
         self._targets = _picker([alias.slot for alias in aliases])
         self._calls: list[InPlaceCall] = []
         recycled: frozenset[int] = frozenset()
@@ -71,6 +73,8 @@ class Invocation:
             try:
                 alone = call.begin(handles, operands, self._inputs)
                 taken = call.held
+                if self._replaced:
+                    alone = call.leave(handles, self._replaced, alone)
                 if alone is not None:
                     taken = [
                         value if mine else self._takes[number](plan)

@@ -111,7 +111,10 @@ class Specialisation:
 
     def adopt(self, runnable: Runnable) -> Runnable:
         """Take code that was compiled for the plan's graph with its donations."""
-        self.in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(runnable))
+        replaced = donation.replacements(self.plan)
+        self.in_place = tuple(
+            Alias(o, i, self.plan.inputs[i].at, (o, i) in replaced) for o, i in backend.aliases(runnable)
+        )
         if self.plan.device != CPU:
             self._invoke = DeviceInvocation(runnable, self.plan, self.in_place)
         elif isinstance(runnable, Executable):

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import jitgraph as jg
+from jitgraph.tracing import donation
 from tests.graphs import needs_native
 from tests.programs import states
 from tests.tracing.script.scripts import define
@@ -24,6 +25,7 @@ from tests.tracing.script.scripts import define
 COUNT = int(os.environ.get("STATE_PROGRAMS", "12"))
 ROWS = 40  # enough for memory of its own, and for parts
 STATE = ("a", "b", "c")
+LARGE = 1 << 18
 
 
 class Compiled(jg.nn.Module):
@@ -66,6 +68,9 @@ def test_random_programs_write_state_as_numpy_does(monkeypatch: pytest.MonkeyPat
     def run(source: str, seed: int) -> None:
         nonlocal failed, written
         program, rng = define(source), np.random.default_rng(seed)
+        monkeypatch.setattr(
+            donation, "_LEAST_REPLACED", seed % 2 * LARGE
+        )  # also of tensors that names are bound to anew
         arrays = SimpleNamespace(**{name: rng.integers(0, 97, (ROWS, 4)) for name in STATE})
         compiled = Compiled(program, arrays)
         given_out: list[tuple[Any, Any]] = []

@@ -34,6 +34,8 @@ class CallTable(NativeTable):
         executable = specialisation.forward
         if not isinstance(executable, Executable):
             raise Unsupported("it is not native code")
+        if any(alias.is_replaced for alias in specialisation.in_place):
+            raise Unsupported("it takes over the memory of large tensors that it replaces")
         entry = executable.entry
         plan = entry.plan(tuple(shapes))
         require_plain(entry, plan)

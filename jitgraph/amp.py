@@ -53,12 +53,12 @@ class autocast(ContextDecorator):  # noqa: N801 - PyTorch's name
 
 
 def is_autocast_enabled() -> bool:
-    """Whether products are cast here."""
+    """Whether autocast is active here."""
     return context.current().autocast is not None
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> Any:
-    """The dtype in which products run here; outside of autocast the default one of the device."""
+    """The dtype in which products run here; outside of autocast the device's default."""
     dtype = context.current().autocast
     return _DEFAULTS[device_type.partition(":")[0]] if dtype is None else dtype
 

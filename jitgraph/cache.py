@@ -1,4 +1,4 @@
-"""The persistent compile cache of the user, by which later processes find what was compiled; ``dir`` is its folder.
+"""The user's persistent compile cache, in which later processes find compiled code; ``dir`` is its folder.
 
 ``jg.cache.dir`` may be set, and then counts before JITGRAPH_CACHE_DIR; it is None where the cache is turned off, and
 setting it to None turns it off.
@@ -33,7 +33,7 @@ def info() -> DiskCacheInfo:
 
 
 def clear() -> None:
-    """Remove every entry of the cache; what this process has compiled it keeps."""
+    """Remove every entry of the cache; code that this process has compiled stays usable."""
     cache = disk_cache.current()
     if cache is not None:
         cache.clear()

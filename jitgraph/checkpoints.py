@@ -144,7 +144,7 @@ def _set_random_states(states: Any) -> None:
 
 
 def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
-    """Save the parts of a run at ``path``: whole and at once, or not at all.
+    """Save the parts of a run at ``path`` atomically.
 
     A part is a model, an optimiser, a schedule, a scaler or anything else with ``state_dict()``, a generator, or
     arrays, numbers, text, bytes and dicts, lists and tuples of these. The random states of ``jg.random``, NumPy and
@@ -168,7 +168,7 @@ def save_checkpoint(path: str | os.PathLike[str], **parts: Any) -> None:
 
 
 def load_checkpoint(path: str | os.PathLike[str], *, restore_random: bool = True, **parts: Any) -> dict[str, Any]:
-    """Give the parts of a run their saved state, all or none, and return the parts of the file that are plain values.
+    """Restore the saved state of the parts of a run, all or none, and return the plain values of the file.
 
     A part is named as it was for ``save_checkpoint``; what the file holds beyond them is returned by name. Random
     states are restored unless ``restore_random`` is False. LoadError for a file that is no sound checkpoint,

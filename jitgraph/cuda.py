@@ -1,4 +1,4 @@
-"""GPUs of CUDA: which there are, the current one, streams and events, and their memory. Names mean what PyTorch's do.
+"""NVIDIA GPUs: the available devices, the current one, streams and events, and memory. Names mean what PyTorch's do.
 
 A device is named by its number or as "cuda:1"; where none is given, the current device of the thread is meant. Work on
 a device runs after the call that asks for it has returned; reading a tensor waits for it, and so does ``synchronize``.
@@ -53,7 +53,7 @@ DeviceName: TypeAlias = "str | int | None"
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
-    """What a device is; sizes in bytes."""
+    """The properties of a device; sizes in bytes."""
 
     name: str
     major: int
@@ -89,7 +89,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """The number of devices; 0 where there is no driver."""
+    """The number of devices; 0 without a driver."""
     return devices().count
 
 
@@ -128,7 +128,7 @@ def get_device_capability(device: DeviceName = None) -> tuple[int, int]:
 
 
 def get_device_properties(device: DeviceName = None) -> DeviceProperties:
-    """What a device is: its name, its capability, its memories and processors."""
+    """The properties of a device: name, compute capability, memory sizes and processors."""
     number, driver = device_named(device).ordinal, devices().driver
     attrs = {name: driver.attribute(number, attribute) for name, attribute in _ATTRIBUTES.items()}
     major, minor = driver.capability(number)
@@ -136,7 +136,7 @@ def get_device_properties(device: DeviceName = None) -> DeviceProperties:
 
 
 def synchronize(device: DeviceName = None) -> None:
-    """Wait for all work of a device; CudaError where some of it failed, and errors of checks in it, as IndexError."""
+    """Wait for all work of a device; CudaError if some of it failed, or the error of a failed check, as IndexError."""
     device_named(device).synchronize()
 
 
@@ -146,32 +146,32 @@ def memory_allocated(device: DeviceName = None) -> int:
 
 
 def max_memory_allocated(device: DeviceName = None) -> int:
-    """The most bytes that were in tensors since ``reset_peak_memory_stats``."""
+    """The peak of the bytes in tensors since ``reset_peak_memory_stats``."""
     return device_named(device).memory.statistics().most_allocated
 
 
 def memory_reserved(device: DeviceName = None) -> int:
-    """Bytes that this process has of a device, those that it keeps for later included."""
+    """Bytes of a device that this process holds, its cache included."""
     return device_named(device).memory.statistics().reserved
 
 
 def max_memory_reserved(device: DeviceName = None) -> int:
-    """The most bytes that this process had of a device since ``reset_peak_memory_stats``."""
+    """The peak of the bytes that this process held of a device since ``reset_peak_memory_stats``."""
     return device_named(device).memory.statistics().most_reserved
 
 
 def reset_peak_memory_stats(device: DeviceName = None) -> None:
-    """Let what was most be what is now."""
+    """Reset the peaks to the current values."""
     device_named(device).memory.reset_most()
 
 
 def empty_cache() -> None:
-    """Give unused memory back to every device that this process has used, for other processes."""
+    """Return unused memory to every device that this process has used, for other processes."""
     for device in devices().used():
         device.memory.empty_cache()
 
 
 def memory_summary(device: DeviceName = None) -> str:
-    """The memory of a device as a table: in tensors, kept for later, and free."""
+    """The memory of a device as a table: in tensors, cached, and free."""
     target_device = device_named(device)
     return memory.summary(target_device.context, target_device.memory.statistics())

@@ -1,4 +1,4 @@
-"""Looking at values: ``jg.debug.print`` prints them from compiled code, in loops and branches too."""
+"""Printing values: ``jg.debug.print`` prints from compiled code, in loops and branches too."""
 
 from __future__ import annotations
 

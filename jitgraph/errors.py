@@ -1,4 +1,4 @@
-"""Every error a user can meet: what happened, where in the user's code, and a hint how to repair it."""
+"""The errors that jitgraph raises: what happened, where in the user's code, and a hint how to fix it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def trying() -> Iterator[None]:
 
 
 class LocatedError(JitgraphError):
-    """An error with the user's line and a hint how to repair it.
+    """An error with the user's line and a hint how to fix it.
 
     ``str()`` gives the message, then ``at file:line`` and ``hint: ...`` on lines of their own where known.
     """
@@ -111,7 +111,7 @@ class ScriptError(LocatedError):
 
 
 class ShapeError(LocatedError, ValueError):
-    """Shapes that do not fit. Wrong: ``zeros((2, 3)) + zeros((4,))``. Right: ``zeros((2, 3)) + zeros((3,))``."""
+    """Shapes that do not match. Wrong: ``zeros((2, 3)) + zeros((4,))``. Right: ``zeros((2, 3)) + zeros((3,))``."""
 
 
 class UndecidedError(TraceError, ShapeError):
@@ -123,7 +123,10 @@ class UndecidedError(TraceError, ShapeError):
 
 
 class DTypeError(LocatedError, TypeError):
-    """Dtypes that do not fit. Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``."""
+    """Dtypes that an op does not accept together.
+
+    Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``.
+    """
 
 
 class PrecisionWarning(UserWarning):
@@ -168,18 +171,18 @@ class UnsupportedOp(CompileError):
 
 
 class DeviceError(LocatedError):
-    """A device that is absent, or tensors on devices that do not fit."""
+    """A device that does not exist, or tensors on different devices."""
 
 
 class HostAccessError(DeviceError):
-    """Memory of a device where the CPU would read its own. Wrong: ``np.asarray(x)`` of a CUDA tensor.
+    """Memory of a device was used where the CPU reads its own. Wrong: ``np.asarray(x)`` of a CUDA tensor.
 
     Right: ``np.asarray(x.cpu())``.
     """
 
 
 class CudaError(DeviceError):
-    """A call of the CUDA driver that failed: what was asked, and CUDA's name and text; ``code`` is the result."""
+    """A call of the CUDA driver failed: which call, and CUDA's name and text; ``code`` is the result."""
 
     def __init__(self, message: str, *, code: int, location: Location | None = None, hint: str | None = None) -> None:
         super().__init__(message, location=location, hint=hint)
@@ -187,11 +190,11 @@ class CudaError(DeviceError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """A device does not have the memory that was asked for, even after unused memory was given back to it."""
+    """A device has too little memory for a request, even after unused memory was returned to it."""
 
 
 class LinAlgError(LocatedError, np.linalg.LinAlgError):
-    """A matrix without the inverse or decomposition that was asked for. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
+    """A matrix that does not have the requested inverse or decomposition. Wrong: ``jg.linalg.inv(jg.zeros((2, 2)))``.
 
     Right: ``jg.linalg.pinv(x)``, ``jg.linalg.lstsq(a, b)``, or a matrix of full rank.
     """
@@ -205,7 +208,7 @@ class SharingError(LocatedError, BufferError, ValueError):
 
 
 class AnomalyError(LocatedError, FloatingPointError):
-    """A NaN or infinity arose under ``jg.detect_anomaly()`` from operands that were all finite.
+    """An op produced NaN or infinity from finite operands under ``jg.detect_anomaly()``.
 
     In a gradient, ``str()`` also names the op that is differentiated and its line.
     """

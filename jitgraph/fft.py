@@ -140,7 +140,7 @@ def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None 
 
 @array_function
 def hfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The transform, which is real, of n numbers of which the first half is given and the rest are its conjugates."""
+    """The real transform of n numbers, of which the first half is given and the rest are conjugates of these."""
     return irfft(conj(x), n, axis, _SWAPPED.get("backward" if norm is None else norm, norm))
 
 

@@ -53,7 +53,7 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool = True,
 ) -> Tensor:
-    """Transforms [..., frequencies, frames] of windows of ``n_fft`` samples, one each ``hop_length``, of [..., time].
+    """Transforms [..., frequencies, frames] of windows of ``n_fft`` samples, one every ``hop_length``, of [..., time].
 
     ``window`` has ``win_length`` elements; ones where it is None. With ``center`` frame t has sample t * hop_length in
     its middle, and the ends are padded by ``pad_mode`` (of ``jg.pad``). ``normalized`` divides by sqrt(n_fft).

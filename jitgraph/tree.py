@@ -1,4 +1,4 @@
-"""Pytrees: nested tuples, lists, dicts, named tuples, dataclasses and registered types, taken apart and put together.
+"""Pytrees: nested tuples, lists, dicts, named tuples, dataclasses and registered types, flattened and rebuilt.
 
 Everything that is not such a container is a leaf; None is a container of nothing. Dictionaries keep their order, which
 is part of the structure.
@@ -102,7 +102,7 @@ def register(
     take_apart: Callable[[Any], Flattened | tuple[Sequence[Any], Sequence[Any], Hashable]],
     build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any],
 ) -> None:
-    """Make instances of exactly ``kind`` containers; JitgraphError where the type is one already.
+    """Make instances of exactly ``kind`` containers; JitgraphError if the type already is one.
 
     ``take_apart(value)`` gives ``(steps, children, data)``: a name for each child, the children (as tuples of one
     length), and hashable data. ``build(kind, steps, children, data)`` makes a value of them again.
@@ -237,7 +237,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
 
 
 def flatten_with_paths(tree: Any) -> tuple[list[tuple[Path, Any]], TreeDef]:
-    """The leaves in order, each with the path that leads to it, and the structure."""
+    """The leaves in order, each with its path, and the structure."""
     leaves: list[tuple[Path, Any]] = []
     return leaves, _flatten_with_paths(tree, (), leaves)
 

@@ -22,7 +22,7 @@ def no_grad() -> Any:
 
 
 def enable_grad() -> Any:
-    """A block (or decorator) in which ops are recorded for gradients again."""
+    """A block (or decorator) in which ops are recorded for gradients, also inside ``no_grad``."""
     return set_grad_enabled(True)
 
 

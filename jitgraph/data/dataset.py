@@ -17,7 +17,7 @@ from jitgraph.tensor.functions.creation import asarray
 
 
 class Dataset:
-    """Items by number: subclasses define ``__getitem__`` and ``__len__``."""
+    """Items by index: subclasses define ``__getitem__`` and ``__len__``."""
 
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
@@ -103,7 +103,7 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """The items of several datasets, one dataset behind the other."""
+    """The items of several datasets, one dataset after another."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -126,7 +126,7 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """The items of several iterable datasets, one dataset behind the other."""
+    """The items of several iterable datasets, one dataset after another."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
@@ -140,7 +140,7 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """The items of a dataset at given numbers."""
+    """The items of a dataset at given indices."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, indices

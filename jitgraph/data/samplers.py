@@ -13,7 +13,7 @@ from jitgraph.tensor.functions.creation import asarray
 
 
 class Sampler:
-    """Numbers of items, in an order: subclasses define ``__iter__``, and ``__len__`` where it is known."""
+    """Indices of items in some order: subclasses define ``__iter__``, and ``__len__`` if it is known."""
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")
@@ -67,7 +67,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given numbers in random order."""
+    """The given indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator: random.Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
@@ -81,7 +81,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """``num_samples`` numbers, each drawn with a probability that its weight says."""
+    """``num_samples`` indices, each drawn with a probability in proportion to its weight."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of ``batch_size`` numbers of another sampler, the last one shorter unless ``drop_last``."""
+    """Lists of ``batch_size`` indices of another sampler, the last one shorter unless ``drop_last``."""
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         if batch_size < 1:

@@ -158,7 +158,7 @@ forks.in_child(_renew_streams)
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process what it is; None elsewhere."""
+    """The worker in which it is called; None in the main process."""
     return _info
 
 

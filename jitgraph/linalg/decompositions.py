@@ -106,7 +106,7 @@ def svd(x: TensorLike, *, full_matrices: bool = True) -> SVDResult:
 
 @array_function
 def svdvals(x: TensorLike) -> Tensor:
-    """Descending singular values; where some are equal, what ``eigvalsh`` says of derivatives is true of them, too."""
+    """Descending singular values; for derivatives of equal ones see ``eigvalsh``."""
     value = lifting.value_of(x)
     if dtypes.is_complex(value.dtype) or 0 in value.shape:
         return svd(x, full_matrices=False).S

@@ -82,7 +82,7 @@ def polymul(a: TensorLike, b: TensorLike) -> Tensor:
 
 @array_function
 def polydiv(u: TensorLike, v: TensorLike) -> tuple[Tensor, Tensor]:
-    """The quotient of two polynomials, and what remains, in as many coefficients as are below v's highest power.
+    """Quotient and remainder of two polynomials; the remainder has one coefficient for each power below v's highest.
 
     The first coefficient of v divides, so that it is not 0. NumPy drops leading zeros of what remains.
     """
@@ -182,7 +182,7 @@ def polyfit(
     w: TensorLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The polynomial of degree ``deg`` closest to the points (x, y) in the sum of squares of ``w`` times the distance.
+    """The polynomial of degree ``deg`` that fits the points (x, y) by least squares of ``w`` times the distance.
 
     y may be a matrix with a column for each polynomial. With ``full`` it comes with the sums of squares, the rank, the
     singular values and rcond; with ``cov`` with the covariances of the coefficients, not scaled for "unscaled".

@@ -217,7 +217,7 @@ def _mirrored(x: object) -> object:
 
 @array_function
 def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tensor:  # noqa: E741 - as in PyTorch
-    """The x for which a @ x is b, where ``cholesky`` has given l of a: upper triangles with ``upper``.
+    """The x for which a @ x is b, where l is the ``cholesky`` factor of a, upper triangular with ``upper``.
 
     b is one vector, or matrices; batches broadcast.
     """
@@ -231,7 +231,7 @@ def cholesky_solve(b: TensorLike, l: TensorLike, *, upper: bool = False) -> Tens
 
 @array_function
 def cholesky_inverse(l: TensorLike, *, upper: bool = False) -> Tensor:  # noqa: E741 - as in PyTorch
-    """The inverse of a, where ``cholesky`` has given l of a: upper triangles with ``upper``."""
+    """The inverse of a, where l is the ``cholesky`` factor of a, upper triangular with ``upper``."""
     factor = matrices_of("cholesky_inverse", l)
     with placement.beside(factor):
         one = wrap(with_ones(ops.zeros_like(factor)))
@@ -267,7 +267,7 @@ def lu(a: TensorLike) -> LUResult:
 
 @array_function
 def lu_solve(LU: TensorLike, pivots: TensorLike, b: TensorLike, *, left: bool = True, adjoint: bool = False) -> Tensor:  # noqa: N803
-    """The x for which a @ x is b, where ``lu_factor`` has given LU and pivots of a.
+    """The x for which a @ x is b, where LU and pivots are the results of ``lu_factor`` of a.
 
     With left=False x @ a is b; with ``adjoint`` a's conjugate transpose stands in the place of a.
     """

@@ -40,7 +40,7 @@ class _Activation(Module):
 
 
 class Hardtanh(_Activation):
-    """x held between ``min_val`` and ``max_val``."""
+    """x limited to the range from ``min_val`` to ``max_val``."""
 
     function, settings = functional.hardtanh, ("min_val", "max_val")
 

@@ -34,7 +34,7 @@ class AdaptiveLogSoftmaxOutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log probabilities of ``n_classes`` classes, numbered by falling frequency, in clusters that ``cutoffs`` part.
+    """Log probabilities of ``n_classes`` classes, numbered by falling frequency, in clusters divided at ``cutoffs``.
 
     The first cluster and one place for each other cluster are the head, a ``Linear``; cluster i is ``tail[i]``, two
     ``Linear`` with ``in_features // div_value ** (i + 1)`` features between them. Where PyTorch leaves out a cluster

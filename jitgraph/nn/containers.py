@@ -102,7 +102,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules applied one after the other: ``Sequential(first, second)``, or a dict of names and modules."""
+    """Modules applied one after another: ``Sequential(first, second)``, or a dict of names and modules."""
 
     def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
         if len(modules) == 1 and isinstance(modules[0], Mapping):

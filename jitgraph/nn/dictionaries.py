@@ -11,7 +11,7 @@ from jitgraph.tensor import Tensor
 
 
 class ModuleDict(Module):
-    """Submodules by their names, in the order in which they were set; it has no forward."""
+    """Submodules by name, in the order in which they were set; it has no forward."""
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def _parameter(value: Any) -> Any:
 
 
 class ParameterList(Module):
-    """Parameters as attributes "0", "1", ..., made of tensors where they are none."""
+    """Parameters as attributes "0", "1", ...; tensors become parameters."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by their names, made of tensors where they are none."""
+    """Parameters by name; tensors become parameters."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

@@ -163,7 +163,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution's weight [out, in, *kernel] that hands on as many channels of each group as it can."""
+    """A convolution's weight [out, in, *kernel] that passes through as many channels of each group as possible."""
     if tensor.ndim not in (3, 4, 5):
         raise ShapeError(f"dirac_ takes a weight of 3 to 5 axes; the shape is {tensor.shape}")
     if groups < 1 or tensor.shape[0] % groups:

@@ -123,7 +123,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of ``weight`` [num_embeddings, embedding_dim] by number; IndexError for a number out of range.
+    """Rows of ``weight`` [num_embeddings, embedding_dim] by index; IndexError for an index out of range.
 
     Row ``padding_idx`` begins as zeros and gets no gradient. ``max_norm`` scales the rows that a call uses, in place;
     ``scale_grad_by_freq`` divides their gradients by how often each is used.
@@ -350,7 +350,7 @@ class Dropout(Module):
 
 
 class Identity(Module):
-    """x as it is; arguments of the constructor are taken and not used, as in PyTorch."""
+    """x itself; the constructor accepts and ignores any arguments, as in PyTorch."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()

@@ -331,7 +331,7 @@ PARAMETERS.append(Parameter)
 
 
 class ModuleBuffer(Tensor):
-    """A tensor that is state of a module but not learned, once it is set as an attribute: as ``register_buffer``."""
+    """A tensor that, set as an attribute of a module, is state that is not learned, as by ``register_buffer``."""
 
     __slots__ = ("persistent",)
 

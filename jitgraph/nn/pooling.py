@@ -72,7 +72,7 @@ def _padded(base: type[_Pad], name: str, spatial: int) -> type[_Pad]:
 
 
 class _ReflectionPad(_Pad):
-    """Padding with what stands behind each edge, mirrored."""
+    """Padding with the elements next to each edge, mirrored."""
 
     mode = "reflect"
 
@@ -84,7 +84,7 @@ class _ReplicationPad(_Pad):
 
 
 class _CircularPad(_Pad):
-    """Padding with what stands at the other end."""
+    """Padding with the elements at the opposite end."""
 
     mode = "circular"
 

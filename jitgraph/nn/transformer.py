@@ -242,7 +242,7 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer, one behind the other, and a norm."""
+    """``num_layers`` copies of a layer, one after another, and a norm."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """``num_layers`` copies of a layer, one behind the other, and a norm."""
+    """``num_layers`` copies of a layer, one after another, and a norm."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

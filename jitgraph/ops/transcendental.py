@@ -209,7 +209,7 @@ erfc: Op = _function(
     "erfc",
     each(math.erfc),
     lambda ct, out, x: (mul(_scaled(ct, -2.0 / math.sqrt(math.pi)), _gaussian_square(x)),),
-    doc="1 - erf(x), to full precision where it is small.",
+    doc="1 - erf(x), accurate where it is small.",
 )
 
 

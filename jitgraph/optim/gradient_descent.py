@@ -214,7 +214,7 @@ _RATES: Final = (None, "original", "match_rms_adamw")
 
 
 class Muon(Optimizer):
-    """SGD with momentum whose step for each matrix is brought near the closest orthogonal one: for hidden layers.
+    """SGD with momentum whose step for each matrix is approximately orthogonalised, for hidden layers.
 
     Parameters are matrices, else ShapeError; biases, embeddings and the last layer want another optimiser, such as
     AdamW. The momentum is ``m = momentum * m + (1 - momentum) * g``, with ``nesterov`` looked ahead once more, and

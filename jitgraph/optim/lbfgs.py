@@ -127,7 +127,7 @@ _LEAST_CURVATURE = 1e-10
 
 
 class LBFGS(Optimizer):
-    """Up to ``max_iter`` quasi-Newton moves a step, each along the inverse Hessian that the last moves let guess.
+    """Up to ``max_iter`` quasi-Newton moves a step, each by an inverse Hessian estimated from recent moves.
 
     ``step(closure)`` calls the closure up to ``max_eval`` times; how often depends on what it returns, so the closure
     may be a traced function but the step runs outside of traces (TraceError inside). With

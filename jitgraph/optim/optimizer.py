@@ -27,7 +27,7 @@ from jitgraph.tensor.functions.creation import asarray, zeros_like
 
 
 class Optimizer:
-    """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings.
+    """Base class of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings.
 
     Pairs of names and parameters, as ``named_parameters()`` gives, are taken, too; a group has the "param_names" then.
 

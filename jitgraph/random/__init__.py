@@ -1,4 +1,4 @@
-"""Random tensors from a counter: a stream is the same eager, traced, on any target.
+"""Random tensors from a counter-based generator: a stream has the same numbers eagerly, traced and on any target.
 
 Numbers of a distribution that has parameters carry gradients to those that scale and move them (``mean``, ``std``,
 ``low``, ``high``, ``scale``), and none to those that decide by comparisons (``p``, ``rate``, ``concentration``).

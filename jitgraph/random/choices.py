@@ -32,7 +32,7 @@ def _floats(x: TensorLike) -> Tensor:
 
 @array_function
 def categorical(logits: TensorLike, axis: int = -1, shape: Any = None, *, generator: Generator | None = None) -> Tensor:
-    """Numbers of categories (int64), each with a probability in proportion to exp(logit), along ``axis``.
+    """Categories (int64), each with a probability in proportion to exp(logit), along ``axis``.
 
     ``shape`` of the result ends with that of ``logits`` without the axis, and is just that by default. The largest sum
     of a logit and a Gumbel number is taken. ValueError where logits are NaN, infinite, or all minus infinity.
@@ -57,7 +57,7 @@ def categorical(logits: TensorLike, axis: int = -1, shape: Any = None, *, genera
 def multinomial(
     p: TensorLike, num_samples: Any, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """``num_samples`` numbers of categories (int64) for each row of ``p``, in proportion to it, as PyTorch has it.
+    """``num_samples`` categories (int64) for each row of ``p``, drawn in proportion to it, as in PyTorch.
 
     ``p`` is [n] or [rows, n], not negative, and need not sum to 1. Without ``replacement`` no category comes twice.
     ValueError for negative or infinite numbers, and for fewer of them above 0 than are to be drawn.

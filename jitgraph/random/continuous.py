@@ -282,7 +282,7 @@ def f(
 
 @array_function
 def geometric(p: TensorLike, shape: Any = None, *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
-    """Of trials that succeed with probability ``p`` the number of the first that does, from 1 on; int64.
+    """The number of trials with success probability ``p`` up to the first success, from 1 on; int64.
 
     They are held at 2**53, beyond which float64 has no odd numbers. ValueError for p outside of (0, 1].
     """

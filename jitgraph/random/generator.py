@@ -25,7 +25,7 @@ from jitgraph.tensor.lifting import TensorLike
 
 
 class Generator:
-    """A stream of random numbers of its own; ``jg.random``'s functions use a global one."""
+    """A separate stream of random numbers; ``jg.random``'s functions use a global one."""
 
     def __init__(self, seed: int = 0) -> None:
         self.state = wrap(EagerValue(_state(seed)))
@@ -88,7 +88,7 @@ def current(generator: Generator | None) -> Generator:
 
 
 def seed(value: int) -> None:
-    """Start the global stream again from a seed.
+    """Restart the global stream from a seed.
 
     ``value`` is an int from 0 to 2**64 - 1, else JitgraphError.
     """
@@ -96,12 +96,12 @@ def seed(value: int) -> None:
 
 
 def get_state() -> Tensor:
-    """Where the global stream stands, a ``uint64[2]`` for ``set_state``."""
+    """The state of the global stream, a ``uint64[2]`` for ``set_state``."""
     return current(None).get_state()
 
 
 def set_state(state: TensorLike) -> None:
-    """Let the global stream go on where ``get_state`` was asked. JitgraphError for what is no ``uint64[2]``."""
+    """Restore the state of the global stream from ``get_state``. JitgraphError unless it is a ``uint64[2]``."""
     current(None).set_state(state)
 
 
@@ -117,5 +117,5 @@ def stream_key(generator: Generator | None = None) -> Any:
 
 
 def next_key(shape: Any, dtype: dtypes.DType, *, normal: bool = False, generator: Generator | None = None) -> Any:
-    """The key for one call of ``ops.uniform`` (or ``ops.normal``) of this shape and dtype, which is then used up."""
+    """The key for one call of ``ops.uniform`` (or ``ops.normal``) of this shape and dtype; it is used once."""
     return current(generator).key(words_used(tuple(shape), dtype, normal=normal))

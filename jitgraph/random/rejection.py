@@ -169,7 +169,7 @@ _MOST_TRIALS: Final = 2.0**52
 def binomial(
     count: TensorLike, p: TensorLike, shape: Any = None, *, dtype: Any = None, generator: Generator | None = None
 ) -> Tensor:
-    """How many of ``count`` trials succeed that each do with probability ``p``; int64 unless ``dtype`` is given.
+    """The number of successes in ``count`` trials with success probability ``p``; int64 unless ``dtype`` is given.
 
     Of ``shape``, or that of the parameters. ValueError for a count that is no whole number from 0 to 2**52, and for p
     outside of [0, 1].
@@ -245,7 +245,7 @@ def _rejected(n: Tensor, p: Tensor, counts: Tensor, key: Tensor, step: Tensor, s
 def negative_binomial(
     count: TensorLike, p: TensorLike, shape: Any = None, *, dtype: Any = None, generator: Generator | None = None
 ) -> Tensor:
-    """How many trials fail before ``count`` succeed that each do with probability ``p``, as in NumPy; int64.
+    """The number of failures before ``count`` successes, of trials with success probability ``p``, as in NumPy; int64.
 
     Poisson numbers of a gamma rate, so that the count may be any positive number. ValueError for p outside of (0, 1].
     """

@@ -1,4 +1,4 @@
-"""What a call needs at run time: buffers, the host table, threads, executables, and the standalone loader."""
+"""The run time of compiled code: buffers, the host table, threads, executables, and the standalone loader."""
 
 import time
 from typing import Final

@@ -15,7 +15,7 @@ from jitgraph.tensor.lifting import TensorLike, cast, value_of
 
 @array_function
 def erfc(x: TensorLike) -> Tensor:
-    """1 - erf(x), to full precision where it is small. Integers and bools are computed in float32."""
+    """1 - erf(x), accurate where it is small. Integers and bools are computed in float32."""
     return elementwise(ops.erfc, x, floating=True)
 
 

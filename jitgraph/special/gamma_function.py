@@ -456,7 +456,7 @@ def binom(n: TensorLike, k: TensorLike) -> Tensor:
 
 @array_function
 def comb(n: TensorLike, k: TensorLike, *, repetition: bool = False) -> Tensor:
-    """How many choices there are of k things out of n, also again with ``repetition``; 0 for negative numbers."""
+    """The number of ways to choose k things out of n, with ``repetition`` also repeatedly; 0 for negative numbers."""
 
     def body(n: Tensor, k: Tensor) -> Tensor:
         valid = (n >= 0) & (k >= 0)
@@ -521,7 +521,7 @@ def poch(z: TensorLike, m: TensorLike) -> Tensor:
 
 @array_function
 def perm(n: TensorLike, k: TensorLike) -> Tensor:
-    """How many sequences there are of k things out of n, n! / (n - k)!; 0 for negative numbers and k > n."""
+    """The number of sequences of k things out of n, n! / (n - k)!; 0 for negative numbers and k > n."""
 
     def body(n: Tensor, k: Tensor) -> Tensor:
         inside = (n >= 0) & (k >= 0) & (k <= n)

@@ -101,7 +101,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype to which tensors, arrays, dtypes and Python numbers promote; the numbers only lift the kind.
+    """The dtype to which tensors, arrays, dtypes and Python numbers promote; numbers only raise the kind.
 
     JitgraphError for no operands.
     """
@@ -116,7 +116,7 @@ def _is_dtype(x: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether promotion brings a dtype, or that of a tensor, to ``to``: whether ``to`` wins in an operator of both."""
+    """Whether a dtype, or that of a tensor, promotes to ``to``: whether an operator of both gives ``to``."""
     target = dtypes.canonical(to)
     return dtypes.promote(_dtype_of(from_), target) == target
 

@@ -366,7 +366,7 @@ def addbmm(x: TensorLike, x1: TensorLike, x2: TensorLike, *, beta: Any = 1, alph
 
 @array_function
 def chain_matmul(*arrays: TensorLike) -> Tensor:
-    """Product of two matrices or more in the order that costs least; the first and the last may be vectors."""
+    """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
     matrices = [wrap(value) for value in lifting.beside(*arrays)]
     if len(matrices) < 2:
         raise ShapeError(f"chain_matmul takes two matrices or more, not {len(matrices)}")
@@ -385,7 +385,7 @@ def chain_matmul(*arrays: TensorLike) -> Tensor:
 
 @array_function
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """NumPy's dot: over the last axis of x1 and the last but one of x2 (its only one); free axes of both stay."""
+    """NumPy's dot: sums over the last axis of x1 and the last but one of x2 (or its only one); the others remain."""
     a, b = map(wrap, lifting.beside(x1, x2))
     if not a.ndim or not b.ndim:
         return a * b

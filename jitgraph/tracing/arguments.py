@@ -27,7 +27,7 @@ from jitgraph.tree import Item, TreeDef
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor argument by shape and dtype alone, for ``f.lower``; a text in ``shape`` names a size.
+    """The shape and dtype of a tensor argument, for ``f.lower``; a string in ``shape`` names a size.
 
     ArgumentError for a size that is neither a number from 0 on nor a name; DTypeError for a dtype that is none.
     """

@@ -505,7 +505,7 @@ class FunctionContext:
 
 
 class Function:
-    """An op with a gradient of its own: static methods ``forward(ctx, *args)`` and ``backward(ctx, *cotangents)``.
+    """An op with its own gradient: static methods ``forward(ctx, *args)`` and ``backward(ctx, *cotangents)``.
 
     Or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``. ``F.apply(*args)`` calls it. ``backward`` gets a
     cotangent for each result and gives one for each argument: of its shape, or None. In a trace both are recorded, as

@@ -24,7 +24,7 @@ def gradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
 ) -> bool:
-    """Whether the gradients of ``func(*inputs)`` are what differences over ``2 * eps`` say, to atol + rtol * abs(them).
+    """Whether gradients of ``func(*inputs)`` equal differences over ``2 * eps``, within atol + rtol * abs of these.
 
     For every input that requires a gradient and every result of floats or complex numbers, whose parts count by
     themselves. JitgraphError that says which element differs, or False without ``raise_exception``; DTypeError for

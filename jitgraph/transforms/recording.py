@@ -163,7 +163,7 @@ def tensor_type(value: TracedValue) -> TensorType:
 
 
 def checkpoint(function: Callable[..., Any], *misplaced: Any, **settings: Any) -> Callable[..., Any]:
-    """``function``, of which a gradient keeps what it takes and gives alone, and computes the rest once more.
+    """``function``, for whose gradient only arguments and results are saved; the rest is computed again.
 
     It has the values and gradients of ``function``; random numbers are the same the second time, and prints are not
     repeated. Tensors that it closes over, parameters of modules among them, get their gradients. Outside of traces it

@@ -92,7 +92,7 @@ def vmap(
     axis_size: Any = None,
     randomness: Randomness = "error",
 ) -> Callable[..., Any]:
-    """``function`` of one sample as a function of samples along an axis of its arguments, which are trees of tensors.
+    """A function of one sample as a function of many, along an axis of its arguments, which are trees of tensors.
 
     ``in_axes`` is that axis (None: the same for all samples) for each positional argument, as a tuple, or for all of
     them; in place of an int a tree of the argument's structure. Keyword arguments have it in front. A module among the
@@ -291,7 +291,7 @@ def _alike(axes: Any, of: Any) -> bool:
 
 @array_function
 def apply_along_axis(function: Callable[..., Any], axis: int, x: TensorLike, *args: Any, **kwargs: Any) -> Any:
-    """``function(row, *args, **kwargs)`` of every vector of x along ``axis``, whose results take its place.
+    """``function(row, *args, **kwargs)`` of every vector of x along ``axis``, which the results replace.
 
     All at once, by ``vmap``; gradients flow. Results may be numbers, which leave the axis out, or tensors of any rank.
     """
@@ -327,7 +327,7 @@ def _ranks(signature: str) -> tuple[list[list[str]], int]:
 def vectorize(
     function: Callable[..., Any], *, signature: str | None = None, excluded: Iterable[int | str] = ()
 ) -> Callable[..., Any]:
-    """``function`` of numbers as a function of tensors, which broadcast: called once, for all elements, by ``vmap``.
+    """A function of numbers as a function of tensors, which broadcast: ``vmap`` calls it once, for all elements.
 
     ``signature``, as "(n),(n)->()", says which arguments are vectors or matrices: axes before those broadcast.
     ``excluded`` arguments, by position or name, are passed on as they are, and keyword arguments are broadcast too.

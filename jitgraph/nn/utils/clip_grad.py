@@ -98,7 +98,7 @@ def clip_grads_with_norm_(
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Hold every element of the gradients between -``clip_value`` and ``clip_value``; ``foreach`` changes nothing."""
+    """Limit every gradient element to at most ``clip_value`` in size, in place; ``foreach`` changes nothing."""
     with no_grad():
         for p in _gradients(parameters):
             gradient = p.grad

@@ -17,7 +17,7 @@ Layer = TypeVar("Layer", bound=Module)
 
 
 def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer:
-    """A new convolution that gives what ``bn`` gives of ``conv``'s output; ``transpose`` for a transposed one.
+    """A new convolution that equals ``conv`` followed by ``bn``; ``transpose`` for a transposed one.
 
     JitgraphError unless both are in eval mode and ``bn`` has running statistics.
     """
@@ -25,7 +25,7 @@ def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer
 
 
 def fuse_linear_bn_eval(linear: Layer, bn: Module) -> Layer:
-    """A new linear layer that gives what ``bn`` gives of ``linear``'s output [N, C]; errors as of fuse_conv_bn_eval."""
+    """A new linear layer that equals ``linear`` followed by ``bn``, for [N, C]; errors as of fuse_conv_bn_eval."""
     return _fused("fuse_linear_bn_eval", linear, bn, False)
 
 
@@ -39,7 +39,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution, and of the batch norm behind it, as those of one convolution.
+    """Weight and bias of the one convolution that equals a convolution followed by a batch norm.
 
     Weights are [O, I / groups, ...], or [I, O / groups, ...] under ``transpose``. ShapeError where they do not fit.
     """
@@ -74,7 +74,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Weight [O, I] and bias of a linear layer, and of the batch norm behind it, as those of one linear layer."""
+    """Weight [O, I] and bias of the one linear layer that equals a linear layer followed by a batch norm."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 

@@ -1,4 +1,4 @@
-"""Parametrizations that are used often: weight_norm, spectral_norm and orthogonal. Names and keys as PyTorch.
+"""Common parametrizations: weight_norm, spectral_norm and orthogonal. Names and keys as PyTorch.
 
 Matrices with orthonormal columns are made of free numbers by one of three maps.
 """
@@ -121,7 +121,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Learn the norm and the direction of a parameter apart (Salimans and Kingma 2016); returns the module.
+    """Learn the norm and the direction of a parameter separately (Salimans and Kingma 2016); returns the module.
 
     Norms are over all axes but ``dim``, or one over all of them for None. State dicts with the keys of PyTorch's older
     ``weight_norm``, "weight_g" and "weight_v", are taken, too.

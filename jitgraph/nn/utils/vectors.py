@@ -13,12 +13,12 @@ from jitgraph.tensor.functions.shapes import reshape
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one behind the other."""
+    """The elements of all parameters in one vector."""
     return concat([reshape(p, (-1,)) for p in parameters], axis=0)
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Set parameters to the parts of a vector, as ``parameters_to_vector`` joins them; ShapeError for another size."""
+    """Set parameters from a vector, in the order of ``parameters_to_vector``; ShapeError for another size."""
     members = list(parameters)
     total = sum(math.prod(p.shape) for p in members)
     if tuple(vec.shape) != (total,):

@@ -17,7 +17,7 @@ from jitgraph.tensor import Tensor
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Rates times ``factor`` once a metric has not become better for more than ``patience`` epochs.
+    """Rates times ``factor`` once a metric has not improved for more than ``patience`` epochs.
 
     Better is lower, or higher with ``mode="max"``, than the best by ``threshold``, as a share of it ("rel") or as it is
     ("abs"). After a reduction ``cooldown`` epochs do not count. Rates stay above ``min_lr``, and a change of at most
@@ -122,7 +122,7 @@ class _Composed(LRScheduler):
 
 
 class SequentialLR(_Composed):
-    """One schedule after another: the next one begins, with its epoch 0, at each of ``milestones``.
+    """One schedule after another: at each of ``milestones`` the next one begins with its epoch 0.
 
     A warm-up is ``SequentialLR(optimizer, [LinearLR(...), CosineAnnealingLR(...)], [5])``. A traced step is recorded
     once more for each part; the code is the same.

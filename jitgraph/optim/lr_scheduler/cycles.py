@@ -16,7 +16,7 @@ from jitgraph.tracing.host import host_formula
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the first rate to ``eta_min`` over ``T_max`` epochs, and back behind them.
+    """Half a cosine from the first rate to ``eta_min`` over ``T_max`` epochs, and back afterwards.
 
     Each rate is made of the one before, as in PyTorch, so that other changes of the rates stay.
     """

@@ -120,7 +120,7 @@ class StepLR(_Decay):
 
 
 class MultiStepLR(_Decay):
-    """Rates times ``gamma`` at each epoch of ``milestones``, as often as that stands there."""
+    """Rates times ``gamma`` at each epoch in ``milestones``, once for each time it occurs there."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1

@@ -34,7 +34,7 @@ def device_named(name: str | int | None) -> Device:
 
 
 class Stream:
-    """A queue of a device's work, which runs in order; work of different streams runs in any.
+    """A queue of a device's work, which runs in order; work of different streams may run in any order.
 
     Made for the current device, or the one given. A stream is one of 32 of the device, used in turn, and lives as long
     as the device is used.

@@ -59,7 +59,7 @@ def addcdiv(x: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: T
 
 @method
 def fmod(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """What x1 leaves over when divided by x2, exact and with the sign of x1, as in C; 0 for an integer modulo 0."""
+    """The exact remainder of x1 / x2 with the sign of x1, as in C; 0 for an integer modulo 0."""
     a, b = promoted(x1, x2)
     if dtypes.is_float(a.dtype):
         size = abs(b)
@@ -115,13 +115,13 @@ def logaddexp2(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @method
 def deg2rad(x: TensorLike) -> Tensor:
-    """Degrees in radians."""
+    """Converts degrees to radians."""
     return float_tensors(x)[0] * (math.pi / 180)
 
 
 @method
 def rad2deg(x: TensorLike) -> Tensor:
-    """Radians in degrees."""
+    """Converts radians to degrees."""
     return float_tensors(x)[0] * (180 / math.pi)
 
 
@@ -138,7 +138,7 @@ def frac(x: TensorLike) -> Tensor:
 
 @method
 def modf(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """What stands behind the point, and the whole number before it, both with the sign of x, as in NumPy."""
+    """The fractional and the integral part, both with the sign of x, as in NumPy."""
     (a,) = float_tensors(x)
     integral = trunc(a)
     return copysign(where(isinf(a), 0.0, a - integral), a), integral

@@ -243,7 +243,7 @@ def unflatten(x: TensorLike, axis: int, sizes: Sequence[DimLike]) -> Tensor:
 
 @method
 def unfold(x: TensorLike, axis: int, size: int, step: int) -> Tensor:
-    """Windows of ``size`` elements along ``axis``, one each ``step``; they stand along a new last axis."""
+    """Windows of ``size`` elements along ``axis``, one every ``step``, along a new last axis."""
     tensor = wrap(lifting.value_of(x))
     number = axis_of(axis, tensor.ndim, "unfold")
     extent = tensor.value.type.shape[number]
@@ -261,7 +261,7 @@ def unfold(x: TensorLike, axis: int, size: int, step: int) -> Tensor:
 
 @method
 def tensor_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """So many pieces along ``axis``, the first ones larger by one; or pieces cut before each of the given indices."""
+    """That many pieces along ``axis``, the first ones larger by one; or pieces that begin at the given indices."""
     tensor = _of_rank(x, 1, "tensor_split")
     number = axis_of(axis, tensor.ndim, "tensor_split")
     size = tensor.value.type.shape[number]

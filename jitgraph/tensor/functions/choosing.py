@@ -32,7 +32,7 @@ from jitgraph.tensor.tensor import Tensor, wrap
 
 @array_function
 def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], default: TensorLike = 0) -> Tensor:
-    """For each element the choice of the first condition that holds, ``default`` where none does.
+    """For each element the choice of the first condition that holds, or ``default`` if none does.
 
     NumPy's function; PyTorch's ``x.select(axis, i)`` is ``x[:, i]``. JitgraphError for unequal lists.
     """
@@ -80,7 +80,7 @@ def piecewise(x: TensorLike, condlist: Any, funclist: Sequence[Any], *args: Any,
 
 @method
 def choose(x: TensorLike, choices: Sequence[TensorLike], mode: str = "raise") -> Tensor:
-    """For each element i of x the element of ``choices[i]`` at the same place; all broadcast together.
+    """For each element i of x the element of ``choices[i]`` at the same position; all broadcast together.
 
     mode: "raise" for an IndexError where there is no such choice, "wrap" or "clip".
     """
@@ -180,7 +180,7 @@ def insert(x: TensorLike, obj: Any, values: TensorLike, axis: int | None = None)
 
 @method
 def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
-    """x with ``values`` behind it along ``axis``, both flat without one."""
+    """x with ``values`` appended along ``axis``; without an axis both are flattened."""
     if axis is None:
         return concat([reshape(tensor_like(each), (-1,)) for each in (x, values)])
     return concat([tensor_like(x), tensor_like(values)], axis)
@@ -188,7 +188,7 @@ def append(x: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor
 
 @array_function
 def resize(x: TensorLike, new_shape: Any) -> Tensor:
-    """A tensor of another shape of x's elements in their order, over and over; zeros of none. NumPy's function."""
+    """A tensor of another shape with x's elements in order, repeated as needed; zeros if x is empty; NumPy's."""
     flat, shape = reshape(tensor_like(x), (-1,)), shape_of(new_shape)
     size, count = _known(flat, 0, "resize"), 1
     for each in shape:
@@ -202,7 +202,7 @@ def resize(x: TensorLike, new_shape: Any) -> Tensor:
 
 @array_function
 def apply_over_axes(func: Callable[..., TensorLike], x: TensorLike, axes: int | Sequence[int]) -> Tensor:
-    """``func(x, axis)`` along one axis after the other, which each keep a size of 1; NumPy's function."""
+    """``func(x, axis)`` along one axis after another, each kept with size 1; NumPy's function."""
     result = tensor_like(x)
     rank = result.ndim
     for axis in listed(axes):

@@ -73,13 +73,13 @@ def array_equal(x1: TensorLike, x2: TensorLike, equal_nan: bool = False) -> Tens
 
 @method
 def fmax(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The larger one, the other one where one of both is NaN."""
+    """The larger one; if one of them is NaN, the other."""
     return _ignoring_nan(x1, x2, maximum)
 
 
 @method
 def fmin(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The smaller one, the other one where one of both is NaN."""
+    """The smaller one; if one of them is NaN, the other."""
     return _ignoring_nan(x1, x2, minimum)
 
 

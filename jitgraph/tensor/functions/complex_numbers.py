@@ -73,7 +73,7 @@ def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
 
 @array_function
 def view_as_real(x: TensorLike) -> Tensor:
-    """The parts of complex numbers side by side along a new last axis of 2."""
+    """The parts of complex numbers along a new last axis of size 2."""
     value = lifting.value_of(x)
     rows = [ops.reshape(part(value), shape=(*value.shape, 1)) for part in (ops.real, ops.imag)]
     return wrap(ops.concat(*rows, axis=len(value.shape)))
@@ -81,7 +81,7 @@ def view_as_real(x: TensorLike) -> Tensor:
 
 @array_function
 def view_as_complex(x: TensorLike) -> Tensor:
-    """The complex numbers whose parts stand along the last axis of x, which has 2 elements; float32 or float64."""
+    """The complex numbers whose parts are the 2 elements of the last axis of x; float32 or float64."""
     value = lifting.value_of(x)
     if not value.shape or value.shape[-1] != 2:
         raise ShapeError(f"view_as_complex takes a last axis of 2 elements, not {value.type}")

@@ -29,13 +29,13 @@ def _summands(x: TensorLike, dtype: Any) -> Any:
 
 @method
 def cumsum(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Running sum along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
+    """Running sum along ``axis``, which is optional for a vector; bools and narrow integers in 64 bits."""
     return _running(ops.cumsum, _summands(x, dtype), axis, "cumsum")
 
 
 @method
 def cumprod(x: TensorLike, axis: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Running product along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
+    """Running product along ``axis``, which is optional for a vector; bools and narrow integers in 64 bits."""
     value = _summands(x, dtype)
     if dtypes.is_complex(value.dtype):
         from jitgraph.tensor.complex_products import running_product  # here: few programs have complex numbers
@@ -56,7 +56,7 @@ def _from(initial: int, result: Tensor, axis: int | None) -> Tensor:
 def cumulative_sum(
     x: TensorLike, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """As ``cumsum``; with ``include_initial`` a 0 stands before, so that there is one element more."""
+    """As ``cumsum``; with ``include_initial`` the result begins with an additional 0."""
     result = cumsum(x, axis, dtype=dtype)
     return _from(0, result, axis) if include_initial else result
 
@@ -65,7 +65,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: TensorLike, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """As ``cumprod``; with ``include_initial`` a 1 stands before, so that there is one element more."""
+    """As ``cumprod``; with ``include_initial`` the result begins with an additional 1."""
     result = cumprod(x, axis, dtype=dtype)
     return _from(1, result, axis) if include_initial else result
 
@@ -84,11 +84,11 @@ def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tenso
 
 @method
 def cummax(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
-    """Largest element so far along ``axis``, and where it stands (int64, the latest of equal ones), as in PyTorch."""
+    """Largest element so far along ``axis``, and its index (int64, the last of equal ones), as in PyTorch."""
     return _running_extreme(ops.cummax, x, axis, "cummax")
 
 
 @method
 def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
-    """Smallest element so far along ``axis``, and where it stands (int64, the latest of equal ones), as in PyTorch."""
+    """Smallest element so far along ``axis``, and its index (int64, the last of equal ones), as in PyTorch."""
     return _running_extreme(ops.cummin, x, axis, "cummin")

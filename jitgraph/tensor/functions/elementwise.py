@@ -138,7 +138,7 @@ _nearest = _rounding("round", "rint", "The nearest whole number, halves to even.
 
 @method
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
-    """The nearest whole number, halves to even; or of ``decimals`` digits behind the point, of tens for negative ones.
+    """The nearest integer, halves to even; or the nearest number with ``decimals`` digits, which may be negative.
 
     As in NumPy and PyTorch x times a power of ten is rounded, so that halves in decimals are such as the product has.
     Integers are returned as they are, unless to tens.
@@ -175,7 +175,7 @@ def _to_tens(x: Tensor, digits: int) -> Tensor:
 
 @method
 def abs(x: TensorLike) -> Tensor:
-    """|x|; the minimum of a signed integer stays as it is."""
+    """|x|; the minimum of a signed integer is unchanged."""
     return elementwise(ops.abs, x)
 
 
@@ -384,7 +384,7 @@ _casts = DirectCalls(_casting)
 
 @method
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """x held between ``min`` and ``max``, either of which may be None; NaN stays. The bounds promote with x."""
+    """x limited to ``min`` to ``max``, either of which may be None; NaN stays. The bounds promote with x."""
     if min is None or max is None:
         one = _clip_below if max is None else _clip_above
         return one(x, max if min is None else min)  # type: ignore[no-any-return]

@@ -123,7 +123,7 @@ def unravel_index(x: TensorLike, shape: Any, order: str = "C") -> tuple[Tensor, 
 def ravel_multi_index(
     multi_index: Sequence[TensorLike], dims: Any, mode: str | Sequence[str] = "raise", order: str = "C"
 ) -> Tensor:
-    """The flat index (int64) of the element with these indices along each axis: ``unravel_index`` undone.
+    """The flat index (int64) of the element with these indices along each axis: the inverse of ``unravel_index``.
 
     mode, for all axes or for each: "raise" for a ValueError where an index does not lie within, "wrap" or "clip".
     """
@@ -204,7 +204,7 @@ def tri(
 
 @array_function
 def cartesian_prod(*xs: TensorLike) -> Tensor:
-    """All tuples of an element of each vector, as rows in the order of nested loops; of one vector itself.
+    """All tuples with one element of each vector, as rows in the order of nested loops; of one vector itself.
 
     ShapeError for tensors of other ranks.
     """
@@ -220,7 +220,7 @@ def cartesian_prod(*xs: TensorLike) -> Tensor:
 
 @method
 def combinations(x: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """The choices of r elements of a vector as rows, in the order of ``itertools.combinations``.
+    """All combinations of r elements of a vector as rows, in the order of ``itertools.combinations``.
 
     ``with_replacement`` lets an element be chosen again. ShapeError for other ranks and named sizes.
     """
@@ -254,7 +254,7 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 @method
 def put(x: TensorLike, index: TensorLike, source: TensorLike, accumulate: bool = False) -> Tensor:
-    """x with ``source`` at places counted in the flat tensor, or added there; PyTorch's function, NumPy's rule for -1.
+    """x with ``source`` stored or added at indices into the flat tensor; PyTorch's, with NumPy's negative indices.
 
     Of places named twice the last one counts. IndexError for places out of range.
     """

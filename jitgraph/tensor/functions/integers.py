@@ -67,7 +67,7 @@ _ONES: Final = 0x0101010101010101
 
 @method
 def bitwise_count(x: TensorLike) -> Tensor:
-    """How many bits of the absolute value are 1, in uint8, as in NumPy; DTypeError for what is no integer or bool."""
+    """The number of 1 bits of the absolute value, in uint8, as in NumPy; DTypeError unless x is an integer or bool."""
     tensor = tensor_like(x)
     if not (dtypes.is_integer(tensor.dtype) or tensor.dtype == dtypes.bool_):
         raise DTypeError(f"bitwise_count takes integers, not {tensor.value.type}")
@@ -116,7 +116,7 @@ def packbits(x: TensorLike, axis: int | None = None, bitorder: str = "big") -> T
 
 @method
 def unpackbits(x: TensorLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Tensor:
-    """The bits of bytes (uint8), as zeros and ones along ``axis``, or of the flat tensor: ``packbits`` undone.
+    """The bits of bytes (uint8), as zeros and ones along ``axis``, or of the flat tensor: the inverse of ``packbits``.
 
     count: how many are wanted, with zeros behind, or from the end where it is negative. DTypeError for other dtypes.
     """

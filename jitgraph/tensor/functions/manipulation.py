@@ -279,7 +279,7 @@ def flip(x: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
 
 @method
 def roll(x: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
-    """Elements moved by ``shift`` places along ``axis``, those that leave at one end entering at the other.
+    """Elements shifted by ``shift`` positions along ``axis``; those that leave at one end enter at the other.
 
     Without an axis, those of the flat tensor.
     """
@@ -403,7 +403,7 @@ def _width_pairs(widths: Any, rank: int) -> list[tuple[int, int]]:
 
 @method
 def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
-    """Slices of x at ``indices`` (any integer dtype and rank) along ``axis``, which a vector may leave out.
+    """Slices of x at ``indices`` (any integer dtype and rank) along ``axis``, which is optional for a vector.
 
     IndexError where an index is out of range.
     """
@@ -424,7 +424,7 @@ def _positions(indices: TensorLike, name: str) -> Any:
 
 @method
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tensor:
-    """For each element of ``indices``, the element of x at that place along ``axis`` and the same place elsewhere."""
+    """For each element of ``indices`` the element of x at that index along ``axis``, at its own along other axes."""
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "take_along_axis")
     return wrap(indexing.along(value, _positions(indices, "take_along_axis"), number))

@@ -124,7 +124,7 @@ def _norm(left: Tensor, p: float) -> Tensor:
 
 @method
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """The p-norm of each row of x1[..., P, M] less each of x2[..., R, M], as [..., P, R].
+    """The p-norms of the differences of each row of x1[..., P, M] and each of x2[..., R, M], as [..., P, R].
 
     Computed by differences, so that near rows lose nothing. ShapeError where the rows have other lengths.
     """

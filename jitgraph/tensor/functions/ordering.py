@@ -133,7 +133,7 @@ def _middle(x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Any:
 
 @method
 def median(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Any:
-    """PyTorch's median: the lower one of the two middle elements, a NaN where there is one.
+    """PyTorch's median: the lower of the two middle elements; NaN if there is one.
 
     Along an ``axis`` it comes with its index (int64). NumPy's, which is their mean, is ``quantile(x, 0.5)``.
     """
@@ -211,7 +211,7 @@ def _fractions(q: TensorLike, name: str) -> Tensor:
 def quantile(
     x: TensorLike, q: TensorLike, axis: int | None = None, *, keepdims: bool = False, interpolation: str = "linear"
 ) -> Tensor:
-    """The ``q``-quantile (q in [0, 1]) along ``axis``, or of all elements; those of a vector q along a new first axis.
+    """The ``q``-quantile (q in [0, 1]) along ``axis``, or of all elements; a vector q adds a new first axis.
 
     Between two elements by ``interpolation``: linear, lower, higher, midpoint or nearest (halves to even). NaN where
     there is one; integers in float32. ValueError for a q outside of [0, 1].
@@ -290,7 +290,7 @@ def counted_indices(indices: Tensor, weights: Tensor | None, size: Any, dtype: A
 def bincount(
     x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, *, length: int | None = None
 ) -> Tensor:
-    """How often each number from 0 on is in a vector of integers, or the sum of its ``weights``.
+    """How often each number from 0 on occurs in a vector of integers, or the sum of its ``weights``.
 
     There are as many as the largest number asks for, at least ``minlength``; in a trace, which cannot know it, give
     ``length``. IndexError for a number below 0, or from ``length`` on.
@@ -419,7 +419,7 @@ def lexsort(keys: TensorLike | Sequence[TensorLike], axis: int = -1) -> Tensor:
 
 @method
 def partition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
-    """The elements along ``axis`` with the smallest ones before place ``kth``, as if sorted; they are all sorted here.
+    """The elements along ``axis`` with the ``kth`` in its sorted position and smaller ones before; here all are sorted.
 
     Without an axis of the flat tensor. IndexError for places out of range.
     """
@@ -429,7 +429,7 @@ def partition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) ->
 
 @method
 def argpartition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
-    """Indices (int64) that make the ``partition``; they sort."""
+    """Indices (int64) of a ``partition``; they sort x completely."""
     tensor, number = _parted(x, kth, axis, "argpartition")
     return argsort(tensor, number)
 

@@ -156,7 +156,7 @@ def _floats(x: TensorLike) -> Any:
 
 @method
 def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """Arithmetic mean; integers in float32; NaN for no elements."""
+    """Arithmetic mean, of integers in float32; NaN for no elements."""
     if keepdims.__class__ is bool and (axis is None or axis.__class__ is int):
         return _means[axis, keepdims](x)  # type: ignore[no-any-return]
     return _mean(x, axis, keepdims)

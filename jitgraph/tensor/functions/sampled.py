@@ -66,7 +66,7 @@ def _areas(y: TensorLike, x: TensorLike | None, dx: TensorLike, axis: int, name:
 
 @array_function
 def trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: TensorLike = 1.0, axis: int = -1) -> Tensor:
-    """The integral of samples along ``axis`` by the trapezoidal rule, at places ``x`` or ``dx`` apart."""
+    """The integral of samples along ``axis`` by the trapezoidal rule, at positions ``x`` or ``dx`` apart."""
     areas, number = _areas(y, x, dx, axis, "trapezoid")
     return sum_of(areas, number)
 
@@ -168,7 +168,7 @@ def _taken(vector: Tensor, index: Tensor) -> Tensor:
 
 @method
 def unwrap(x: TensorLike, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
-    """x with multiples of ``period`` added, so that no step along ``axis`` is longer than half of it.
+    """x with multiples of ``period`` added, so that no step along ``axis`` exceeds half of it.
 
     Only steps of at least ``discont`` (half of the period, and no less) are changed; NumPy's function.
     """
@@ -241,7 +241,7 @@ def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
 def cov(
     x: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None, aweights: TensorLike | None = None
 ) -> Tensor:
-    """The covariances of the rows of a matrix, whose columns are observations; of a vector its variance.
+    """The covariances of the rows of a matrix, whose columns are observations; the variance of a vector.
 
     Of complex numbers the second row is conjugated.
 
@@ -281,7 +281,7 @@ def cov(
 
 @method
 def corrcoef(x: TensorLike) -> Tensor:
-    """The correlation coefficients of the rows of a matrix, held between -1 and 1; of a vector 1."""
+    """The correlation coefficients of the rows of a matrix, limited to -1 to 1; 1 for a vector."""
     covariance = cov(x)
     if covariance.ndim == 0:
         return covariance / covariance

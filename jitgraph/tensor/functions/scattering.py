@@ -78,7 +78,7 @@ def _scalar_axes(x: TensorLike, index: Any) -> tuple[Any, Any]:
 
 @method
 def gather(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
-    """For each element of ``index`` the element of x at that place along ``axis`` and at its own place elsewhere.
+    """For each element of ``index`` the element of x at that index along ``axis``, and at its own along other axes.
 
     ``index`` has the rank of x, and along the other axes at most its sizes; the result has the shape of ``index``.
     """
@@ -118,7 +118,7 @@ def _shaped_like(x: TensorLike, flat: Any) -> Tensor:
 
 @method
 def scatter(x: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """x with each element of ``src`` (a tensor or a number) at the place along ``axis`` that ``index`` has for it.
+    """x with each element of ``src`` (a tensor or a number) stored at its index in ``index`` along ``axis``.
 
     Where several go to one place, the last one in row-major order stays.
     """
@@ -128,7 +128,7 @@ def scatter(x: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Ten
 
 @method
 def scatter_add(x: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """x with each element of ``src`` added where ``index`` sends it along ``axis``, in row-major order."""
+    """x with each element of ``src`` added at its index in ``index`` along ``axis``, in row-major order."""
     with placement.beside(lifting.value_of(x)):
         return _shaped_like(x, ops.scatter_add(*_targets("scatter_add", x, axis, index, src), axis=0))
 
@@ -140,7 +140,7 @@ _REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
 def scatter_reduce(
     x: TensorLike, axis: int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """x with the elements of ``src`` combined where ``index`` sends them: by sum, prod, mean, amax or amin.
+    """x combined with the elements of ``src`` at their indices in ``index``: by sum, prod, mean, amax or amin.
 
     Without ``include_self`` elements of x to which something goes do not take part. The mean of integers is rounded
     down. The gradient of amax and amin is shared among equal elements, as in PyTorch.
@@ -184,7 +184,7 @@ def _identity(reduce: str, dtype: dtypes.DType) -> float | int:
 
 @method
 def put_along_axis(x: TensorLike, indices: TensorLike, values: TensorLike, axis: int) -> Tensor:
-    """x with ``values`` (broadcast) at the places along ``axis`` that ``indices`` has; NumPy's, with a result.
+    """x with ``values`` (broadcast) at ``indices`` along ``axis``; NumPy's function, but it returns the result.
 
     Indices below 0 count from the end.
     """
@@ -250,7 +250,7 @@ def index_put(x: TensorLike, indices: Sequence[TensorLike], values: TensorLike, 
 
 @method
 def segment_sum(x: TensorLike, segment_ids: TensorLike, num_segments: DimLike | None = None) -> Tensor:
-    """Sums of the slices along axis 0 that have one number in ``segment_ids``, one for each of ``num_segments``.
+    """Sums of the slices along axis 0 with equal ``segment_ids``, one for each of ``num_segments``.
 
     Without ``num_segments`` the largest number decides, which needs its value. IndexError for a number out of range.
     """
@@ -333,7 +333,7 @@ def _starts(starts: Sequence[TensorLike], rank: int, name: str) -> list[Any]:
 
 @method
 def dynamic_slice(x: TensorLike, starts: Sequence[TensorLike], sizes: Sequence[DimLike]) -> Tensor:
-    """The block of ``sizes`` at ``starts`` (integers or tensors of rank 0), moved so that it lies within, as in JAX."""
+    """The block of ``sizes`` at ``starts`` (integers or tensors of rank 0), shifted to lie within x, as in JAX."""
     value = lifting.value_of(x)
     with placement.beside(value):
         return wrap(
@@ -343,7 +343,7 @@ def dynamic_slice(x: TensorLike, starts: Sequence[TensorLike], sizes: Sequence[D
 
 @method
 def dynamic_update_slice(x: TensorLike, update: TensorLike, starts: Sequence[TensorLike]) -> Tensor:
-    """x with ``update`` in the place that ``dynamic_slice`` of its sizes would take."""
+    """x with ``update`` where ``dynamic_slice`` of the same sizes would read."""
     value = lifting.value_of(x)
     new = lifting.cast(lifting.value_of(update, value.dtype), value.dtype)
     with placement.beside(value):

@@ -74,7 +74,7 @@ def count_nonzero(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -
 
 @method
 def nonzero(x: TensorLike, *, size: Any = None, fill_value: int = 0) -> tuple[Tensor, ...]:
-    """The places (int64) of the elements that are not zero, in row-major order: a vector for each axis.
+    """The indices (int64) of the elements that are not zero, in row-major order: a vector for each axis.
 
     A trace needs ``size``: there are that many places then, further ones are dropped and missing ones ``fill_value``.
     ShapeError for a tensor of rank 0, UnsupportedOp in a trace without ``size``.
@@ -104,7 +104,7 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     sorter: TensorLike | None = None,
 ) -> Tensor:
-    """For each element of ``x2`` the place (int64) in the sorted vector ``x1`` at which it keeps the order.
+    """For each element of ``x2`` the index (int64) in the sorted vector ``x1`` before which it would be inserted.
 
     side: "left" for the first such place, "right" for the last. sorter: indices that sort ``x1``. NaN is the greatest.
     """
@@ -186,7 +186,7 @@ def diff(
     prepend: TensorLike | None = None,
     append: TensorLike | None = None,
 ) -> Tensor:
-    """Differences of neighbours along ``axis``, ``n`` times; of bools whether they differ.
+    """Differences of neighbours along ``axis``, ``n`` times; for bools whether neighbours differ.
 
     ``prepend`` and ``append`` are joined to x first. ShapeError for a tensor of rank 0 and for a negative ``n``.
     """

@@ -108,7 +108,7 @@ def _order(flat: Tensor) -> Tensor:
 
 @method
 def unique_all(x: TensorLike, *, size: Any = None) -> UniqueAll:
-    """The distinct elements in order, where each first stands, which is which (of x's shape), and how often each is."""
+    """The distinct elements in order, the first index of each, the inverse indices (of x's shape), and the counts."""
     groups = _Sorted(x, size, "unique_all")
     with placement.beside(groups.order.value):
         return UniqueAll(groups.values(), groups.indices(), groups.inverse(), groups.counts())
@@ -116,7 +116,7 @@ def unique_all(x: TensorLike, *, size: Any = None) -> UniqueAll:
 
 @method
 def unique_counts(x: TensorLike, *, size: Any = None) -> UniqueCounts:
-    """The distinct elements in order, and how often each is there."""
+    """The distinct elements in order, and how often each occurs."""
     groups = _Sorted(x, size, "unique_counts")
     with placement.beside(groups.order.value):
         return UniqueCounts(groups.values(), groups.counts())
@@ -299,7 +299,7 @@ def setdiff1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
 
 @array_function
 def setxor1d(x1: TensorLike, x2: TensorLike, *, size: Any = None) -> Tensor:
-    """The distinct elements that are in one of both alone, in order; a trace needs ``size``."""
+    """The distinct elements that are in exactly one of the two, in order; a trace needs ``size``."""
     left, right = _both(x1, x2)
     ordered, first = _distinct(concat([left, right]))
     alone = isin(ordered, left, invert=True) | isin(ordered, right, invert=True)

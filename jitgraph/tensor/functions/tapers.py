@@ -136,7 +136,7 @@ def geomspace(
     device: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``num`` numbers from ``start`` to ``stop`` of which each is the same multiple of the one before; float32.
+    """``num`` numbers from ``start`` to ``stop`` with a constant ratio; float32.
 
     ``stop`` is the last one unless ``endpoint`` is False. NumberError for 0 at an end.
     """

@@ -93,7 +93,7 @@ def record_cond(
 
 
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
-    """Repeat ``carry = body_fn(carry)`` while ``cond_fn(carry)`` is true; the carry keeps structure, shapes and dtypes.
+    """Repeat ``carry = body_fn(carry)`` while ``cond_fn(carry)`` is true; structure, shapes and dtypes stay.
 
     Python numbers in ``init`` become 0-d tensors; what ``cond_fn`` gives is 0-d, too. ShapeError for a carry that
     changes its shape or dtype.

@@ -155,7 +155,7 @@ def targets(path: Path) -> list[tuple[int, str]]:
 def test_modules_in_strings_are_seen() -> None:
     text = '''
 """Says jitgraph.nn in prose."""
-imports.module("jitgraph.tracing.control.flow").scan
+imports.module("jitgraph.tracing.record.control_flow").scan
 TABLE = {"f": "jitgraph.transforms.vmap:f", "g": ("jitgraph.nn.module", "g"), "h": "jitgraph.cache.clear"}
 imports.module(f"jitgraph.codegen.cpu.{name}")
 importlib.import_module(f"jitgraph.{name}")
@@ -169,7 +169,7 @@ f"{__name__}.jitgraph.nn"
         for _, target in sorted(in_strings(list(ast.walk(ast.parse(text)))))
     ]
     assert named == [
-        *("tracing.control.flow", "cache", "nn.module", "transforms.vmap", "codegen.cpu", "", "", "ops"),
+        *("tracing.record.control_flow", "cache", "nn.module", "transforms.vmap", "codegen.cpu", "", "", "ops"),
     ]
 
 

@@ -28,7 +28,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import Constant
 from jitgraph.runtime import disk_cache, imports, loader, sources
 from jitgraph.runtime.executable import Executable
-from jitgraph.tracing import backend
+from jitgraph.tracing.call import backend
 from tests import ROOT
 
 TEXT = """graph @f(%x: f32[n, 4], %i: i64[3]) -> f32[3, 4], f32[n, 4] {

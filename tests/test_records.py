@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jitgraph import records
-from jitgraph.tracing.plan import Input
+from jitgraph.tracing.call.plan import Input
 
 DECORATORS = pytest.mark.parametrize("dataclass", [dataclasses.dataclass, records.dataclass])
 

@@ -14,7 +14,7 @@ from jitgraph.ir import context
 from jitgraph.nn.module import Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
-from jitgraph.tracing.host import host_float
+from jitgraph.tracing.call.host import host_float
 
 # ----------------------------------------------------------------------
 # Settings of parameter groups: their ranges, PyTorch's that change nothing here, and how an update reads them.

@@ -16,7 +16,7 @@ from jitgraph.optim.optimizer import Optimizer
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import zeros
 from jitgraph.tensor.functions.elementwise import where
-from jitgraph.tracing.host import host_formula
+from jitgraph.tracing.call.host import host_formula
 
 __all__ = [
     "SWALR",

@@ -16,7 +16,7 @@ from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.profiler.events import Total
-from jitgraph.tracing.backend import Runnable, compile_graph
+from jitgraph.tracing.call.backend import Runnable, compile_graph
 
 # ----------------------------------------------------------------------
 # One op as compiled code, with which a profile measures this machine.

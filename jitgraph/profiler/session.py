@@ -21,9 +21,9 @@ from jitgraph.profiler import limits, report
 from jitgraph.profiler.events import Events, Kind, Lines, ProfileEvent, ProfileRow, lines_of
 from jitgraph.profiler.timed import TimedEntry, nanoseconds_per_tick, timed_entry
 from jitgraph.runtime import imports, loader
-from jitgraph.tracing.backend import Runnable
-from jitgraph.tracing.invocation import Invocation
-from jitgraph.tracing.specialisation import Invoke, Specialisation
+from jitgraph.tracing.call.backend import Runnable
+from jitgraph.tracing.call.invocation import Invocation
+from jitgraph.tracing.call.specialisation import Invoke, Specialisation
 
 # ----------------------------------------------------------------------
 # Eager ops under a profile, each timed without the ops that it consists of.

@@ -18,7 +18,7 @@ from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import softmax
 from jitgraph.tensor.lifting import TensorLike
-from jitgraph.tracing.control.flow import while_loop
+from jitgraph.tracing.record.control_flow import while_loop
 
 # ----------------------------------------------------------------------
 # Numbers drawn by rejection: candidates for all elements until each has one that is accepted.

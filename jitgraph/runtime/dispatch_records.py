@@ -1,6 +1,7 @@
 """The records that drive the dispatcher, word by word: Python fills them in, code reads them.
 
-``eager/dispatch/`` and ``tracing/native/`` write them. All of it is plain memory: machine words of 8 bytes unless said
+``eager/dispatch/`` and ``tracing/call/native/`` write them. All of it is plain memory: machine words of 8 bytes
+unless said
 otherwise, addresses of objects included. What an object is found under in CPython itself stands in
 ``cpython/layout.py``.
 """

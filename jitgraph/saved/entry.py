@@ -23,9 +23,9 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.lowered import Lowered
-from jitgraph.tracing.plan import Computed, Handle, Leaf
-from jitgraph.tracing.source import World
+from jitgraph.tracing.call.plan import Computed, Handle, Leaf
+from jitgraph.tracing.guards.source import World
+from jitgraph.tracing.report.lowered import Lowered
 from jitgraph.tree import Item, TreeDef
 
 CONSTANT: Final = "constant."

@@ -33,7 +33,7 @@ from jitgraph.runtime.loader.model import verify_state
 from jitgraph.saved.entry import CONSTANT
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.functions.creation import asarray
-from jitgraph.tracing.function import TracedFunction, trace
+from jitgraph.tracing.call.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 

@@ -19,7 +19,7 @@ from jitgraph.runtime.cuda.driver import SLOTS
 from jitgraph.runtime.loader.device_code import DeviceCode
 from jitgraph.saved.entry import CONSTANT, FileEntry, entry_of
 from jitgraph.saved.reading import SavedModel
-from jitgraph.tracing.function import traced
+from jitgraph.tracing.call.function import traced
 
 # ----------------------------------------------------------------------
 # From code that was compiled for a GPU to what a file holds of it.

@@ -29,7 +29,7 @@ from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.lifting import TensorLike
-from jitgraph.tracing.control.flow import while_loop
+from jitgraph.tracing.record.control_flow import while_loop
 from jitgraph.transforms.custom import custom_vjp
 
 # ----------------------------------------------------------------------

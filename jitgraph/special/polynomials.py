@@ -21,7 +21,7 @@ from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.functions.operands import in_float64
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.lifting import TensorLike, value_of
-from jitgraph.tracing.control.flow import while_loop
+from jitgraph.tracing.record.control_flow import while_loop
 
 Following = Callable[[Any, Any, Any, Any], Any]
 """``(k, x, p, before)`` gives the polynomial of degree k + 1 from those of degrees k, which is ``p``, and k - 1."""

@@ -1,10 +1,10 @@
 """The names of ``jitgraph.tracing``, and where each is defined."""
 
-from jitgraph.tracing.arguments import TensorSpec as TensorSpec
-from jitgraph.tracing.control.flow import cond as cond
-from jitgraph.tracing.control.flow import scan as scan
-from jitgraph.tracing.control.flow import while_loop as while_loop
-from jitgraph.tracing.function import TracedFunction as TracedFunction
-from jitgraph.tracing.function import trace as trace
-from jitgraph.tracing.host import host_float as host_float
-from jitgraph.tracing.host import host_math as host_math
+from jitgraph.tracing.call.arguments import TensorSpec as TensorSpec
+from jitgraph.tracing.call.function import TracedFunction as TracedFunction
+from jitgraph.tracing.call.function import trace as trace
+from jitgraph.tracing.call.host import host_float as host_float
+from jitgraph.tracing.call.host import host_math as host_math
+from jitgraph.tracing.record.control_flow import cond as cond
+from jitgraph.tracing.record.control_flow import scan as scan
+from jitgraph.tracing.record.control_flow import while_loop as while_loop

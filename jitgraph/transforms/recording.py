@@ -18,9 +18,9 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tracing.control.region import Region, operands_of
-from jitgraph.tracing.record.device_inputs import GENERATOR
+from jitgraph.tracing.record.planning import GENERATOR
 from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.record.region import Region, operands_of
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.record.values import TracedValue
 

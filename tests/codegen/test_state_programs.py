@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing import donation
+from jitgraph.tracing.call import invocation
 from tests.graphs import needs_native
 from tests.programs import states
 from tests.tracing.script.scripts import define
@@ -69,7 +69,7 @@ def test_random_programs_write_state_as_numpy_does(monkeypatch: pytest.MonkeyPat
         nonlocal failed, written
         program, rng = define(source), np.random.default_rng(seed)
         monkeypatch.setattr(
-            donation, "_LEAST_REPLACED", seed % 2 * LARGE
+            invocation, "_LEAST_REPLACED", seed % 2 * LARGE
         )  # also of tensors that names are bound to anew
         arrays = SimpleNamespace(**{name: rng.integers(0, 97, (ROWS, 4)) for name in STATE})
         compiled = Compiled(program, arrays)

@@ -12,7 +12,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager.device_value import DeviceValue
-from jitgraph.tracing.donation import InPlaceCall
+from jitgraph.tracing.call.invocation import InPlaceCall
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import Machine, machine
 

@@ -26,7 +26,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.ordered_product import BLOCK_STEPS, fma32, fma64, merged
 from jitgraph.runtime.executable import Executable
-from jitgraph.tracing.backend import Bounded
+from jitgraph.tracing.call.backend import Bounded
 from jitgraph_testing.kernels.schedule_executor import execute_schedule
 from tests.bits import same_bits
 from tests.graphs import compiled

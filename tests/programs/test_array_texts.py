@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jitgraph.tracing import backend
+from jitgraph.tracing.call import backend
 from tests.conftest import commit
 from tests.programs.array_check import failure, shortest
 

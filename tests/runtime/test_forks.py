@@ -23,7 +23,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import forks, module_locks
-from jitgraph.tracing import donation
+from jitgraph.tracing.call import invocation
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
@@ -205,7 +205,7 @@ def test_a_tensor_that_another_thread_updates_is_whole_or_refused_in_the_child(m
     state = jg.asarray(np.zeros(1 << 20, np.float32))
     start, leave = threading.Event(), threading.Event()
 
-    call = donation.InPlaceCall(1)
+    call = invocation.InPlaceCall(1)
 
     def update() -> None:
         with call.lock:

@@ -7,11 +7,11 @@ from typing import Any
 
 from jitgraph import tree
 from jitgraph.ir.graph import Graph
-from jitgraph.tracing.call_code import call_code, first_failing
-from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plain import Plain
-from jitgraph.tracing.plan import CallPlan, Effect, Leaf, Template
+from jitgraph.tracing.call.code import call_code, first_failing
+from jitgraph.tracing.call.plan import CallPlan, Effect, Leaf, Template
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.plain import Plain
+from jitgraph.tracing.guards.predicate import Objects
 
 NOTHING = Template(tree.LEAF, (Leaf("plain", Plain("constant", None)),))
 

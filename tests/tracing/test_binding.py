@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from jitgraph.errors import TraceError
-from jitgraph.tracing.arguments import Static
-from jitgraph.tracing.binding import OMITTED, Binding, called
-from jitgraph.tracing.options import bytes_of
+from jitgraph.tracing.call.arguments import OMITTED, Binding, Static, called
+from jitgraph.tracing.call.options import bytes_of
 
 
 @pytest.mark.parametrize(

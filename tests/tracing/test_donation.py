@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.tracing import donation
+from jitgraph.tracing.call import invocation
 from tests.graphs import needs_native
 
 
@@ -91,7 +91,7 @@ class Holder(jg.nn.Module):
 
 @pytest.fixture
 def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(donation, "_LEAST_REPLACED", 0)
+    monkeypatch.setattr(invocation, "_LEAST_REPLACED", 0)
 
 
 def replaced_by_a_slice(m: Any, x: Any, i: Any) -> Any:
@@ -268,8 +268,8 @@ def test_small_tensors_are_replaced_by_native_calls() -> None:
     m = Holder()
     step = jg.trace(lambda x: replaced_by_a_sum(m, x, 0))
     step(jg.ones(2))
-    assert not donation.replacements(step.plans[0])
+    assert not invocation.replacements(step.plans[0])
     large = Holder(1 << 16)
     step = jg.trace(lambda x: replaced_by_a_sum(large, x, 0))
     step(jg.ones(2))
-    assert donation.replacements(step.plans[0])
+    assert invocation.replacements(step.plans[0])

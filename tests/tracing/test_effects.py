@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.undo_log import CHANGERS, UndoLog
+from jitgraph.tracing.call.undo_log import CHANGERS, UndoLog
+from jitgraph.tracing.guards.source import Slot
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plain import mark, plain_of, same_float
-from jitgraph.tracing.predicate import (
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.plain import mark, plain_of, same_float
+from jitgraph.tracing.guards.predicate import (
     Absent,
     Distinct,
     EqualsObject,
@@ -27,11 +26,12 @@ from jitgraph.tracing.predicate import (
     HasContents,
     Is,
     IsTensor,
+    Objects,
     Predicate,
     Same,
     brief,
 )
-from jitgraph.tracing.source import Source
+from jitgraph.tracing.guards.source import Source
 from tests.tracing.plans import check_of
 
 ARGUMENT = Source("argument", 0, "x")

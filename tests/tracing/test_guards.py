@@ -19,11 +19,10 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plain import same_float
-from jitgraph.tracing.predicate import Absent
-from jitgraph.tracing.source import Slot, Source
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.plain import same_float
+from jitgraph.tracing.guards.predicate import Absent, Objects
+from jitgraph.tracing.guards.source import Slot, Source
 from tests.tracing.plans import check_of
 
 

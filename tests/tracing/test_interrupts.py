@@ -255,7 +255,7 @@ assert "jitgraph" not in sys.modules
 RECORDINGS = """
 import gc, random, signal, sys
 from jitgraph.runtime import shared
-from jitgraph.tracing.capture import capture, monitoring
+from jitgraph.tracing.capture import capture, events
 
 class Stop(Exception):
     pass
@@ -282,7 +282,7 @@ for _ in range(400):
         pass
     assert sys.gettrace() is None, "a trace function stays"
     assert gc.isenabled() and not shared.PAUSED._inside, "the collector stays paused"
-    assert monitoring.OWN.watched is None, "the thread is still listened to"
+    assert events.OWN.watched is None, "the thread is still listened to"
 """
 
 
@@ -298,7 +298,7 @@ import gc, os, random, signal, sys, threading, time
 import numpy as np
 import jitgraph as jg
 from jitgraph.runtime import shared
-from jitgraph.tracing.capture import monitoring
+from jitgraph.tracing.capture import events
 
 TIMES = int(os.environ.get("INTERRUPTED_COMPILATIONS", 6))
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -350,7 +350,7 @@ for k in range(2, TIMES + 2):
     cut += results is None
     assert sys.gettrace() is None, "a trace function stays"
     assert gc.isenabled() and not shared.PAUSED._inside, "the collector stays paused"
-    assert monitoring.OWN.watched is None, "the thread is still listened to"
+    assert events.OWN.watched is None, "the thread is still listened to"
     steps = state.numpy().sum() - before
     assert steps in ((0, 1) if results is None else (1,)), f"state is half written: {steps}"
     for got, expected in zip(traced(x), variant(k)(x), strict=True):

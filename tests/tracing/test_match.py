@@ -11,12 +11,11 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.ir.dims import Dim
-from jitgraph.tracing.call_code import call_code, first_failing
-from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plan import Handle, Input
-from jitgraph.tracing.predicate import Layout, Relation, Varies
-from jitgraph.tracing.source import Source
+from jitgraph.tracing.call.code import call_code, first_failing
+from jitgraph.tracing.call.plan import Handle, Input
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.predicate import Layout, Objects, Relation, Varies
+from jitgraph.tracing.guards.source import Source
 from tests.tracing.plans import check_of, plan_of
 
 X, Y = Source("argument", 0, "x"), Source("argument", 1, "y")

@@ -10,11 +10,20 @@ from typing import Any
 
 import pytest
 
-from jitgraph.tracing.plain import same_float
-from jitgraph.tracing.source import Source
-from jitgraph.tracing.symbolic.arithmetic import BINARY, NEVER_RAISE, kind_of
-from jitgraph.tracing.symbolic.assumptions import NumberAssumption, Origin, literal, shown, shown_assumption, source_of
-from jitgraph.tracing.symbolic.passing import numbers_in, takes_numbers
+from jitgraph.tracing.guards.plain import same_float
+from jitgraph.tracing.guards.source import Source
+from jitgraph.tracing.symbolic.number import (
+    BINARY,
+    NEVER_RAISE,
+    NumberAssumption,
+    Origin,
+    kind_of,
+    literal,
+    shown,
+    shown_assumption,
+    source_of,
+)
+from jitgraph.tracing.symbolic.numbers import numbers_in, takes_numbers
 
 NUMBERS = [0, 1, -3, 2**70, 0.0, -0.0, 0.5, -2.5, math.inf, -math.inf, math.nan]
 ORIGINS = [Origin(0, None, 0, "rate", float), Origin(1, None, 1, "sizes.shape[1]", int, axis=1)]

@@ -12,8 +12,8 @@ import pytest
 import jitgraph as jg
 from jitgraph.tracing.cache.codec import Reading, Writing, codec_of, types_of
 from jitgraph.tracing.cache.fingerprint import by_name
-from jitgraph.tracing.cache.stored_trace import plan_parts
-from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.cache.traces import plan_parts
+from jitgraph.tracing.call.plan import CallPlan
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
-from jitgraph.tracing.arguments import Static
-from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.predicate import Absent
-from jitgraph.tracing.provenance import Provenance
-from jitgraph.tracing.source import STEP_NAMES, STEPS, Slot, Source, Step, StepKind, World
+from jitgraph.tracing.call.arguments import Static
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.predicate import Absent, Objects
+from jitgraph.tracing.guards.source import STEP_NAMES, STEPS, Slot, Source, Step, StepKind, World
+from jitgraph.tracing.record.provenance import Provenance
 from tests.tracing.plans import check_of
 
 SETTINGS = {"k": 3}

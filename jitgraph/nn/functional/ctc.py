@@ -109,7 +109,7 @@ def _log_sum(parts: list[Tensor]) -> Tensor:
 
 def _losses(x: Tensor, labels: Tensor, steps: Tensor, sizes: Tensor, blank: int) -> Tensor:
     """The forward variables of the labels with blanks around each, walked along time."""
-    scan: Any = imports.module("jitgraph.tracing.control.flow").scan
+    scan: Any = imports.module("jitgraph.tracing.record.control_flow").scan
     members, most = labels.value.type.shape
     inside = arange(most) < expand_dims(sizes, 1)
     known = where(inside, labels, blank)

@@ -65,7 +65,7 @@ def walk(
 
     ``weights``: W_ih, b_ih, and what the step takes. ``lengths`` [N]: steps of each sequence, the rest is padding.
     """
-    scan: Any = imports.module("jitgraph.tracing.control.flow").scan
+    scan: Any = imports.module("jitgraph.tracing.record.control_flow").scan
     if lengths is None:
         gates = linear(x, weights[0], weights[1])
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jitgraph.errors import JitgraphError
 from jitgraph.optim.optimizer import Optimizer
-from jitgraph.tracing.host import as_float
+from jitgraph.tracing.call.host import as_float
 
 _NOT_SAVED: Final = frozenset({"optimizer"})
 

@@ -12,7 +12,7 @@ from typing import Any
 from jitgraph.errors import JitgraphError
 from jitgraph.optim.lr_scheduler.base import LRScheduler
 from jitgraph.optim.optimizer import Optimizer
-from jitgraph.tracing.host import host_formula
+from jitgraph.tracing.call.host import host_formula
 
 # ----------------------------------------------------------------------
 # Schedules by functions of the user's.

@@ -30,9 +30,9 @@ from jitgraph.records import NamedTuple
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.cache.expressions import checked
-from jitgraph.tracing.plain import Plain, plain_of
-from jitgraph.tracing.predicate import Predicate
-from jitgraph.tracing.source import ObjectNumber, Ref, Source, Step
+from jitgraph.tracing.guards.plain import Plain, plain_of
+from jitgraph.tracing.guards.predicate import Predicate
+from jitgraph.tracing.guards.source import ObjectNumber, Ref, Source, Step
 
 _DEEPEST: Final = 48  # records in records
 _LONGEST_INT: Final = 4000  # digits, which Python reads without a special permission

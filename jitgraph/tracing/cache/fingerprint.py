@@ -21,8 +21,8 @@ import numpy as np
 from jitgraph.once import cached_property
 from jitgraph.tracing.cache.code_digest import digest_of
 from jitgraph.tracing.cache.codec import NotStorableError, encoded
-from jitgraph.tracing.plain import plain_of
-from jitgraph.tracing.storage import attributes_of, entries_of
+from jitgraph.tracing.guards.plain import plain_of
+from jitgraph.tracing.guards.storage import attributes_of, entries_of
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _UNFOLLOWED: Final = (_PACKAGE, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
@@ -40,7 +40,7 @@ _MEMBERS: Final = (
 )  # fmt: skip
 _NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType)
 _CHANGEABLE: Final = (bytearray, array)  # by identity: what they hold is guarded
-_TRACED: Final = "jitgraph.tracing.function"
+_TRACED: Final = "jitgraph.tracing.call.function"
 _OF_TRACED: Final = {"TracedFunction": ("__wrapped__",), "BoundFunction": ("function", "instance")}
 PARTS: Final[dict[type, tuple[str, ...]]] = {
     property: ("fget", "fset", "fdel"),

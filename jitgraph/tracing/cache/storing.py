@@ -16,15 +16,24 @@ from jitgraph.ir.graph import Graph
 from jitgraph.runtime import sources
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tensor import Tensor
-from jitgraph.tracing import backend, donation
-from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here
+from jitgraph.tracing.cache.cached_plan import CachedGraph, folder_here
 from jitgraph.tracing.cache.codec import NotStorableError
 from jitgraph.tracing.cache.lookup_paths import lookup_paths_of
-from jitgraph.tracing.cache.stored_trace import CachedVjp, StoredTrace, classes_of, plan_parts
-from jitgraph.tracing.cache.traces import MOST, TraceEntry, fingerprint, owners_of_code, stored_keys
+from jitgraph.tracing.cache.traces import (
+    MOST,
+    CachedVjp,
+    StoredTrace,
+    TraceEntry,
+    classes_of,
+    fingerprint,
+    owners_of_code,
+    plan_parts,
+    stored_keys,
+)
+from jitgraph.tracing.call import backend, invocation
+from jitgraph.tracing.call.specialisation import Specialisation
 from jitgraph.tracing.capture.followed import is_users_class
 from jitgraph.tracing.capture.kinds import may_change
-from jitgraph.tracing.specialisation import Specialisation
 
 if TYPE_CHECKING:
     from jitgraph.passes.autodiff import Vjp
@@ -61,7 +70,7 @@ def _written(entry: TraceEntry, specialisation: Specialisation) -> bytes:
     described, met = fingerprint(call.function, plan.objects, classes, owners)
     for value in met:
         _require_seen(value)
-    donate, fastmath = () if specialisation.taped else donation.candidates(plan), call.options.fastmath
+    donate, fastmath = () if specialisation.taped else invocation.candidates(plan), call.options.fastmath
     graph = _graph(plan.graph, donate, fastmath, compiled=not specialisation.taped)
     vjp = _vjp(specialisation.vjp, fastmath) if specialisation.taped else None
     paths, keys = lookup_paths_of(plan, call.function), stored_keys(call.arguments, specialisation.keys)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph.ir.context import Context
 from jitgraph.runtime import disk_cache, imports
-from jitgraph.tracing.arguments import Arguments
-from jitgraph.tracing.options import Options
-from jitgraph.tracing.specialisation import Specialisation
+from jitgraph.tracing.call.arguments import Arguments
+from jitgraph.tracing.call.options import Options
+from jitgraph.tracing.call.specialisation import Specialisation
 
 if TYPE_CHECKING:
     from jitgraph.tracing.cache.traces import TraceEntry

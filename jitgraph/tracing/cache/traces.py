@@ -1,41 +1,132 @@
-"""Traces on disk: where those of a call lie, and how one is found and taken in place of recording.
-
-A key has what a call can be told by before anything is recorded: the function by module, name and code, the kinds of
-its arguments, the ambient context, the options, and jitgraph's own sources. What lies there holds nothing alive: the
-objects of the plan are found in this process, described and compared with what the recording met, and then the plan's
-own check decides, as for any specialisation. Where anything is otherwise, the function is recorded.
-"""
+"""Traces on disk: what a file holds, where those of a call lie, and how one is taken in place of recording."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
 
 from jitgraph import config, tree
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.context import Context
+from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import disk_cache, sources
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
-from jitgraph.tracing import backend
-from jitgraph.tracing.arguments import Arguments, LeafKey, Static
-from jitgraph.tracing.cache.cached_graph import CachedGraph, folder_here
-from jitgraph.tracing.cache.cached_plan import CachedPlan
+from jitgraph.runtime.loader.json_objects import parse_json
+from jitgraph.tracing.cache.cached_plan import CachedGraph, CachedPlan, folder_here
 from jitgraph.tracing.cache.code_digest import digest_of
-from jitgraph.tracing.cache.codec import NotStorableError, encoded
+from jitgraph.tracing.cache.codec import NotStorableError, Reading, Writing, codec_of, encoded, types_of
 from jitgraph.tracing.cache.fingerprint import Fingerprinter
-from jitgraph.tracing.cache.lookup_paths import Finding, loaded_by_name
-from jitgraph.tracing.cache.stored_trace import StoredKey, StoredTrace
-from jitgraph.tracing.options import Options
-from jitgraph.tracing.plain import plain_of
-from jitgraph.tracing.specialisation import Specialisation
+from jitgraph.tracing.cache.lookup_paths import Finding, LookupPath, loaded_by_name
+from jitgraph.tracing.call import backend
+from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static
+from jitgraph.tracing.call.options import Options
+from jitgraph.tracing.call.plan import CallPlan, Template
+from jitgraph.tracing.call.specialisation import Specialisation
+from jitgraph.tracing.guards.plain import plain_of
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.guard import Guard
+    from jitgraph.tracing.guards.guard import Guard
+
+# ----------------------------------------------------------------------
+# StoredTrace: all that a file of the cache holds of a recorded call, as records.
+
+_UNSTORED: Final = frozenset({"graph", "unguarded", "bound", "objects", "device"})
+"""Fields of a plan that have their defaults in the plans that are stored, or stand beside the plan."""
+
+
+class StoredKey(NamedTuple):
+    """How the key of a leaf differs from that of the call for which the trace is looked up."""
+
+    kind: Literal["number", "static float"] | None
+    shape: tuple[DimLike, ...]
+
+
+class CachedVjp(NamedTuple):
+    """As ``passes.autodiff.Vjp``, of graphs that are read when they are compiled."""
+
+    forward: CachedGraph
+    backward: CachedGraph
+    saved_inputs: tuple[int, ...]
+    saved_outputs: tuple[int, ...]
+    seeds: tuple[int, ...]
+    wrt: tuple[int, ...]
+
+
+class StoredTrace(NamedTuple):
+    """``plan`` has fields of a CallPlan by name, ``objects`` says where those of its table are found, ``fingerprint``
+    what they, and ``classes``, the containers of results, were."""
+
+    plan: dict[str, Any]
+    objects: tuple[LookupPath, ...]
+    fingerprint: Annotated[Any, "json"]
+    keys: tuple[StoredKey, ...]
+    graph: CachedGraph
+    donate: tuple[tuple[int, int], ...]
+    vjp: CachedVjp | None
+    classes: tuple[type, ...]
+
+    def packed(self) -> bytes:
+        """The content of a file; NotStorableError where there can be none."""
+        writing = Writing()
+        plan = {name: codec.write(self.plan[name], writing) for name, codec in _plan_codecs().items()}
+        rest = {name: codec.write(getattr(self, name), writing) for name, codec in _codecs().items()}
+        return json.dumps({"plan": plan, **rest, "tables": writing.tables}, separators=(",", ":")).encode()
+
+    @classmethod
+    def unpacked(cls, content: bytes, class_named: Callable[[str, str], type]) -> StoredTrace:
+        """What ``packed`` wrote; LoadError for anything else."""
+        data = parse_json(content, "a trace")
+        try:
+            plan, counted = data["plan"], ("handles", "inputs", "fresh", "shared_templates")
+            counts = {"objects": len(data["objects"]), **{name: len(plan[name]) for name in counted}}
+            reading = Reading(data["tables"], counts, class_named)
+            parts = {name: codec.read(plan[name], reading) for name, codec in _plan_codecs().items()}
+            return cls._make([parts, *[codec.read(data[name], reading) for name, codec in _codecs().items()]])
+        except (KeyError, TypeError) as error:
+            raise LoadError(f"a trace lacks {error}") from None
+
+
+def plan_parts(plan: CallPlan) -> dict[str, Any]:
+    """The fields of a plan that are stored."""
+    return {name: getattr(plan, name) for name in _plan_codecs()}
+
+
+def classes_of(plan: CallPlan) -> tuple[type, ...]:
+    """The classes of the containers in what a call gives and writes."""
+    templates = (plan.result, *plan.shared_templates, *(effect.value for effect in plan.effects))
+    pending = [template.structure for template in templates if isinstance(template, Template)]
+    classes: dict[type, None] = {}
+    while pending:
+        structure = pending.pop()
+        if structure.kind is not None:
+            classes[structure.kind] = None
+            pending += structure.children
+    return tuple(classes)
+
+
+@cache
+def _plan_codecs() -> dict[str, Any]:
+    return {name: codec_of(kind) for name, kind in types_of(CallPlan).items() if name not in _UNSTORED}
+
+
+@cache
+def _codecs() -> dict[str, Any]:
+    return {name: codec_of(kind) for name, kind in types_of(StoredTrace).items() if name != "plan"}
+
+
+# ----------------------------------------------------------------------
+# Traces on disk: where those of a call lie, and how one is found and taken in place of recording.
+#
+# A key has what a call can be told by before anything is recorded: the function by module, name and code, the kinds of
+# its arguments, the ambient context, the options, and jitgraph's own sources. What lies there holds nothing alive: the
+# objects of the plan are found in this process, described and compared with what the recording met, and then the plan's
+# own check decides, as for any specialisation. Where anything is otherwise, the function is recorded.
 
 MOST: Final = 4
 """Traces of one key: of functions that are called alike in several states, such as before and after training."""

@@ -24,7 +24,6 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
-from jitgraph.tracing.capture.identity import ObjectEntry
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
@@ -36,11 +35,10 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
 )
 from jitgraph.tracing.capture.object_guards import ObjectGuards
-from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.predicate import Absent
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
+from jitgraph.tracing.capture.observations import ObjectEntry, Observations
+from jitgraph.tracing.guards.predicate import Absent
+from jitgraph.tracing.guards.source import Slot
+from jitgraph.tracing.guards.storage import MISSING, attributes_of, class_entry, is_container
 from jitgraph.tracing.symbolic.number import resolved
 
 _OF_VIEWS = frozenset(

@@ -11,14 +11,13 @@ from typing import Any, Final
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
-from jitgraph.tracing.capture.items import Items
+from jitgraph.tracing.capture.items import Items, Operators
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.writes import Writes
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
+from jitgraph.tracing.guards.source import Slot
+from jitgraph.tracing.guards.storage import MISSING, attributes_of, entries_of
 
 
 class BuiltinFunctions:

@@ -18,12 +18,13 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.call.undo_log import CHANGERS
 from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
-from jitgraph.tracing.capture.items import Items
+from jitgraph.tracing.capture.items import Items, Operators
 from jitgraph.tracing.capture.kinds import (
     ATTRIBUTE_CHANGERS,
     GETTERS,
@@ -37,13 +38,10 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.operators import Operators
 from jitgraph.tracing.capture.writes import Writes
-from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING, contents_of
+from jitgraph.tracing.guards.source import Slot
+from jitgraph.tracing.guards.storage import MAX_ELEMENTS, MISSING, contents_of, is_container
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
-from jitgraph.tracing.undo_log import CHANGERS
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
 

@@ -2,7 +2,7 @@
 
 A tracer stops before each instruction of the user's code (``events.py``) and reads what it is about to use from the
 value stack: owners, keys, callables and arguments are the very objects. Nothing of the user's is run for it:
-attributes are looked up by storage (``attributes.py``). Every object is known by its identity (``identity.py``):
+attributes are looked up by storage (``attributes.py``). Every object is known by its identity (``observations.py``):
 guarded steps led to it, or it is a container among the arguments, or the function made it.
 
 The standard library, installed packages and jitgraph itself are not followed, except the modules and optimizers of
@@ -24,24 +24,20 @@ from jitgraph.tracing.capture import this_process
 from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.builtin_functions import BuiltinFunctions
 from jitgraph.tracing.capture.calls import Calls
-from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, Sink
 from jitgraph.tracing.capture.followed import PACKAGE, STAGING, is_library_module
 from jitgraph.tracing.capture.frames import FrameFollower
 from jitgraph.tracing.capture.guard_collection import GuardCollection
-from jitgraph.tracing.capture.identity import ObjectEntry
-from jitgraph.tracing.capture.items import Items
+from jitgraph.tracing.capture.items import Items, Operators
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.object_guards import ObjectGuards
-from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.operators import Operators
-from jitgraph.tracing.capture.sink import Sink
+from jitgraph.tracing.capture.observations import ObjectEntry, Observations
 from jitgraph.tracing.capture.writes import Writes
-from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING
+from jitgraph.tracing.guards.guard import Assumption
+from jitgraph.tracing.guards.source import Slot
+from jitgraph.tracing.guards.storage import MISSING, is_container
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
-from jitgraph.tracing.symbolic.passing import refuse_staged
+from jitgraph.tracing.symbolic.numbers import refuse_staged
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers

@@ -10,14 +10,12 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from jitgraph.runtime import shared
-from jitgraph.tracing.capture import impure, known_answers
-from jitgraph.tracing.capture.events import Activation, follow
+from jitgraph.tracing.capture import handlers, impure
+from jitgraph.tracing.capture.events import Activation, Sink, follow, run_watched
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
 from jitgraph.tracing.capture.handlers import callee
-from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.capture.object_guards import FunctionGuards
-from jitgraph.tracing.capture.position import Position
-from jitgraph.tracing.capture.sink import Sink
+from jitgraph.tracing.capture.observations import Position
 
 _FINDS: Final[tuple[CodeType, ...]] = (  # the code of ``import`` that asks finders
     _bootstrap._find_spec.__code__,  # type: ignore[attr-defined]
@@ -34,7 +32,7 @@ class FrameFollower:
     """
 
     def __init__(self, sink: Sink, position: Position, functions: FunctionGuards) -> None:
-        known_answers.require()
+        handlers.require()
         self._sink = sink
         self._position = position
         self._functions = functions

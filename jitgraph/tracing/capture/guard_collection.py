@@ -6,15 +6,11 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from jitgraph.tracing.capture.effects import changed_unseen, is_plain
-from jitgraph.tracing.capture.identity import UsedContainer
-from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.capture.reads import FirstRead
-from jitgraph.tracing.containers import MAX_BYTES, same_extent
-from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.predicate import Absent, HasContents, Predicate
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING
+from jitgraph.tracing.capture.observations import FirstRead, Observations, UsedContainer, changed_unseen, is_plain
+from jitgraph.tracing.guards.guard import Assumption
+from jitgraph.tracing.guards.predicate import Absent, HasContents, Predicate
+from jitgraph.tracing.guards.source import Slot
+from jitgraph.tracing.guards.storage import MAX_BYTES, MISSING, same_extent
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 

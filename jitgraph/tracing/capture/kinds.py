@@ -17,10 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
-from jitgraph.tracing.staged.number import StagedNumber
-from jitgraph.tracing.storage import class_entry
-from jitgraph.tracing.symbolic.arithmetic import BINARY
-from jitgraph.tracing.symbolic.number import SymbolicNumber
+from jitgraph.tracing.guards.storage import class_entry
+from jitgraph.tracing.symbolic.number import BINARY, SymbolicNumber
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 SIMPLE: Final[frozenset[type]] = frozenset(
     [int, float, bool, complex, str, bytes, type(None), type(...), type(NotImplemented), SymbolicNumber, StagedNumber]

@@ -20,7 +20,6 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation
 from jitgraph.tracing.capture.followed import is_followed, original_of
-from jitgraph.tracing.capture.identity import UsedContainer
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
     LRU_CACHE,
@@ -34,10 +33,18 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     slots_of,
 )
-from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.source import Slot, item_text
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, contents_of, elements_of, entries_of
+from jitgraph.tracing.capture.observations import Observations, UsedContainer
+from jitgraph.tracing.guards.source import Slot, item_text
+from jitgraph.tracing.guards.storage import (
+    MAX_ELEMENTS,
+    MISSING,
+    attributes_of,
+    class_entry,
+    contents_of,
+    elements_of,
+    entries_of,
+    is_container,
+)
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed

@@ -13,8 +13,7 @@ import numpy as np
 
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.followed import is_followed
-from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.storage import elements_of
+from jitgraph.tracing.guards.storage import elements_of, is_container
 
 _SAME_EVERYWHERE: Final = frozenset(
     [
@@ -124,5 +123,5 @@ def of_text(value: Any, *, of_arrays: bool = True, depth: int = _DEEPEST) -> str
     return f"the text, hash or order of a {kind.__qualname__}, which may go by its address"
 
 
-_NUMBERS: Final = ("jitgraph.tracing.symbolic.number", "jitgraph.tracing.staged.number")
+_NUMBERS: Final = ("jitgraph.tracing.symbolic.number", "jitgraph.tracing.symbolic.staged_number")
 _PLAIN: Final = frozenset({int, float, complex, bool, str, bytes, type(None), type(...), range, slice, bytearray})

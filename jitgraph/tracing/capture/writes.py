@@ -12,14 +12,13 @@ import numpy as np
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.call.undo_log import APPENDS
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
-from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import Slot, item_text
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
-from jitgraph.tracing.undo_log import APPENDS
+from jitgraph.tracing.guards.source import Slot, item_text
+from jitgraph.tracing.guards.storage import MISSING, attributes_of, class_entry, is_container
 
 
 class Writes:

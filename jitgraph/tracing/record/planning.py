@@ -3,31 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph import tree
-from jitgraph.errors import TraceError
+from jitgraph import dtypes, tree
+from jitgraph.eager.device_value import DeviceValue
+from jitgraph.errors import DeviceError, TraceError
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
-from jitgraph.tracing.check_ops import size_text
-from jitgraph.tracing.guard import Assumption, Guard
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Input, Leaf, PinnedSource, Template
-from jitgraph.tracing.predicate import Distinct, IsTensor, Layout, Relation, Same, Varies
-from jitgraph.tracing.provenance import Provenance
-from jitgraph.tracing.record.aliasing import Aliasing
-from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
-from jitgraph.tracing.record.device_inputs import device_of, require_one_device
+from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static, guards_of, sources_of
+from jitgraph.tracing.call.plan import CallPlan, Computed, Effect, Handle, Input, Leaf, PinnedSource, Template
+from jitgraph.tracing.call.undo_log import Change, UndoEntry
+from jitgraph.tracing.guards.check_ops import size_text
+from jitgraph.tracing.guards.guard import Assumption, Guard
+from jitgraph.tracing.guards.predicate import Distinct, IsTensor, Layout, Objects, Relation, Same, Varies
+from jitgraph.tracing.guards.source import Slot, Source
+from jitgraph.tracing.guards.storage import MISSING
+from jitgraph.tracing.record.argument_mutation import Aliasing, ArgumentContainer, changes, moved
+from jitgraph.tracing.record.provenance import Provenance
 from jitgraph.tracing.record.results import Results
-from jitgraph.tracing.source import Slot, Source
-from jitgraph.tracing.storage import MISSING
-from jitgraph.tracing.symbolic.assumptions import Origin, shown_assumption, source_of
-from jitgraph.tracing.undo_log import Change, UndoEntry
+from jitgraph.tracing.symbolic.number import Origin, shown_assumption, source_of
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Taken, Trace
+
+# ----------------------------------------------------------------------
+# Where the inputs of a recorded call lie, and whether one device can compute on all of them.
+
+GENERATOR: Final = TensorType(dtypes.uint64, (2,))
+"""The state of a generator of random numbers, which stays on the CPU whichever device draws from it."""
+
+
+def device_of(value: Any) -> str:
+    """Where a value from outside of the trace lies."""
+    return value.device if isinstance(value, DeviceValue) else CPU
+
+
+def require_one_device(device: str, graph: Graph, inputs: Sequence[Input], handles: Sequence[Handle]) -> None:
+    """DeviceError, which names both, where a graph that runs on the GPU ``device`` reads a tensor that lies elsewhere.
+
+    Numbers (0-d tensors and arrays) and the state of generators may lie on the CPU.
+    """
+    if device == CPU:
+        return
+    there = next((handle for handle in handles if handle.device == device), None)
+    first = f"{there.text} ({there.type}) on {device}" if there is not None else f"what is made on {device}"
+    for plan_input, value in zip(inputs, graph.inputs, strict=True):
+        handle = handles[plan_input.at] if plan_input.kind == "handle" else None
+        actual = CPU if handle is None else handle.device
+        is_number = isinstance(value.type, TensorType) and not value.type.shape
+        is_state = handle is not None and value.type == GENERATOR
+        if actual == device or (actual == CPU and (is_number or is_state)):
+            continue
+        text = handle.text if handle is not None else value.hint or "an array"
+        fix = (
+            f'x.to("{device}") brings x' if handle is not None else f'jg.asarray(x, device="{device}") brings an array'
+        )
+        raise DeviceError(
+            f"{graph.name} of tensors on different devices: {first} and {text} ({value.type}) on {actual}",
+            hint=f"{fix} to the other",
+        )
+
+
+# ----------------------------------------------------------------------
+# From a recorded call to its plan: sources of the objects that it used, guards for what it assumed, its effects.
 
 
 class RecordedCall(NamedTuple):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.symbolic.number import SymbolicNumber
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.printing import PrintText

@@ -25,7 +25,7 @@ from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, imports
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early
-from jitgraph.tracing.staged.number import StagedNumber
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 _MARK: Final = re.compile("\ue000([0-9]+)\ue001")
 _silent: ContextVar[bool] = ContextVar("jitgraph_silent", default=False)

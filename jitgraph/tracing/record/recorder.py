@@ -1,15 +1,17 @@
-"""Recorder: the emitter and handle store of a trace, and of the body of a control-flow op inside one.
-
-Handles are not changed while a trace records: reads and rebindings of handles from outside go to a shadow here, which
-is written back after the compiled call has succeeded, and dropped where anything fails.
-"""
+"""Recorder: the emitter and handle store of a trace, and of the body of a control-flow op inside one."""
 
 from __future__ import annotations
 
+import dis
+import itertools
+import linecache
+import re
 import sys
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from types import CellType
+from types import CellType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
@@ -22,24 +24,158 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs, Graph, Node, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import is_inexact_tensor
-from jitgraph.location import Location
+from jitgraph.location import MODULE_CALLS, Location, user_location
 from jitgraph.records import dataclass
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
+from jitgraph.tracing.capture.events import run_watched
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.record.aliases import Aliases, GrownElement, aliases_of, chosen, unknown_write
 from jitgraph.tracing.record.gradients import Gradients
-from jitgraph.tracing.record.module_path import ModulePaths
-from jitgraph.tracing.record.refusals import replacement_of, replacement_of_text
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
+from jitgraph.tracing.symbolic.number import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
     from jitgraph.tracing.capture.capture import Capture
-    from jitgraph.tracing.control.write_log import WriteLog
     from jitgraph.tracing.record.printing import PrintText
+    from jitgraph.tracing.record.write_log import WriteLog
+
+# ----------------------------------------------------------------------
+# Where an op is recorded: the user's line, and the modules in whose calls it stands, by their names in the model.
+
+_OUTSIDE: Final = run_watched.__code__  # what calls the function that is recorded
+_DEPTH: Final = 3  # of containers that are not called, such as lists of lists of modules
+
+
+class ModulePaths:
+    """The places of one recording. A module's attributes are read as they lie in its dict, by no code of the user's."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[int, int], tuple[Any, str]] = {}
+
+    def here(self) -> Location | None:
+        """The user's line; its modules are the class of the outermost one, and the names of those inside of it."""
+        location = Location.of_user()
+        if location is None or not MODULE_CALLS:
+            return location
+        modules = self._modules()
+        return replace(location, modules=modules) if modules else location
+
+    def _modules(self) -> tuple[str, ...]:
+        modules = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not _OUTSIDE:
+            if id(frame.f_code) in MODULE_CALLS:
+                modules.append(frame.f_locals["self"])
+            frame = frame.f_back
+        if not modules:
+            return ()
+        modules.reverse()
+        inner = (self._name(outer, module) for outer, module in itertools.pairwise(modules))
+        return (type(modules[0]).__name__, *inner)
+
+    def _name(self, outer: Any, module: Any) -> str:
+        key = (id(outer), id(module))
+        known = self._names.get(key)
+        if known is not None and known[0]() is module:
+            return known[1]
+        name = next(_paths(_attributes(outer), module, _DEPTH), type(module).__name__)
+        self._names[key] = weakref.ref(module), name
+        return name
+
+
+def _attributes(module: Any) -> Mapping[str, Any]:
+    attributes: Mapping[str, Any] = object.__getattribute__(module, "__dict__")
+    return attributes
+
+
+def _is_module(value: Any) -> bool:
+    called = (vars(kind)["__call__"] for kind in type(value).__mro__ if "__call__" in vars(kind))
+    return id(getattr(next(called, None), "__code__", None)) in MODULE_CALLS
+
+
+def _paths(attributes: Mapping[str, Any], module: Any, depth: int) -> Iterator[str]:
+    """The names of a module among these attributes, and in containers among them."""
+    for name, value in attributes.items():
+        if value is module:
+            yield name
+    if depth:
+        for name, value in attributes.items():
+            if _is_module(value) and value is not module:
+                yield from (f"{name}.{inner}" for inner in _paths(_attributes(value), module, depth - 1))
+
+
+# ----------------------------------------------------------------------
+# The way out of an operation of Python or NumPy that needs the value of a traced tensor, by the user's line.
+
+OF_TRUTH: Final = "use @jg.script for an if or while on tensors, or jg.where"
+"""For the truth of a tensor in a function that is no script."""
+
+_OF_NUMBERS: Final = "write jg.exp for math.exp and the like, and compute with the tensor; call item() outside"
+_BY_OPERATION: Final = {
+    "bool()": OF_TRUTH,
+    "float()": _OF_NUMBERS,
+    "int()": _OF_NUMBERS,
+    "complex()": _OF_NUMBERS,
+    "item()": "compute with the tensor itself, or return it and call item() outside; in a @jg.script int(x) and "
+    "float(x) are numbers",
+    "tolist()": "compute with the tensor itself, or return it and call tolist() outside",
+    "numpy()": "compute with the tensor itself, or return it and call numpy() outside",
+    "use as an index": "a tensor or array is indexed by a tensor as jg.asarray(array)[i], a list of tensors as "
+    "jg.stack(tensors)[i]; range(n) of a tensor is a loop in a @jg.script",
+    "np.asarray": "compute with tensors: jg.asarray([x, 1.0]) or jg.stack([x, y]) for np.array([x, 1.0]), and jg's "
+    "functions for NumPy's; call numpy() outside",
+}
+_OUTSIDE_HINT: Final = "do it outside of the traced function, with what that returns"
+READ_OF_ARRAY: Final = "make the array a tensor: jg.asarray(array)[i] in place of array[i]"
+"""For a NumPy array or a list that is indexed by a tensor."""
+
+WRITE_TO_ARRAY: Final = (
+    "write to a tensor: out = jg.zeros(shape) in place of np.zeros(shape), or out = jg.asarray(array); then "
+    "out[i] = value"
+)
+"""For a NumPy array that takes a tensor as an element."""
+
+_BY_INSTRUCTION: Final = {
+    "BINARY_SUBSCR": READ_OF_ARRAY,
+    "BINARY_SLICE": READ_OF_ARRAY,
+    "STORE_SUBSCR": WRITE_TO_ARRAY,
+    "STORE_SLICE": WRITE_TO_ARRAY,
+}
+_CONVERSIONS: Final = ("np.asarray", "use as an index", "float()", "int()", "complex()")
+
+
+def replacement_of(operation: str) -> str:
+    """What to write in place of an operation such as ``np.asarray``, which the user's innermost line asks for."""
+    place = user_location()
+    if place is not None and operation in _CONVERSIONS:
+        code, instruction = place
+        name = dis.opname[code.co_code[instruction]]
+        if name in _BY_INSTRUCTION:
+            return _BY_INSTRUCTION[name]
+    return _BY_OPERATION.get(operation, _OUTSIDE_HINT)
+
+
+def replacement_of_text(location: Location | None) -> str:
+    """What to write in place of a text that is made of a traced tensor."""
+    line = "" if location is None else linecache.getline(location.file, location.line)
+    if re.search(r"\b(raise|assert)\b", line):
+        return (
+            "compiled code raises exceptions of fixed texts: leave the tensor out of the text, and print it before, "
+            'jg.debug.print("x = {}", x)'
+        )
+    return (
+        'let the print make the text: jg.debug.print("loss {}", loss) or print("loss", loss), not print(f"loss {loss}")'
+    )
+
+
+# ----------------------------------------------------------------------
+# Recorder: the emitter and handle store of a trace, and of the body of a control-flow op inside one.
+#
+# Handles are not changed while a trace records: reads and rebindings of handles from outside go to a shadow here, which
+# is written back after the compiled call has succeeded, and dropped where anything fails.
 
 TRACED: Final = "<traced Tensor"
 """How the text begins that stands for a traced tensor, for debuggers."""

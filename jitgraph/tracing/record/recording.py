@@ -9,32 +9,81 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import tree
-from jitgraph.errors import JitgraphError, NumberError, ScriptError, ShapeError, TraceError, UnsupportedOp, noting
+from jitgraph.errors import (
+    InternalError,
+    JitgraphError,
+    NumberError,
+    ScriptError,
+    ShapeError,
+    TraceError,
+    UnsupportedOp,
+    noting,
+)
 from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
+from jitgraph.ir.fault import write_report
 from jitgraph.ir.types import TensorType
-from jitgraph.location import Location
+from jitgraph.location import Location, located, location_of_frame, raised_at
 from jitgraph.runtime import forks, shared
-from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, sources_of
+from jitgraph.tracing.call.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, sources_of
+from jitgraph.tracing.call.plan import CallPlan
+from jitgraph.tracing.call.specialisation import Specialisation
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.guards.predicate import Objects
+from jitgraph.tracing.guards.source import Slot, Source, World
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, watch
-from jitgraph.tracing.record.faults import internal_error, is_fault, may_be_fault
 from jitgraph.tracing.record.planning import Planning, RecordedCall
 from jitgraph.tracing.record.trace import Trace
-from jitgraph.tracing.source import Slot, Source, World
-from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.assumptions import PinnedNumber
-from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
-from jitgraph.tracing.symbolic.number import EndOfRecording
+from jitgraph.tracing.symbolic.number import EndOfRecording, PinnedNumber
 from jitgraph.tracing.symbolic.numbers import SizeOrigin
-from jitgraph.tracing.symbolic.sizes import SizeConflictError
-from jitgraph.tracing.symbolic.substitution import stand_in
-from jitgraph.tracing.symbolic.varying import Varying
+from jitgraph.tracing.symbolic.sizes import Family, Position, SizeConflictError, named_keys
+from jitgraph.tracing.symbolic.varying import Varying, stand_in
+
+# ----------------------------------------------------------------------
+# Faults of jitgraph's own while it records: exceptions that neither the user's code nor a refusal raised.
+
+_OF_THE_CALL: Final = (JitgraphError, MemoryError, RecursionError, Warning)
+
+
+def may_be_fault(error: BaseException) -> bool:
+    """Whether code of this package raised an exception that is no refusal.
+
+    It raises what Python would, too, where a script does what Python would; then the numbers themselves raise it again.
+    """
+    if not isinstance(error, Exception) or isinstance(error, _OF_THE_CALL):
+        return False
+    if (trace := raised_at(error)) is None:
+        return False
+    raised_in = str(trace.tb_frame.f_globals.get("__name__"))
+    return raised_in.partition(".")[0] == "jitgraph"
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether an assertion of this package does not hold, which no code of the user's can mean."""
+    return isinstance(error, AssertionError) and may_be_fault(error)
+
+
+def internal_error(name: str, error: BaseException) -> InternalError:
+    """The error for a fault in the recording of the function ``name``, with a file that tells about it."""
+    report = write_report([f"failed to record {name}"], "", error, ".txt", "the traceback")
+    return InternalError(
+        f"jitgraph failed to record {name}: {type(error).__name__}: {str(error).strip()}",
+        location=_user_line(error),
+        hint=f"the fault is jitgraph's; {report}; with its numbers in static_argnames, or under "
+        "JITGRAPH_DISABLE_JIT=1, the function may run",
+    )
+
+
+def _user_line(error: BaseException) -> Location | None:
+    trace = raised_at(error)
+    return None if trace is None else located(location_of_frame(trace.tb_frame))
+
+
+# ----------------------------------------------------------------------
+# Recording a call: the function runs once under a trace, with named sizes where its arguments varied before.
 
 MOST_FAMILIES: Final = 256
 """Kinds of arguments of which a function remembers which sizes varied."""

@@ -17,14 +17,14 @@ from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor, wrap
+from jitgraph.tracing.call.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plain import plain_of
-from jitgraph.tracing.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
+from jitgraph.tracing.guards.plain import plain_of
+from jitgraph.tracing.guards.predicate import Objects
+from jitgraph.tracing.guards.source import Source
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.source import Source
-from jitgraph.tracing.staged.number import StagedNumber
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 from jitgraph.tree import TreeDef
 
 if TYPE_CHECKING:

@@ -18,15 +18,14 @@ from jitgraph.ir.types import Constant, TensorType, Type
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, wrap
+from jitgraph.tracing.call.undo_log import UndoEntry, UndoLog
 from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.guards.source import Slot
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.symbolic.assumptions import Origin
-from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
+from jitgraph.tracing.symbolic.number import Origin, SymbolicNumber, resolved
 from jitgraph.tracing.symbolic.numbers import Numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
-from jitgraph.tracing.undo_log import UndoEntry, UndoLog
 
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small
 

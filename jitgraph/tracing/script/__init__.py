@@ -1,6 +1,6 @@
 """``script``: trace, for functions whose control flow depends on the values of tensors.
 
-The function's source is rewritten (``source.py`` finds it, ``exits.py`` turns return, break and continue into flags,
+The function's source is rewritten (``functions.py`` finds it, ``exits.py`` turns return, break and continue into flags,
 ``rewrite.py`` the rest) so that control flow goes through ``staging.py``, and then traced. On Python values everything
 means what it means in Python. On tensors:
 
@@ -48,11 +48,9 @@ from weakref import WeakSet
 
 from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
-from jitgraph.tracing.bound_function import BoundFunction
-from jitgraph.tracing.function import TracedFunction, trace
-from jitgraph.tracing.options import OptionKwargs
-from jitgraph.tracing.record.recorder import ConcretisationError
-from jitgraph.tracing.record.refusals import OF_TRUTH
+from jitgraph.tracing.call.function import BoundFunction, TracedFunction, trace
+from jitgraph.tracing.call.options import OptionKwargs
+from jitgraph.tracing.record.recorder import OF_TRUTH, ConcretisationError
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.callees import EndlessRecursionError, bound_call, refuse_endless_recursion, staged
 from jitgraph.tracing.script.lists import require_known_lengths

@@ -14,25 +14,16 @@ from jitgraph.ir.graph import Node
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tracing.control.bodies import unchanged
-from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
-from jitgraph.tracing.control.write_log import (
-    UNBOUND,
-    Changed,
-    Tail,
-    WriteLog,
-    WriteTarget,
-    grows_by_data,
-    other_extent,
-)
 from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.record.region import Region, handles_of, operands_of, unchanged, write_back
+from jitgraph.tracing.record.write_log import UNBOUND, Changed, Tail, WriteLog, WriteTarget, grows_by_data, other_extent
 from jitgraph.tracing.script.aliasing import Merging, Pair, objects_in
 from jitgraph.tracing.script.exits import RESULT
-from jitgraph.tracing.script.maybe_unbound import MaybeUnbound
 from jitgraph.tracing.script.variables import (
     Cells,
     Dropped,
     Kind,
+    MaybeUnbound,
     Name,
     describe,
     handle,
@@ -44,7 +35,7 @@ from jitgraph.tracing.script.variables import (
     title,
     zero,
 )
-from jitgraph.tracing.staged.number import StagedNumber
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 from jitgraph.tree import TreeDef
 
 Results: TypeAlias = "dict[Any, Any]"  # by name or entry

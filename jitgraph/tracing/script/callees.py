@@ -17,18 +17,18 @@ from jitgraph.location import Location
 from jitgraph.own_code import OWN, STAGED
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.manipulation import concat, stack
+from jitgraph.tracing.call.undo_log import CHANGERS
 from jitgraph.tracing.capture.followed import is_followed, is_rewritten
-from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
-from jitgraph.tracing.script import folds, lists, lookups, numbers, sums
+from jitgraph.tracing.record.write_log import CONTAINERS
+from jitgraph.tracing.script import builtins, lists, lookups, sums
 from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import created_here, innermost_write_log, recorders
-from jitgraph.tracing.script.callbacks import may_call_arguments
+from jitgraph.tracing.script.builtins import may_call_arguments
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_reversed, make_zip
-from jitgraph.tracing.staged import math_functions
-from jitgraph.tracing.staged.number import StagedNumber
-from jitgraph.tracing.undo_log import CHANGERS
+from jitgraph.tracing.symbolic import staged_math
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
 _SETTERS: Final = (setattr, delattr)
@@ -38,20 +38,20 @@ _BUILTINS: Final[dict[Any, Any]] = {
     enumerate: make_enumerate,
     zip: make_zip,
     reversed: make_reversed,
-    float: numbers.to_float,
-    int: numbers.to_int,
-    bool: numbers.to_bool,
-    type: numbers.type_of,
+    float: builtins.to_float,
+    int: builtins.to_int,
+    bool: builtins.to_bool,
+    type: builtins.type_of,
 }
 _FOLDS: Final = {
-    id(min): folds.least,
-    id(max): folds.greatest,
-    id(any): folds.some,
-    id(all): folds.every,
-    id(sorted): numbers.in_order,
-    id(pow): numbers.power,
-    id(hasattr): numbers.has_attribute,
-    id(getattr): numbers.attribute,
+    id(min): builtins.least,
+    id(max): builtins.greatest,
+    id(any): builtins.some,
+    id(all): builtins.every,
+    id(sorted): builtins.in_order,
+    id(pow): builtins.power,
+    id(hasattr): builtins.has_attribute,
+    id(getattr): builtins.attribute,
 }
 _OF_LISTS: Final = {
     id(stack): lists.stacked,
@@ -149,7 +149,7 @@ def _builtin(function: Any) -> Any:
         return fold
     owner = function.__self__
     if owner is math:
-        return functools.partial(math_functions.call, function)
+        return functools.partial(staged_math.call, function)
     if function.__name__ in _SEARCHES and lookups.is_searchable(owner):
         return functools.partial(_search, function)
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:

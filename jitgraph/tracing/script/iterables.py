@@ -12,8 +12,8 @@ from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints
 from jitgraph.tracing.script.lists import STEPS, is_growing
 from jitgraph.tracing.script.variables import is_staged
-from jitgraph.tracing.staged.checks import require
-from jitgraph.tracing.staged.number import StagedNumber, int_of
+from jitgraph.tracing.symbolic.staged_integers import require
+from jitgraph.tracing.symbolic.staged_number import StagedNumber, int_of
 
 _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
 

@@ -20,14 +20,14 @@ from jitgraph.ir.types import Constant
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
-from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.aliases import SameWhere, note_choice
+from jitgraph.tracing.record.write_log import CONTAINERS
 from jitgraph.tracing.script.branches import choose_value
 from jitgraph.tracing.script.lists import GrowingList
 from jitgraph.tracing.script.variables import Cells, is_staged, same
-from jitgraph.tracing.staged import integers
-from jitgraph.tracing.staged.checks import require
-from jitgraph.tracing.staged.number import StagedNumber, is_number, of_bool, of_int, table_kind
+from jitgraph.tracing.symbolic import staged_integers
+from jitgraph.tracing.symbolic.staged_integers import require
+from jitgraph.tracing.symbolic.staged_number import StagedNumber, is_number, of_bool, of_int, table_kind
 
 _SEQUENCES: Final = (list, GrowingList, tuple, deque)
 _DICTS: Final = (dict, OrderedDict, defaultdict, Counter)
@@ -87,8 +87,8 @@ def _in_range(number: StagedNumber, steps: range) -> Any:
         inside = ops.logical_and(inside, item.is_integer().value)
         rest = (item - steps.start) % float(abs(steps.step)) if abs(steps.step) > 1 else None
     else:
-        offset = integers.Int(ops.sub(item.as_int().value, number_of(steps.start)), LEAST, GREATEST)
-        rest = of_int(integers.mod(offset, integers.of_constant(abs(steps.step))))
+        offset = staged_integers.Int(ops.sub(item.as_int().value, number_of(steps.start)), LEAST, GREATEST)
+        rest = of_int(staged_integers.mod(offset, staged_integers.of_constant(abs(steps.step))))
     return of_bool(inside if rest is None else ops.logical_and(inside, (rest == 0).value))
 
 
@@ -241,7 +241,7 @@ def _pick_number(values: Sequence[Any], position: Any) -> StagedNumber:
     else:
         if kind is int:
             for number in values:
-                integers.of_constant(number)
+                staged_integers.of_constant(number)
         table = _table(np.array(values, dtype))
     return StagedNumber(wrap(table)[wrap(position)].value)
 

@@ -1,14 +1,11 @@
-"""Loops on tensors: the body is recorded once, with the variables that it binds as carries of a ``while`` or ``scan``.
-
-Which variables are carried, and with what types, is found by trying: a number that meets a tensor in the body takes its
-dtype, a variable that the body defines starts as zeros where a flag or the length says that it is not read before, and
-the body is recorded again until the carry keeps its types. A variable that is only changed in place stays the tensor it
-is, which the loop then rebinds.
+"""Loops on tensors: the body is recorded once, with the variables that it binds as carries of a ``while`` or
+``scan``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from math import inf
 from types import FunctionType
 from typing import Any, Final
@@ -20,8 +17,9 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
-from jitgraph.tracing.control import flow
-from jitgraph.tracing.control.write_log import (
+from jitgraph.tracing.record import control_flow
+from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
+from jitgraph.tracing.record.write_log import (
     UNBOUND,
     Changed,
     LastElements,
@@ -30,24 +28,22 @@ from jitgraph.tracing.control.write_log import (
     grows_by_data,
     other_extent,
 )
-from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
-from jitgraph.tracing.script.aliasing import objects_in
-from jitgraph.tracing.script.branches import drop, in_body, innermost, rebuilt_here, set_entry, start_body, truth
-from jitgraph.tracing.script.carried_objects import (
+from jitgraph.tracing.script.aliasing import (
     CarriedObjects,
     KnownIdentities,
     Position,
     UnforeseenIdentityError,
+    objects_in,
 )
+from jitgraph.tracing.script.branches import drop, in_body, innermost, rebuilt_here, set_entry, start_body, truth
 from jitgraph.tracing.script.exits import RESULT
-from jitgraph.tracing.script.growth import Growth
 from jitgraph.tracing.script.iterables import Steps
-from jitgraph.tracing.script.lists import ElementRows, is_growing, last_of
-from jitgraph.tracing.script.maybe_unbound import MaybeUnbound
+from jitgraph.tracing.script.lists import ElementRows, is_growing, joined_rows, known_tensors, last_of, single_rows
 from jitgraph.tracing.script.variables import (
     Cells,
     Dropped,
     Kind,
+    MaybeUnbound,
     Name,
     Site,
     describe,
@@ -63,8 +59,126 @@ from jitgraph.tracing.script.variables import (
     unbound_name,
     zero,
 )
-from jitgraph.tracing.staged.number import StagedNumber
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 from jitgraph.tree import TreeDef
+
+# ----------------------------------------------------------------------
+# What the turns of a staged loop append to lists: stacked outputs of the loop, which then are rows of the lists.
+
+
+class _Column(NamedTuple):
+    """One part that each turn appends: an element, or ``length`` elements as rows."""
+
+    length: Any
+    structure: TreeDef
+    leaves: Sequence[Any]
+    weak: Sequence[bool | None]
+
+    @staticmethod
+    def of(part: Any) -> _Column:
+        if type(part) is ElementRows:
+            return _Column(part.length, part.structure, part.leaves, part.weak)
+        return _Column(None, *single_rows(part))
+
+    def rows(self, turns: Any, remaining: Iterator[Any], ended: Mapping[int, Tensor]) -> ElementRows:
+        """What all turns appended, made of the stacked tensors; ``ended`` are tensors that the last turn appended."""
+        leaves = [leaf if weak is None else next(remaining) for leaf, weak in zip(self.leaves, self.weak, strict=True)]
+        count = turns
+        if self.length is not None:
+            count = turns * self.length
+            leaves = [leaf if weak is None else _flat(leaf) for leaf, weak in zip(leaves, self.weak, strict=True)]
+        element_rows = ElementRows(count, self.structure, leaves, self.weak, context.current().trace)
+        last = {i: ended[id(leaf)] for i, leaf in enumerate(self.leaves) if id(leaf) in ended}
+        if last and self.has_last(turns):
+            element_rows.adopt(turns - 1, last)
+        return element_rows
+
+    def has_last(self, turns: Any) -> bool:
+        """Whether the element that the last turn appends is known, so that it is the tensor that the turn left."""
+        return self.length is None and type(turns) is int
+
+
+def _flat(x: Tensor) -> Tensor:
+    """The first two axes as one."""
+    shape = x.value.type.shape
+    return wrap(ops.reshape(x.value, shape=(shape[0] * shape[1], *shape[2:])))
+
+
+class Growth:
+    """The lists that one turn lets grow, with what it appends to each."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Tail, list[_Column]] = {}
+        self._appended: dict[Tail, list[Tensor]] = {}
+
+    def add(self, entry: Tail, parts: Sequence[Any]) -> None:
+        """Each turn appends ``parts`` to a list."""
+        self._appended[entry] = [tensor for part in parts for tensor in known_tensors(part)]
+        joined = joined_rows(parts) if len(parts) > 1 else None
+        self._columns[entry] = [_Column.of(part) for part in (parts if joined is None else [joined])]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What the loop has to stack."""
+        return [
+            leaf.as_tensor() if type(leaf) is StagedNumber else leaf
+            for columns in self._columns.values()
+            for column in columns
+            for leaf, weak in zip(column.leaves, column.weak, strict=True)
+            if weak is not None
+        ]
+
+    def appended(self) -> dict[int, Tail]:
+        """The tensors that a turn appends, by their ids, and the list of each."""
+        return {id(leaf): entry for entry, leaves in self._appended.items() for leaf in leaves}
+
+    def unknown(self, turns: Any) -> dict[int, Tail]:
+        """Those among them of which not even that of the last turn is known as an element of the list."""
+        return {
+            id(leaf): entry
+            for entry, leaves in self._appended.items()
+            for leaf in leaves
+            if not any(
+                column.has_last(turns) and any(leaf is x for x in column.leaves) for column in self._columns[entry]
+            )
+        }
+
+    def extend_lists(self, turns: Any, stacked: Sequence[Tensor], ended: Mapping[int, Tensor]) -> None:
+        """Let the lists hold what ``turns`` turns appended, of which these are the stacked tensors.
+
+        ``ended`` says which tensor a variable is after the loop, by the id of that which the recorded turn left in it.
+        """
+        remaining = iter(stacked)
+        for entry, columns in self._columns.items():
+            runs = [column.rows(turns, remaining, ended) for column in columns]
+            if len(runs) == 1:
+                parts: list[Any] = runs
+            elif type(turns) is int and all(type(run.length) is int for run in runs):
+                parts = [*_in_turns(turns, runs)]
+            else:
+                raise ScriptError(
+                    "each turn of a loop over a named size appends elements of different types to a list",
+                    location=entry.location,
+                    hint="append them to a list of their own, or as one tuple",
+                )
+            set_entry(entry, tuple(parts))
+
+
+def _in_turns(turns: int, runs: Sequence[ElementRows]) -> Iterator[Any]:
+    """The elements of several parts in the order in which the turns append them."""
+    elements = [map(run.element, range(run.length)) for run in runs]
+    for _ in range(turns):
+        for run, of_run in zip(runs, elements, strict=True):
+            yield from islice(of_run, run.length // turns)
+
+
+# ----------------------------------------------------------------------
+# Loops on tensors: the body is recorded once, with the variables that it binds as carries of a ``while`` or ``scan``.
+#
+# Which variables are carried, and with what types, is found by trying: a number that meets a tensor in the body takes
+# its dtype, a variable that the body defines starts as zeros where a flag or the length says that it is not read
+# before, and the body is recorded again until the carry keeps its types. A variable that is only changed in place stays
+# the tensor it is, which the loop then rebinds.
 
 _ZERO = object()  # for a leaf that has no value before the loop
 LONGEST: Final = 1024  # turns of a loop that is unrolled where it cannot be staged
@@ -561,7 +675,7 @@ def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], Non
 
 def _record_while(run: Callable[[list[Tensor]], list[Tensor]], start: list[Tensor]) -> Any:
     """A while op whose first carry says whether to go on."""
-    return flow.record_while(lambda state: state[0], run, *tree.flatten(start))
+    return control_flow.record_while(lambda state: state[0], run, *tree.flatten(start))
 
 
 def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], None], stopped: Callable[[], Any]) -> None:
@@ -614,7 +728,7 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
             start = wrap(lifting.value_of(0))
             leaves, structure = tree.flatten([start, *carry.initial()])
             rows, shape = tree.flatten(steps.rows)
-            state, loop.stacked = flow.record_scan(run, leaves, structure, rows, shape, steps.length)
+            state, loop.stacked = control_flow.record_scan(run, leaves, structure, rows, shape, steps.length)
             return state[1:]
 
         loop.turns = steps.length

@@ -14,7 +14,7 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.script.variables import is_staged
-from jitgraph.tracing.staged.number import StagedNumber
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 _TEMPORARY: Final = ("jg_subject_", "jg_case_")
 _SELF: Final = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)

@@ -18,9 +18,9 @@ from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tracing.control.write_log import CONTAINERS
 from jitgraph.tracing.record.aliases import aliases_of
-from jitgraph.tracing.record.refusals import WRITE_TO_ARRAY
+from jitgraph.tracing.record.recorder import WRITE_TO_ARRAY
+from jitgraph.tracing.record.write_log import CONTAINERS
 from jitgraph.tracing.script import aliasing
 from jitgraph.tracing.script.branches import DeadEnd, choose_value, innermost_write_log
 from jitgraph.tracing.script.lists import GrowingList, is_growing
@@ -37,9 +37,9 @@ from jitgraph.tracing.script.lookups import (
     sequence_entry,
 )
 from jitgraph.tracing.script.variables import Cells, is_staged
-from jitgraph.tracing.staged.checks import only_where, require
-from jitgraph.tracing.staged.number import StagedNumber, of_bool, table_kind
-from jitgraph.tracing.symbolic.arithmetic import BINARY
+from jitgraph.tracing.symbolic.number import BINARY
+from jitgraph.tracing.symbolic.staged_integers import only_where, require
+from jitgraph.tracing.symbolic.staged_number import StagedNumber, of_bool, table_kind
 
 _LARGEST_WRITTEN: Final = 256  # elements of a container that is written at a place that the graph computes
 _WAY: Final = "a tensor can be indexed by it (x[i], x[i] = v); a loop over a Python range of at most 1024 is unrolled"

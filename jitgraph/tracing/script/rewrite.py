@@ -14,17 +14,17 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.capture.followed import STAGING
-from jitgraph.tracing.script.copying import copied
-from jitgraph.tracing.script.definite import possibly_unbound
 from jitgraph.tracing.script.exits import without_exits
 from jitgraph.tracing.script.matching import MatchesAsTests, permanent
 from jitgraph.tracing.script.names import (
     Position,
     bound,
     bound_by_assignment,
+    copied,
     lines_of,
     own,
     position,
+    possibly_unbound,
     read_positions,
     reads,
 )

@@ -13,8 +13,8 @@ from jitgraph.errors import ScriptError, TraceError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
-from jitgraph.tracing.control.write_log import CONTAINERS, UNBOUND
 from jitgraph.tracing.record.aliases import sameness
+from jitgraph.tracing.record.write_log import CONTAINERS, UNBOUND
 from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import (
@@ -32,13 +32,12 @@ from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
 from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
 from jitgraph.tracing.script.matching import Match, matched
-from jitgraph.tracing.script.maybe_unbound import sure
 from jitgraph.tracing.script.paths import AttributeStep, Later, note, path, read, store
 from jitgraph.tracing.script.texts import text
-from jitgraph.tracing.script.variables import Cells, Site, is_staged
-from jitgraph.tracing.staged.checks import Attempt, require
-from jitgraph.tracing.staged.number import StagedNumber, is_number
-from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
+from jitgraph.tracing.script.variables import Cells, Site, is_staged, sure
+from jitgraph.tracing.symbolic.number import COMPARISONS
+from jitgraph.tracing.symbolic.staged_integers import Attempt, require
+from jitgraph.tracing.symbolic.staged_number import StagedNumber, is_number
 
 __all__ = [
     "AttributeStep",

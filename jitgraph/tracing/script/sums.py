@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, cast
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.script import numbers
+from jitgraph.tracing.script import builtins
 from jitgraph.tracing.script.iterables import steps_of
 from jitgraph.tracing.script.lists import STEPS, is_growing
 from jitgraph.tracing.script.loops import record_for
@@ -19,8 +19,8 @@ _SITE = Site(("total",), (), ("total",), (), 0, (), (), ())
 def total(values: Iterable[Any], /, start: Any = 0) -> Any:
     """``sum``: the same additions in the same order."""
     steps = steps_of(values, STEPS) if is_growing(values) else None
-    if steps is None or (numbers.COMPENSATES and isinstance(steps.at(0), float)):
-        return numbers.total(values, start)
+    if steps is None or (builtins.COMPENSATES and isinstance(steps.at(0), float)):
+        return builtins.total(values, start)
     return _added(steps, start)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jitgraph.ir import context
 from jitgraph.tracing.record.printing import is_printer, text_for_print
-from jitgraph.tracing.script.copying import copied
+from jitgraph.tracing.script.names import copied
 
 _MAKERS: Final = (str, repr, format)
 _NAMES: Final = frozenset(maker.__name__ for maker in _MAKERS)

@@ -1,9 +1,4 @@
-"""The variables that a statement binds, as cells, and the values that they hold as operands of one op.
-
-A value is a tree whose leaves are tensors, numbers, or Python objects that must stay the same. A Python number that
-becomes a tensor stays weak, as a number is in Python: an int64, a double or a bool that takes the dtype of the first
-tensor with which it meets.
-"""
+"""The variables that a statement binds, as cells, their values as operands of one op, and those that may have none."""
 
 from __future__ import annotations
 
@@ -22,10 +17,18 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location, raised_at
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
-from jitgraph.tracing.control.write_log import UNBOUND, WriteTarget
 from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.record.write_log import UNBOUND, WriteTarget
 from jitgraph.tracing.script.exits import RESULT
-from jitgraph.tracing.staged.number import StagedNumber
+from jitgraph.tracing.symbolic.staged_integers import require
+from jitgraph.tracing.symbolic.staged_number import StagedNumber
+
+# ----------------------------------------------------------------------
+# The variables that a statement binds, as cells, and the values that they hold as operands of one op.
+#
+# A value is a tree whose leaves are tensors, numbers, or Python objects that must stay the same. A Python number that
+# becomes a tensor stays weak, as a number is in Python: an int64, a double or a bool that takes the dtype of the first
+# tensor with which it meets.
 
 Name: TypeAlias = "str | WriteTarget"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
@@ -250,3 +253,31 @@ def title(name: Name) -> str:
     if isinstance(name, WriteTarget):
         return str(name)
     return "the returned value" if name == RESULT else f"the variable {name!r}" if name.isidentifier() else name
+
+
+# ----------------------------------------------------------------------
+# Variables that have a value only where tensors say so: that of a ``for`` which may have no steps, that of ``:=`` in
+# an operand which may not be evaluated. Reading one is checked when the graph runs, as Python does.
+
+
+class MaybeUnbound(NamedTuple):
+    """A value, and whether the variable has it: a bool, or a 0-d tensor."""
+
+    value: Any
+    defined: Any
+
+    @staticmethod
+    def of(value: Any) -> MaybeUnbound:
+        """``value`` as one that may be missing."""
+        return value if isinstance(value, MaybeUnbound) else MaybeUnbound(value, True)
+
+
+def sure(value: Any, name: str) -> Any:
+    """The value of a variable that is read; where it has none, the graph raises UnboundLocalError."""
+    if not isinstance(value, MaybeUnbound):
+        return value
+    if value.defined is True:
+        return value.value
+    message = f"cannot access local variable '{name}' where it is not associated with a value"
+    require(lifting.value_of(value.defined), "UnboundLocalError", message)
+    return value.value

@@ -1,41 +1,166 @@
-"""SymbolicNumber: a Python number that varies from call to call, or a size that is a name, while a trace records.
-
-A traced function reads counters, rates and sizes as Python ints and floats. One that may be another at the next call is
-a ``SymbolicNumber``: arithmetic on it gives expressions over what is read at each call, with Python's own meaning;
-beside a tensor it becomes a 0-d input. What Python wants to know about it (a comparison, ``bool()``, ``range()``, an
-index, a text) is answered with the number of this call and recorded as an assumption, so that the graph serves only
-calls with the same answer. What needs the object itself (a key of a dict, its type) holds it to its value: the function
-is recorded once more with the plain number.
-"""
+"""SymbolicNumber: a Python number that varies from call to call, or a size that is a name, while a trace records."""
 
 from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.errors import DTypeError, GraphError, NumberError, TraceError
+from jitgraph.errors import DTypeError, GraphError, NumberError, ShapeError, TraceError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim, DimLike, magnitude
+from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
-from jitgraph.tracing.symbolic.arithmetic import (
-    BINARY,
-    COMPARISONS,
-    DIVISIONS,
-    NEVER_RAISE,
-    OF_GRAPHS,
-    OF_SIZES,
-    form_of,
-    kind_of,
-)
-from jitgraph.tracing.symbolic.assumptions import literal
+from jitgraph.tracing.guards.source import Slot, Source
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
+
+# ----------------------------------------------------------------------
+# Arithmetic on numbers that vary: which functions stay open, which may raise, and of what kind their results are.
+
+BINARY: Final = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "<<": "lshift",
+    ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
+"""The name in Python's special methods of each operator on two numbers."""
+
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+"""What each comparison asks."""
+
+OF_SIZES: Final = frozenset(
+    [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow, operator.neg]
+)
+"""Functions of sizes that give a size."""
+
+OF_GRAPHS: Final = OF_SIZES | {operator.truediv, abs}
+"""Functions that a graph can compute of floats."""
+
+DIVISIONS: Final = frozenset({operator.truediv, operator.floordiv, operator.mod})
+"""Functions that raise where the second operand is 0, and there alone."""
+
+NEVER_RAISE: Final = frozenset(
+    [operator.add, operator.sub, operator.mul, operator.neg, operator.and_, operator.or_, operator.xor]
+) | {abs, operator.invert}
+"""Functions that give a number of the same kind for all numbers of the kinds that they take."""
+
+
+def kind_of(function: Callable[..., Any], plain: Sequence[Any], kinds: Sequence[type]) -> type | None:
+    """The kind of a result: an int or a float; None where types alone are traced, and the kind needs a value."""
+    if float in kinds or function is operator.truediv:
+        return float
+    if None not in plain:
+        return int
+    negative = function is operator.pow and type(plain[1]) is int and plain[1] < 0
+    return float if negative else None
+
+
+def form_of(text: str, names: Sequence[str]) -> str:
+    """A formula over numbers by their names as a form with their places: ``x + y`` is ``{0} + {1}``.
+
+    The kind of its result is that of the first: formulas of the package give ints alone or floats alone.
+    """
+    fields = {name: f"{{{index}}}" for index, name in enumerate(names)}
+    return _WORD.sub(lambda found: fields.get(found[0], found[0]), text)
+
+
+_WORD: Final = re.compile(r"\b[a-z]\w*")
+
+
+# ----------------------------------------------------------------------
+# Plain data about Python numbers that vary: where they are read at a call, what must be true of them, what is held.
+
+LEAF: Final = re.compile(r"\bn(\d+)\b")
+
+
+class Origin(NamedTuple):
+    """Where a number is read at each call: at ``slot``, or as the leaf ``leaf`` of the arguments; exactly a ``kind``.
+
+    With an ``axis`` it is the size of that leaf on the axis. In expressions it is ``n0``, ``n1``, ... by ``number``.
+    """
+
+    number: int
+    slot: Slot | None
+    leaf: int
+    text: str
+    kind: type
+    axis: int = -1
+
+
+class NumberAssumption(NamedTuple):
+    """An expression with the answer that the graph needs: a bool, a number, or a type for the type of the number."""
+
+    text: str
+    answer: Any
+    what: str
+    location: Location | None
+
+    def condition(self) -> str:
+        """The assumption as a Python condition; ``same_float`` stands for the function of ``guards/plain.py``."""
+        answer = self.answer
+        if isinstance(answer, type):
+            return f"type({self.text}) is {answer.__name__}"
+        if isinstance(answer, bool):
+            return f"({self.text})" if answer else f"not ({self.text})"
+        if isinstance(answer, float):
+            return f"same_float({self.text}, {literal(answer)})"
+        return f"({self.text}) == {literal(answer)}"
+
+
+class PinnedNumber(NamedTuple):
+    """A number that was to vary and that Python needs itself: it is part of the key by its value."""
+
+    origin: Origin
+    what: str
+    location: Location | None
+
+
+def source_of(origin: Origin, leaves: Sequence[Source]) -> Source:
+    """Where a number among the arguments, or the size of one, is found again; ``leaves`` are theirs."""
+    source = leaves[origin.leaf]
+    return source if origin.axis < 0 else source.then("attribute", "shape").then("item", origin.axis)
+
+
+def literal(x: Any) -> str:
+    """A plain number as an operand in an expression."""
+    if isinstance(x, float) and not math.isfinite(x):
+        return f"float('{x}')"
+    return f"({x!r})" if x < 0 or (x == 0 and math.copysign(1.0, x) < 0) else repr(x)
+
+
+def shown(text: str, origins: Sequence[Origin]) -> str:
+    """An expression with the names that the user knows."""
+    names = {origin.number: origin.text for origin in origins}
+    return LEAF.sub(lambda found: names.get(int(found.group(1)), found.group(0)), text)
+
+
+def shown_assumption(assumption: NumberAssumption, origins: Sequence[Origin]) -> str:
+    """A assumption with its answer, for people."""
+    text = shown(assumption.text, origins)
+    if isinstance(assumption.answer, type):
+        return f"{text} is {assumption.answer.__name__}"
+    if isinstance(assumption.answer, bool):
+        return text if assumption.answer else f"not {text}"
+    return f"{text} == {assumption.answer!r}"
+
+
+# ----------------------------------------------------------------------
+# SymbolicNumber: a Python number that varies from call to call, or a size that is a name, while a trace records.
+#
+# A traced function reads counters, rates and sizes as Python ints and floats. One that may be another at the next call
+# is a ``SymbolicNumber``: arithmetic on it gives expressions over what is read at each call, with Python's own meaning;
+# beside a tensor it becomes a 0-d input. What Python wants to know about it (a comparison, ``bool()``, ``range()``, an
+# index, a text) is answered with the number of this call and recorded as an assumption, so that the graph serves only
+# calls with the same answer. What needs the object itself (a key of a dict, its type) holds it to its value: the
+# function is recorded once more with the plain number.
 
 _LONGEST: Final = 2000  # characters of an expression; a longer one is held to its value
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
@@ -444,3 +569,29 @@ def _fits(plain: int | float | None) -> bool:
 def resolved(value: Any) -> Any:
     """``value``; of a number that varies, but whose trace is not being recorded here, the plain number."""
     return value._value() if type(value) is SymbolicNumber and not value.is_live else value
+
+
+# ----------------------------------------------------------------------
+# Numbers that vary where a graph needs a size, or a parameter of an op.
+
+
+def to_dim(x: Any) -> DimLike:
+    """The size that ``x`` (an int, a number that varies or a Dim) means; ShapeError for anything else."""
+    if isinstance(x, Dim):
+        return x
+    if scalars.is_named_size(x):
+        return x.dim  # type: ignore[no-any-return]
+    if isinstance(x, bool) or not isinstance(x, int | np.integer):
+        raise ShapeError(f"a size must be an integer, not {x!r}")
+    return int(x)
+
+
+def without_numbers(value: Any) -> Any:
+    """An attribute of an op with plain numbers, to which they are held."""
+    if scalars.is_computed(value):
+        value.__index__()  # raises
+    if type(value) is SymbolicNumber:
+        return value.hold("{} as a parameter of an operation")
+    if type(value) is tuple and any(type(x) in (SymbolicNumber, tuple) for x in value):
+        return tuple(map(without_numbers, value))
+    return value

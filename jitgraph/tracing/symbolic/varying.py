@@ -1,4 +1,4 @@
-"""Which Python numbers of a call vary: those that were seen with another value, or that the call itself counts up."""
+"""Which Python numbers of a call vary: those seen with another value, or that the call itself counts up."""
 
 from __future__ import annotations
 
@@ -6,13 +6,42 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitgraph.location import Location
-from jitgraph.tracing.arguments import Arguments, LeafKey, Static
-from jitgraph.tracing.plan import CallPlan, PinnedSource
-from jitgraph.tracing.predicate import Varies
-from jitgraph.tracing.source import Slot, Source, World
-from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.assumptions import PinnedNumber, source_of
-from jitgraph.tracing.symbolic.substitution import is_numeric, varies
+from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static
+from jitgraph.tracing.call.plan import CallPlan, PinnedSource
+from jitgraph.tracing.call.specialisation import Specialisation
+from jitgraph.tracing.call.undo_log import UndoLog
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.predicate import Equals, Varies
+from jitgraph.tracing.guards.source import Slot, Source, World
+from jitgraph.tracing.symbolic.number import PinnedNumber, source_of
+from jitgraph.tracing.symbolic.numbers import Numbers
+
+# ----------------------------------------------------------------------
+# Numbers that vary in their places: put there while a trace records, and taken away after it.
+
+
+def is_numeric(guard: Guard) -> bool:
+    """Whether a guard holds a place to the value of a Python int or float."""
+    return isinstance(guard.predicate, Equals) and guard.predicate.plain.kind in ("int", "float")
+
+
+def varies(guard: Guard, slot: Slot) -> bool:
+    """Whether a number of the same kind and another value stands at the place of the guard now."""
+    predicate, now = guard.predicate, slot.get_or(None)
+    return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
+
+
+def stand_in(slots: Sequence[Slot], numbers: Numbers, log: UndoLog) -> None:
+    """Put numbers that vary at ``slots``, where that can be without running code of the user's."""
+    for slot in slots:
+        plain, put = slot.get_or(None), slot.setter
+        if put is not None and type(plain) in (int, float):
+            log.save(slot, slot.text)
+            put(numbers.at_slot(slot, plain))
+
+
+# ----------------------------------------------------------------------
+# Which Python numbers of a call vary: those that were seen with another value, or that the call itself counts up.
 
 
 class Varying:

@@ -14,13 +14,13 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.loader import LoadError
-from jitgraph.tracing.cache import lookup_paths, stored_trace
-from jitgraph.tracing.cache.cached_graph import CachedGraph
+from jitgraph.tracing.cache import lookup_paths, traces
+from jitgraph.tracing.cache.cached_plan import CachedGraph
 from jitgraph.tracing.cache.codec import NotStorableError, Reading, Writing, codec_of, types_of
-from jitgraph.tracing.guard import Guard
-from jitgraph.tracing.plain import Plain, plain_of
-from jitgraph.tracing.plan import CallPlan, Computed, Effect, Fresh, Handle, Input, Leaf, PinnedSource, Template
-from jitgraph.tracing.predicate import (
+from jitgraph.tracing.call.plan import CallPlan, Computed, Effect, Fresh, Handle, Input, Leaf, PinnedSource, Template
+from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.plain import Plain, plain_of
+from jitgraph.tracing.guards.predicate import (
     Absent,
     Disjoint,
     Distinct,
@@ -39,7 +39,7 @@ from jitgraph.tracing.predicate import (
     Same,
     Varies,
 )
-from jitgraph.tracing.source import Ref, Source
+from jitgraph.tracing.guards.source import Ref, Source
 
 F4 = np.dtype("f4")
 X = Source("argument", 0, "x")
@@ -73,7 +73,7 @@ RECORDS: list[Any] = [
     PinnedSource(X, "range", None), *(Leaf(kind, at) for kind, at in (("fresh", 0), ("object", 1), ("copy", 0),
     ("made", 0), ("argument", BOX), ("number", "n0"))),
     lookup_paths.CopiedObjects(COPIES), lookup_paths.PartOf(None, "closure", "", 1), lookup_paths.ObjectAt(BOX),
-    stored_trace.StoredKey("number", (2, Dim.name("n"))),
+    traces.StoredKey("number", (2, Dim.name("n"))),
     CachedGraph("graph", "f", 1, (None, "x"), (AT, None, AT), ("a", "b"), None),
 ]  # fmt: skip
 COUNTS = {"objects": 2, "handles": 1, "inputs": 1, "fresh": 1, "shared_templates": 1}
@@ -119,8 +119,8 @@ def test_a_record_is_read_as_it_was() -> None:
 
 def test_every_field_that_is_stored_has_a_codec() -> None:
     """Also those that no example has."""
-    elsewhere = {(CallPlan, "graph"), (CallPlan, "objects"), (stored_trace.StoredTrace, "plan")}
-    pending: list[Any] = [CallPlan, stored_trace.StoredTrace, *Predicate.KINDS.values()]
+    elsewhere = {(CallPlan, "graph"), (CallPlan, "objects"), (traces.StoredTrace, "plan")}
+    pending: list[Any] = [CallPlan, traces.StoredTrace, *Predicate.KINDS.values()]
     records: set[Any] = set()
     while pending:
         kind = pending.pop()

@@ -122,7 +122,7 @@ from pathlib import Path
 from tests.capture.draw import draw
 from tests.capture.worlds import run
 import jitgraph as jg
-from jitgraph.tracing.function import TracedFunction
+from jitgraph.tracing.call.function import TracedFunction
 folder = Path(sys.argv[1])
 jg.cache.dir = folder / "cache"
 clear = TracedFunction.__init__

@@ -177,7 +177,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_keep_nothing(folder: Path, monk
 
     monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(folder / "cache"))
     with monkeypatch.context() as patched:
-        patched.setattr(disk_cache.cache_entry, "packed", full)
+        patched.setattr(disk_cache, "packed", full)
         assert not require_fresh(folder, files, CALL).found
     assert not require_fresh(folder, files, CALL).found and require_fresh(folder, files, CALL).found
 

@@ -25,10 +25,10 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import shared
-from jitgraph.tracing.capture import monitoring
+from jitgraph.tracing.capture import events
 from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.capture.events import OWN
 from jitgraph.tracing.capture.followed import is_followed
-from jitgraph.tracing.capture.monitoring import OWN
 from tests.processes import in_child
 
 
@@ -100,7 +100,7 @@ def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collector runs, and nothing listens to what the thread does next."""
-    user, module = (shared, gc) if hasattr(gc, name) else (monitoring, sys)
+    user, module = (shared, gc) if hasattr(gc, name) else (events, sys)
     before = sys.gettrace()
     monkeypatch.setattr(user, module.__name__, _Interrupted(module, name))
     try:
@@ -190,7 +190,7 @@ def test_a_recording_waits_for_the_recording_of_another_thread() -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no sys.monitoring")
 def test_a_recording_without_a_number_of_monitoring_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitoring, "_numbers", [])
+    monkeypatch.setattr(events, "_numbers", [])
     monkeypatch.setattr(sys.monitoring, "get_tool", lambda number: "profiler")  # type: ignore[attr-defined, unused-ignore]
     with pytest.raises(jg.TraceError, match="no number left"):
         jg.trace(lambda x: x * 2)(jg.ones(2))

@@ -15,11 +15,17 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime.cpython import frames
-from jitgraph.tracing.capture import handlers, known_answers
-from jitgraph.tracing.capture.depth import depths
-from jitgraph.tracing.capture.events import NULL, Activation, InstructionSite, follow, table_of
-from jitgraph.tracing.capture.instructions import CLASSES
-from jitgraph.tracing.capture.monitoring import run_watched
+from jitgraph.tracing.capture import handlers
+from jitgraph.tracing.capture.events import (
+    CLASSES,
+    NULL,
+    Activation,
+    InstructionSite,
+    depths,
+    follow,
+    run_watched,
+    table_of,
+)
 
 
 class Told:
@@ -92,10 +98,10 @@ def test_an_instruction_without_a_class_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_known_answers_hold_and_a_wrong_layout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert known_answers.differing() == []
+    assert handlers.differing() == []
     right = frames.layout()
     monkeypatch.setattr("jitgraph.tracing.capture.events.layout", lambda: right._replace(locals=right.locals + 8))
-    assert known_answers.differing()
+    assert handlers.differing()
 
 
 def test_operands_of_indirect_reads() -> None:

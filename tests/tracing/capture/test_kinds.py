@@ -33,8 +33,15 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     slots_of,
 )
-from jitgraph.tracing.containers import is_container, same_extent
-from jitgraph.tracing.storage import MISSING, attributes_of, class_entry, contents_of, is_by_base
+from jitgraph.tracing.guards.storage import (
+    MISSING,
+    attributes_of,
+    class_entry,
+    contents_of,
+    is_by_base,
+    is_container,
+    same_extent,
+)
 
 
 class Mode(enum.Enum):

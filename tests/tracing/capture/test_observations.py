@@ -15,15 +15,14 @@ import pytest
 import jitgraph as jg
 from jitgraph.location import Location
 from jitgraph.tracing import capture
+from jitgraph.tracing.call.undo_log import UndoLog
 from jitgraph.tracing.capture.guard_collection import GuardCollection
-from jitgraph.tracing.capture.identity import IdentityTable
 from jitgraph.tracing.capture.object_guards import ObjectGuards
-from jitgraph.tracing.capture.observations import Observations
+from jitgraph.tracing.capture.observations import IdentityTable, Observations
 from jitgraph.tracing.capture.writes import Writes
-from jitgraph.tracing.predicate import Absent
-from jitgraph.tracing.source import Slot
-from jitgraph.tracing.storage import MISSING
-from jitgraph.tracing.undo_log import UndoLog
+from jitgraph.tracing.guards.predicate import Absent
+from jitgraph.tracing.guards.source import Slot
+from jitgraph.tracing.guards.storage import MISSING
 
 
 class Plain:

@@ -13,7 +13,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager.dispatch.support import lacking
-from jitgraph.tracing.native import native_calls
+from jitgraph.tracing.call.native import native_calls
 from tests.graphs import needs_native
 
 pytestmark = [needs_native, pytest.mark.skipif(bool(lacking()), reason="no native calls here")]

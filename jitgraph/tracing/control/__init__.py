@@ -1,1 +1,0 @@
-"""Control flow on tensors: cond, while_loop and scan, and the recording of their bodies."""

@@ -96,6 +96,19 @@ def _cases() -> dict[str, Callable[[], dict[str, Run]]]:
     return {
         "add 16": lambda: _case([small, small], lambda x, y: x + y, np.add, lambda x, y: x + y),
         "add scalar 16": lambda: _case([small], lambda x: x + 1.5, lambda x: x + 1.5, lambda x: x + 1.5),
+        "power 16": lambda: _case([small], lambda x: x**2.5, lambda x: x**2.5, lambda x: x**2.5),
+        "where 16": lambda: _case(
+            [small, small],
+            lambda x, y: jg.where(x < y, x, 0.0),
+            lambda x, y: np.where(x < y, x, np.float32(0)),
+            lambda x, y: _torch().where(x < y, x, 0.0),
+        ),
+        "clip 16": lambda: _case([small], lambda x: jg.clip(x, 0.0, 1.0), lambda x: np.clip(x, 0.0, 1.0)),
+        "cast 16": lambda: _case([small], lambda x: x.astype(jg.float64), lambda x: x.astype(np.float64)),
+        "mean of rows": lambda: _case([rows], *[lambda x: x.mean(1, keepdims=True)] * 2),
+        "argmax": lambda: _case([rows], *[lambda x: x.argmax()] * 2),
+        "stack": lambda: _case([small, small], lambda x, y: jg.stack([x, y]), lambda x, y: np.stack([x, y])),
+        "linear": lambda: _case([rows, _draw(32, 64), _draw(32)], nn.linear),
         "add 1e6": lambda: _case([large, large], lambda x, y: x + y, np.add, lambda x, y: x + y),
         "exp 16": lambda: _case([small], jg.exp, np.exp, lambda x: x.exp()),
         "sum 16": lambda: _case([small], lambda x: x.sum(), lambda x: x.sum(), lambda x: x.sum()),
@@ -124,9 +137,20 @@ def _cases() -> dict[str, Callable[[], dict[str, Run]]]:
     }
 
 
+CASES = _cases()
+
+
+def case(name: str) -> Run:
+    """Our run of a case, for ``bench.against``: what comes back often has its tables."""
+    run = CASES[name]()["jitgraph"]
+    for _ in range(300 if not name.startswith("step") else 20):
+        run()
+    return run
+
+
 def main() -> int:
     wanted = tuple(sys.argv[1:]) if sys.argv[0].endswith("eager.py") else ()
-    for name, make in _cases().items():
+    for name, make in CASES.items():
         if wanted and not name.startswith(wanted):
             continue
         candidates = make()

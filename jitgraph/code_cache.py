@@ -153,12 +153,12 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
 def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | None:
     """Where the code of a single op belongs, which ``parts`` tell from all other code of ops; None as ``entry_of``.
 
-    The op is its name: no graph has to be made to look its code up.
+    The op is its name, and a fused op its meaning, too: no graph has to be made to look its code up.
     """
-    cache = disk_cache.current()
-    if cache is None or _unfit_here() or not has(op):
+    cache, is_fused = disk_cache.current(), "fused_op" in op.traits
+    if cache is None or _unfit_here() or not (is_fused or has(op)):
         return None
-    key = disk_cache.key_of("op", str(sources.OWN.digest), target.text, *parts)
+    key = disk_cache.key_of("op", str(sources.OWN.digest), target.text, op.name, op.doc if is_fused else "", *parts)
     return CodeEntry(cache, op.name, key, key)
 
 

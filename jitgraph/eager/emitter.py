@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
-from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
+from jitgraph.eager.rules import ByDevice, ByKernel, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, UnsupportedOp
@@ -66,15 +66,9 @@ class EagerEmitter:
                     return taped(rule.record(tuple(inputs), attrs, outputs), outputs)
         return outputs
 
-    def kernel_rule(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> EagerRule | None:
-        """How ``op`` runs on these operands, by a kernel wherever one has the same bits; None for op by op.
-
-        Unsupported while a kernel without which the op runs as well is yet to be made.
-        """
-        rule = self._rules.rule(op, inputs, attrs, can_wait=True) if is_ruled(op) else None
-        if isinstance(rule, ByNumpy) and rule.launch is None:
-            rule.look_for_kernel(inputs)
-        return rule
+    def kernel(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> ByKernel | None:
+        """``op`` on these operands by a kernel, as in ``Rules.kernel``."""
+        return self._rules.kernel(op, inputs, attrs)
 
     def _emit_otherwise(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Composites op by op, control flow, and ops whose operands or results are no tensors."""

@@ -1,13 +1,7 @@
-"""Ops outside of traces that run compiled code, with a trace's bits: which do, and the kernels that serve them.
+"""The kernels that run single ops outside of traces, with a trace's bits; which ops do, ``rules.py`` says.
 
-Products, reductions of floats, math functions and composites run the code that a trace would, and so do their
-gradients. All else NumPy evaluates to the same bits, but long sorts, which kernels do faster. Which of the two it is
-follows from the op, the dtypes and sizes, never from what ran before. A kernel serves all sizes (``patterns.py``), and
-the compile cache keeps it for later processes. A kernel that is no more than faster than an evaluation of the same bits
-is made by a thread, once it was asked for often.
-
-Nothing is compiled where an operand is empty, and where native code cannot be had: there the evaluation serves, and
-composites run op by op.
+A kernel serves all sizes (``patterns.py``), and the compile cache keeps it for later processes. One that is no more
+than faster than an evaluation of the same bits is made by a thread, once it was asked for often.
 """
 
 from __future__ import annotations
@@ -35,6 +29,7 @@ if TYPE_CHECKING:
 
     from jitgraph.code_cache import CodeEntry
     from jitgraph.eager.background import Background
+
 
 DTypes: TypeAlias = "tuple[np.dtype[Any], ...]"
 
@@ -66,17 +61,6 @@ class Prepared(NamedTuple):
     target: Target
 
 
-def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
-    """Whether an op on operands of these dtypes runs a kernel wherever there can be one."""
-    if not any(map(is_inexact, dtypes)):
-        return False
-    if op.decompose is not None:
-        return op.effect == "none" and "shape" not in attrs  # a kernel takes its sizes from operands
-    if op.kind == "elementwise":
-        return "approximated" in op.traits or (op.ufunc is None and "storage" not in op.traits)
-    return op.kind in ("contraction", "reduce") or op.lowering == "cumulative"
-
-
 class EagerKernels:
     """Compiled kernels of single ops. No lock: two threads may make one twice, and a fork finds nothing held."""
 
@@ -95,19 +79,18 @@ class EagerKernels:
         half: Half | None = None,
         target: Target | None = None,
         *,
-        is_wanted: bool = False,
         is_exact: bool = False,
         can_wait: bool = False,
     ) -> Prepared | None:
         """The code for ``op``, or for a half of its gradient, on operands of these types.
 
-        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile. ``is_wanted``:
-        also where the evaluation has the same bits. ``is_exact``: for these sizes alone, None where that is refused.
-        None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
-        where this one does not take them: its errors are those of the op.
+        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile. ``is_exact``:
+        for these sizes alone, None where that is refused. None where there is no native code, or an operand is empty.
+        The op's rule is asked about the types where no kernel was made yet, and where this one does not take them: its
+        errors are those of the op.
         ``can_wait``: Unsupported while neither this process nor the cache has the code, which a thread then makes.
         """
-        if not (is_wanted or is_compiled(op, dtypes, attrs)) or any(0 in shape for shape in shapes):
+        if any(0 in shape for shape in shapes):
             return None
         target = target or self._native_target(op)
         if target is None:
@@ -122,9 +105,16 @@ class EagerKernels:
             op.output_types(actual, attrs, ())  # what is wrong with the operands themselves
             return self._prepared(op, dtypes, pattern.known, half, target)
 
-    def computes(self, op: Op, dtypes: DTypes) -> bool:
-        """Whether the gradient of an elementwise op by its rule is more than the cotangent handed on."""
-        if op.vjp is None:
+    def differentiates(self, op: Op, dtypes: DTypes) -> bool:
+        """Whether a kernel computes the gradient of an op that one computes.
+
+        Not that of a reduction, whose rule makes a view, and of ufuncs where the rule only hands the cotangent on.
+        """
+        if op.reduction is not None:
+            return False
+        if op.kind != "elementwise" or op.ufunc is None or "approximated" in op.traits:
+            return True
+        if op.vjp is None or not any(map(is_inexact, dtypes)):
             return False
         shapes = ((2,),) * len(dtypes)
         graph = _backward(op, dtypes, SizePattern(shapes, {}, shapes), Half(tuple(range(len(dtypes))), (0,)))
@@ -216,10 +206,9 @@ def _entry_of(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, t
     if disk_cache.current() is None:
         return None
     from jitgraph.code_cache import entry_of_op
-    from jitgraph.eager.fused_ops import base_of
 
-    parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
-    return entry_of_op(base_of(op), target, parts)
+    parts = (str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
+    return entry_of_op(op, target, parts)
 
 
 def _cached_kernel(entry: CodeEntry | None) -> OpKernel | None:

@@ -7,19 +7,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph.dtypes import DType
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import Prepared
 from jitgraph.eager.native import Recycled, fresh, readable
 from jitgraph.eager.value import EagerValue, native_type
-from jitgraph.ir.graph import Attrs
-from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -33,26 +30,6 @@ LONG: Final = 20_000_000
 _SHORT: Final = 50_000
 """Nanoseconds of a run beside which Python's part of a call counts: such a kernel goes past Python, for named sizes."""
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
-
-
-Given = Sequence[Any]
-"""The arguments of a call: values of tensors, and Python's ints and floats."""
-
-
-class Direct(NamedTuple):
-    """The one op that a call applies: to arguments, of which numbers are taken in ``dtype``.
-
-    ``operands`` numbers the arguments that are its operands; what the others are has led to the op.
-    """
-
-    op: Op
-    attrs: Attrs
-    dtype: DType | None = None
-    operands: Sequence[int] | None = None
-
-    def operand_positions(self, inputs: Given) -> Sequence[int]:
-        """The arguments that are operands."""
-        return range(len(inputs)) if self.operands is None else self.operands
 
 
 class KernelCall:

@@ -55,11 +55,15 @@ def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> SizePattern:
         return _reduction(shapes[0], attrs)
     if op.open_shapes is not None:
         return SizePattern(op.open_shapes(*shapes, **attrs), attrs, shapes)
+    return SizePattern(open_shapes_of(shapes), attrs, shapes)
+
+
+def open_shapes_of(shapes: Shapes) -> tuple[OpenShape, ...]:
+    """Shapes with names for extents: of several operands one for each extent, as equal ones may have to be equal."""
     if len(shapes) == 1:
-        return SizePattern((tuple([open_extent(n, f"n{axis}") for axis, n in enumerate(shapes[0])]),), attrs, shapes)
-    names: dict[int, str] = {}  # extents that are equal may have to be
-    open_shapes = [tuple([open_extent(n, names.setdefault(n, f"n{len(names)}")) for n in shape]) for shape in shapes]
-    return SizePattern(tuple(open_shapes), attrs, shapes)
+        return (tuple([open_extent(n, f"n{axis}") for axis, n in enumerate(shapes[0])]),)
+    names: dict[int, str] = {}
+    return tuple([tuple([open_extent(n, names.setdefault(n, f"n{len(names)}")) for n in shape]) for shape in shapes])
 
 
 def _reduction(shape: tuple[int, ...], attrs: Attrs) -> SizePattern:

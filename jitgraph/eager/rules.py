@@ -1,8 +1,19 @@
-"""How one op runs on operands of certain types: settled at the first such call, and looked up by those after it."""
+"""Which executor runs an op outside of traces: a property of the op, its dtypes and sizes, never of what ran before.
+
+- A kernel, the trace's own code, runs what has bits of our own: products, float reductions, math functions, composites
+  of floats, and elementwise ops that are no one ufunc; and what is fused for eager calls, and long sorts.
+- NumPy evaluates what is exactly determined. A kernel of it has the same bits but for the payload of a NaN of two NaNs,
+  so either may run: the kernel where it is ready and goes past Python.
+- Composites of anything else run op by op. A GPU runs what has an operand there.
+
+Where there is no native code, or an operand is empty, the evaluation serves in place of a kernel, and composites run op
+by op. Counts of calls say when code is asked for and paths are cached, not whose bits a result has. The rule for
+operands of certain types is settled at the first such call, and looked up by those after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, Final
@@ -10,16 +21,16 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import config
-from jitgraph.dtypes import is_float, is_inexact
+from jitgraph.dtypes import DTYPES, DType, is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
-from jitgraph.eager.kernels import EagerKernels, Half
+from jitgraph.eager.kernels import DTypes, EagerKernels, Half, Prepared
 from jitgraph.eager.launch import KernelCall, silently
 from jitgraph.eager.patterns import common_shape, exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import HostAccessError, JitgraphError
+from jitgraph.errors import DTypeError, HostAccessError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
@@ -33,8 +44,58 @@ _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contract
 _LOWERED_ALIKE: Final = frozenset({"cumulative", "full", "iota", "sort"})  # ops of other kinds
 _MOST: Final = 4096
 _SMALL_VIEW: Final = 1 << 16
+_OFTEN: Final = 64  # calls of a ufunc after which its kernel is asked for
 _LONG_SORT: Final = 1 << 15  # elements, for which NumPy takes some milliseconds
-_OFTEN: Final = 64  # calls of an op that NumPy evaluates, after which a kernel is looked for
+
+
+def runs_kernel(op: Op, dtypes: DTypes, shapes: Sequence[tuple[int, ...]], attrs: Attrs) -> bool:
+    """Whether an op on operands of these dtypes and shapes runs a kernel wherever there can be one."""
+    return is_compiled(op, dtypes, attrs) or "fused_op" in op.traits or is_long_sort(op, shapes)
+
+
+def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
+    """Whether an op on operands of these dtypes has the bits of a kernel."""
+    if not any(map(is_inexact, dtypes)):
+        return False
+    if op.decompose is not None:
+        return op.effect == "none" and "shape" not in attrs  # a kernel takes its sizes from operands
+    if op.kind == "elementwise":
+        return "approximated" in op.traits or (op.ufunc is None and "storage" not in op.traits)
+    return op.kind in ("contraction", "reduce") or op.lowering == "cumulative"
+
+
+def is_long_sort(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether an op is a sort that NumPy takes so long for that a kernel, by digits and with the same bits, pays."""
+    return op.lowering == "sort" and prod(shapes[0]) >= _LONG_SORT
+
+
+def may_multiply(op: Op) -> bool:
+    """Whether an op may do as much work as a product of its operands."""
+    return op.kind == "contraction" or op.decompose is not None
+
+
+def gains_by_sizes(op: Op) -> bool:
+    """Whether a kernel for known sizes may be much faster than one for named sizes: not where all axes are one."""
+    return may_multiply(op) and not is_pointwise(op)
+
+
+class _Ufuncs(dict[Op, Mapping[DType, Any]]):
+    def __missing__(self, op: Op) -> Mapping[DType, Any]:
+        by_dtype: dict[DType, Any] = {}
+        is_whole = op.kind == "elementwise" and op.ufunc is not None and "approximated" not in op.traits
+        for dtype in DTYPES if is_whole else ():
+            try:
+                op.output_types([TensorType(dtype, ())] * op.ufunc.nin, {}, ())
+            except DTypeError:
+                continue
+            if dtype not in HALF:
+                by_dtype[dtype] = op.ufunc
+        self[op] = by_dtype
+        return by_dtype
+
+
+UFUNCS: Final = _Ufuncs()
+"""The ufunc of an op for each dtype of operands for which it is all of the op's meaning, looked up on first demand."""
 
 
 def is_ruled(op: Op) -> bool:
@@ -47,13 +108,11 @@ def is_ruled(op: Op) -> bool:
 class EagerRule:
     """One op on operands of certain types; ``differentiable``: gradients may flow through it."""
 
-    __slots__ = ("differentiable", "launch", "op")
+    __slots__ = ("differentiable", "op")
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.differentiable = "nondifferentiable" not in op.traits
-        self.launch: KernelCall | None = None
-        """The kernel that computes it, where there is one."""
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         """The outputs, without a tape."""
@@ -65,59 +124,56 @@ class EagerRule:
 
 
 class ByNumpy(EagerRule):
-    """NumPy evaluates it. An op that is a ufunc runs a kernel of the same bits once it came back often."""
+    """NumPy evaluates it; a ufunc until a kernel of the same bits is ready, which calls that come back ask for."""
 
-    __slots__ = ("_evaluate", "_gradient", "_is_view", "_kernels", "_served", "_ufunc")
+    __slots__ = ("_evaluate", "_is_view", "_kernel", "_kernels", "_served", "_ufunc")
 
     def __init__(self, op: Op, dtype: np.dtype[Any] | None, kernels: EagerKernels) -> None:
         super().__init__(op)
         assert op.evaluate is not None
         self._evaluate = op.evaluate
-        self._ufunc: Any = op.ufunc if dtype not in HALF else None
-        self._kernels = kernels
-        self._served = 0
+        self._ufunc: Any = None if dtype is None else UFUNCS[op].get(dtype)
         self._is_view = "view" in op.traits
-        self._gradient: KernelGradient | None = None
+        self._kernels = kernels
+        self._kernel: ByKernel | None = None
+        self._served = 0
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
-        if self.launch is not None:
-            return self.launch.run(*inputs)
+        if self._kernel is not None:
+            return self._kernel.launch.run(*inputs)
         if self._ufunc is None:
             arrays = [value.array for value in inputs]
             results = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
             return results if not self._is_view or not inputs[0].is_private() else tuple(map(dense, results))
         self._served += 1
         if self._served >= _OFTEN:
-            self.look_for_kernel(inputs)
+            self._ask_for_kernel(inputs)
         return self._by_ufunc(*inputs)
 
     def _by_ufunc(self, *inputs: EagerValue) -> tuple[EagerValue, ...]:
         result = silently(self._ufunc, *[value.array for value in inputs])
         return (EagerValue(result if result.__class__ is np.ndarray else np.asarray(result)),)
 
-    def look_for_kernel(self, inputs: Sequence[EagerValue]) -> None:
-        """Take a kernel from now on where native calls are there, and one can be had for operands of these types."""
+    def _ask_for_kernel(self, inputs: Sequence[EagerValue]) -> None:
         dtypes, shapes = types_of(inputs)
-        self._served = 0  # calls after which it is looked for again, if need be
-        if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1 or dtypes[0].kind == "c":
+        self._served = 0
+        if len(set(shapes)) != 1 or len(set(dtypes)) != 1 or dtypes[0].kind == "c":
             return
         try:
             if native_runtime() is None:
                 return
-            prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, is_wanted=True, can_wait=True)
+            prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, can_wait=True)
         except Unsupported:
             return
         if prepared is not None:
             launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
             launch.go_native(inputs)
-            self.launch = launch
-            if is_float(dtypes[0]) and self._kernels.computes(self.op, dtypes):
-                self._gradient = KernelGradient(self.op, self._kernels, prepared.target)
+            self._kernel = ByKernel(self.op, launch, gradient_by_kernel(self.op, dtypes, self._kernels, prepared))
 
     def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
-        if self._gradient is None:
+        if self._kernel is None:
             return OpRecord(self.op, inputs, attrs, outputs)
-        return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
+        return self._kernel.record(inputs, attrs, outputs)
 
 
 def dense(view: EagerValue) -> EagerValue:
@@ -154,9 +210,7 @@ class KernelGradient:
 
     def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
         dtypes, shapes = types_of(inputs)
-        prepare = partial(
-            self._kernels.prepare, self._op, dtypes, shapes, record.attrs, half, self._target, is_wanted=True
-        )
+        prepare = partial(self._kernels.prepare, self._op, dtypes, shapes, record.attrs, half, self._target)
         prepared = prepare()
         assert prepared is not None
         out_shapes = [shapes[number] for number in prepared.kernel.given]
@@ -167,16 +221,14 @@ class KernelGradient:
 
 
 class ByKernel(EagerRule):
-    """A kernel computes it, and another its gradient."""
+    """A kernel computes it, and another its gradient, unless the op's own rule for that is as good."""
 
-    __slots__ = ("_gradient",)
+    __slots__ = ("_gradient", "launch")
 
-    launch: KernelCall
-
-    def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels, target: Target) -> None:
+    def __init__(self, op: Op, launch: KernelCall, gradient: KernelGradient | None) -> None:
         super().__init__(op)
         self.launch = launch
-        self._gradient = KernelGradient(op, kernels, target)
+        self._gradient = gradient
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         try:
@@ -190,9 +242,14 @@ class ByKernel(EagerRule):
             raise
 
     def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
-        if self.op.reduction is not None:  # its gradient is its rule's: a sum's is a view
+        if self._gradient is None:
             return OpRecord(self.op, inputs, attrs, outputs)
         return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
+
+
+def gradient_by_kernel(op: Op, dtypes: DTypes, kernels: EagerKernels, prepared: Prepared) -> KernelGradient | None:
+    """The gradient of an op that this kernel computes; None where the op's rule serves as well."""
+    return KernelGradient(op, kernels, prepared.target) if kernels.differentiates(op, dtypes) else None
 
 
 class ByDevice(EagerRule):
@@ -203,25 +260,9 @@ class ByDevice(EagerRule):
     def __init__(self, op: Op) -> None:
         super().__init__(op)
         self.differentiable = False
-        self.launch = None
 
     def run(self, inputs: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
         return placement.emit(self.op, inputs, attrs, ())
-
-
-def may_multiply(op: Op) -> bool:
-    """Whether an op may do as much work as a product of its operands."""
-    return op.kind == "contraction" or op.decompose is not None
-
-
-def is_long_sort(op: Op, shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether an op is a sort that NumPy takes so long for that a kernel, by digits and with the same bits, pays."""
-    return op.lowering == "sort" and prod(shapes[0]) >= _LONG_SORT
-
-
-def gains_by_sizes(op: Op) -> bool:
-    """Whether a kernel for known sizes may be much faster than one for named sizes: not where all axes are one."""
-    return may_multiply(op) and not is_pointwise(op)
 
 
 def types_of(values: Sequence[Any]) -> tuple[Any, tuple[tuple[int, ...], ...]]:
@@ -282,11 +323,35 @@ class Rules:
         except KeyError:
             return self._settled(key, op, inputs, attrs, can_wait)
 
+    def kernel(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> ByKernel | None:
+        """``op`` on these operands by a kernel, also where NumPy evaluates it to the same bits; None where none serves.
+
+        Unsupported while its kernel is yet to be made.
+        """
+        if not is_ruled(op) or "shape" in attrs or placement.is_on_device(inputs):
+            return None
+        if any(value.dtype.kind == "c" for value in inputs):
+            return None
+        rule = self.rule(op, inputs, attrs, can_wait=True)
+        if isinstance(rule, ByKernel):
+            return rule
+        return self._by_kernel(op, inputs, attrs, can_wait=True)
+
     def _settled(
         self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs, can_wait: bool
     ) -> EagerRule | None:
         if placement.is_on_device(inputs):  # where it runs as a whole; a kernel of the CPU would be made for nothing
             return self._stored(key, ByDevice(op), inputs)
+        rule: EagerRule | None = None
+        if runs_kernel(op, *types_of(inputs), attrs):
+            rule = self._by_kernel(op, inputs, attrs, can_wait=can_wait)
+        elif op.decompose is None:
+            op.output_types([value.type for value in inputs], attrs, ())
+        if rule is None and op.evaluate is not None:
+            rule = ByNumpy(op, inputs[0].dtype if inputs else None, self._kernels)
+        return self._stored(key, rule, inputs)
+
+    def _by_kernel(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs, *, can_wait: bool) -> ByKernel | None:
         dtypes, shapes = types_of(inputs)
         outputs: list[tuple[int, ...]] | None = None
         if op.decompose is None:
@@ -294,17 +359,13 @@ class Rules:
             outputs = [type.shape for type in types]
         elif is_pointwise(op) and (common := common_shape(shapes)) is not None:
             outputs = [common]
-        is_wanted = "fused_op" in op.traits or is_long_sort(op, shapes)
-        prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs, is_wanted=is_wanted)
+        prepare = partial(self._kernels.prepare, op, dtypes, shapes, attrs)
         prepared = prepare(can_wait=can_wait)
-        rule: EagerRule | None = None
-        if prepared is not None:
-            exact = partial(prepare, target=prepared.target, is_exact=True) if gains_by_sizes(op) else None
-            launch = KernelCall(prepared, outputs, multiplies=may_multiply(op), exact=exact)
-            rule = ByKernel(op, launch, self._kernels, prepared.target)
-        elif op.evaluate is not None:
-            rule = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
-        return self._stored(key, rule, inputs)
+        if prepared is None:
+            return None
+        exact = partial(prepare, target=prepared.target, is_exact=True) if gains_by_sizes(op) else None
+        launch = KernelCall(prepared, outputs, multiplies=may_multiply(op), exact=exact)
+        return ByKernel(op, launch, gradient_by_kernel(op, dtypes, self._kernels, prepared))
 
     def _stored(self, key: tuple[Any, ...], rule: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
         if config.INTERPRET.is_on():

@@ -68,7 +68,7 @@ def _in_a_row(op: Any) -> Op:
     def body(key: Any, like: Any, **attrs: Any) -> Any:
         return op(key, shape=like.type.shape, **attrs)
 
-    return fused_op(op, "in_a_row", body, ["nondifferentiable"], _open)
+    return fused_op(f"{op.name}_in_a_row", body, ["nondifferentiable"], _open)
 
 
 def _open(key: tuple[int, ...], like: tuple[int, ...], **attrs: Any) -> tuple[OpenShape, OpenShape]:

@@ -48,6 +48,8 @@ def _differ(a: DType, b: DType) -> bool:
 
 def _with_int(op: Op, x: TensorLike, number: Any) -> Any:
     """An integer tensor with a Python int: one that varies is an int64, as it may leave the tensor's dtype."""
+    if scalars.is_checked(number):
+        return op(*lifting.operands(x, number))
     if type(number) is not int and scalars.is_varying(number):
         varying = number.value_in(dtypes.int64)
         if varying is not None:

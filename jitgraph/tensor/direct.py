@@ -7,46 +7,24 @@ general way is taken, which gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.dtypes import DTYPES, DType, is_float, is_integer
+from jitgraph.dtypes import DType, is_float, is_integer
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.launch import silently
 from jitgraph.eager.records import OpRecord
+from jitgraph.eager.rules import UFUNCS
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DTypeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
-from jitgraph.ops.rules import HALF
 
 REFUSALS: Final = (ValueError, IndexError, TypeError, OverflowError)
 """What NumPy raises for an index that it does not take."""
 _EXACT: Final = 127  # every dtype for numbers holds the ints up to here; below 0 those with a sign do
-
-
-class _Ufuncs(dict[Op, Mapping[DType, Any]]):
-    """The ufunc of an op for each dtype of operands for which it is all of the op's meaning, found on first demand."""
-
-    def __missing__(self, op: Op) -> Mapping[DType, Any]:
-        by_dtype: dict[DType, Any] = {}
-        is_whole = op.kind == "elementwise" and op.ufunc is not None and "approximated" not in op.traits
-        for dtype in DTYPES if is_whole else ():
-            try:
-                op.output_types([TensorType(dtype, ())] * op.ufunc.nin, {}, ())
-            except DTypeError:
-                continue
-            if dtype not in HALF:
-                by_dtype[dtype] = op.ufunc
-        self[op] = by_dtype
-        return by_dtype
-
-
-_UFUNCS: Final = _Ufuncs()
 
 
 def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
@@ -85,7 +63,7 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return None
     else:
         return None
-    ufunc = _UFUNCS[op].get(dtype)
+    ufunc = UFUNCS[op].get(dtype)
     if taped and now.grad_enabled:
         if left.__class__ is not right.__class__ or left.shape != right.shape:
             return None
@@ -116,7 +94,7 @@ def unary(op: Op, x: Any) -> EagerValue | None:
         return None
     dtype = value.array.dtype
     if not (now.grad_enabled and (value.record is not None or x._requires_grad)) and not now.anomaly:
-        ufunc = _UFUNCS[op].get(dtype)
+        ufunc = UFUNCS[op].get(dtype)
         if ufunc is not None:
             result = silently(ufunc, value.array)
             return EagerValue(result if result.__class__ is np.ndarray else np.asarray(result))

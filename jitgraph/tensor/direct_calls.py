@@ -2,83 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph import ops
-from jitgraph.dtypes import is_float, is_integer
 from jitgraph.eager.dispatch.function import MOST_TABLES, NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.launch import FEW, Direct, Given
+from jitgraph.eager.launch import FEW
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
-from jitgraph.ir.op import Op
 
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
     from jitgraph.eager.dispatch.table import NativeTable
     from jitgraph.ir.context import Context
+    from jitgraph.tensor.call_recording import OpCall
 
 TableOf = Callable[..., "tuple[Any, Callable[[], NativeTable | None]] | None"]
 """From the arguments of a call, the runtime and the context to what tells such calls apart, and what makes a table.
 
 None where they need no table; Unsupported where none can be made.
 """
-Lower = Callable[..., Direct | None]
-"""From the arguments of a call to the op that a function applies to them; None where it does anything else."""
 
 
-def direct_call(python: Callable[..., Any], count: int, lower: Lower) -> NativeFunction:
-    """``python`` of so many tensors and numbers, which also takes anything else and gives what ``lower`` says."""
+def direct_call(python: Callable[..., Any], count: int, static: Iterable[int] = ()) -> NativeFunction:
+    """``python`` of so many tensors and numbers, which also takes anything else.
 
-    def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
-        args = [argument_as(x, runtime) for x in xs]
-        direct = None if any(x is None for x in args) else lower(*args)
-        if direct is None:
-            return None
-        from jitgraph.tensor import direct_tables  # here, as many calls never come back
-
-        return (id(now), *direct_tables.kinds(args, direct)), partial(direct_tables.table_of, args, direct, now)
-
-    return DirectCall(python, count, table_of).native
-
-
-def pointwise_call(python: Callable[..., Any], op: str, count: int, *, integers: bool = False) -> NativeFunction:
-    """The same of the elementwise op of this name, of floats of one dtype, which broadcast, and numbers.
-
-    ``integers``: or of integers.
+    Calls for which it is one op, as recording it tells, go past it. ``static`` are arguments whose numbers decide what
+    it is; those that it looks at are found out.
     """
-
-    def lower(*args: Any) -> Direct | None:
-        return pointwise(getattr(ops, op), args, integers=integers)
-
-    return direct_call(python, count, lower)
+    return DirectCall(python, count, _Recordings(python, frozenset(static)).table_of).native
 
 
-def pointwise(op: Op, args: Given, *, integers: bool = False) -> Direct | None:
-    """An elementwise op of arguments of one dtype."""
-    types = {id(x.type): x.type for x in args if isinstance(x, EagerValue)}
-    dtypes = {id(type.dtype): type.dtype for type in types.values()}
-    if len(dtypes) != 1:
-        return None
-    (dtype,) = dtypes.values()
-    if not (is_float(dtype) or (integers and is_integer(dtype))):
-        return None
-    if any(isinstance(x, float) for x in args) and not is_float(dtype):
-        return None
-    alike = len(types) == 1 and all(isinstance(x, EagerValue) for x in args)
-    return Direct(op if alike else spread(op), {}, dtype)
+class _Recordings:
+    """What a function does, by the types of its arguments and the numbers that it looks at."""
+
+    def __init__(self, python: Callable[..., Any], static: frozenset[int]) -> None:
+        self._python = python
+        self._declared = static
+        self._static: dict[Any, frozenset[int]] = {}
+        self._calls: dict[Any, OpCall | None] = {}
+
+    def table_of(self, xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
+        """A ``TableOf``."""
+        args = [argument_as(x, runtime) for x in xs]
+        if any(x is None for x in args) or not any(isinstance(x, EagerValue) for x in args):
+            return None
+        kinds = tuple([(x.type, x.record is not None) if isinstance(x, EagerValue) else x.__class__ for x in args])
+        static = self._static.get(kinds)
+        key = None if static is None else _key(kinds, args, static)
+        if static is None or key not in self._calls:
+            from jitgraph.tensor.call_recording import record  # here, as many calls never come back
+
+            recording = record(self._python, args, self._declared if static is None else static)
+            if len(self._calls) >= _MOST_RECORDINGS:
+                self._calls.clear()
+                self._static.clear()
+            self._static[kinds] = recording.static
+            key = _key(kinds, args, recording.static)
+            self._calls[key] = recording.call
+        call = self._calls[key]
+        if call is None:
+            return None
+        from jitgraph.tensor import direct_tables  # here, likewise
+
+        return (id(now), key), partial(direct_tables.table_of, args, call, now)
 
 
-def spread(op: Op) -> Op:
-    """An elementwise op of operands that broadcast, which runs a kernel whatever they are."""
-    from jitgraph.tensor.broadcasting import broadcasting  # here, as many calls never come back
-
-    return broadcasting(op)
+def _key(kinds: tuple[Any, ...], args: Sequence[Any], static: frozenset[int]) -> tuple[Any, ...]:
+    return kinds, tuple([repr(args[position]) for position in sorted(static)])
 
 
 class DirectCalls(dict[Any, NativeFunction]):
@@ -97,6 +92,7 @@ class DirectCalls(dict[Any, NativeFunction]):
 
 _MOST_ATTRIBUTES: Final = 64
 _MOST_INDICES: Final = 64  # of a program
+_MOST_RECORDINGS: Final = 256
 _MOST_WAIT: Final = 256  # calls by Python before a table is tried again
 
 
@@ -146,7 +142,7 @@ class DirectCall:
 
 
 def argument_as(x: Any, runtime: NativeRuntime) -> Any:
-    """An argument as ``lower`` takes it; None for what no table takes."""
+    """The value of a tensor, or a Python number; None for what no table takes."""
     if isinstance(x, ValueHandle):
         value = x.value if runtime.knows(type(x)) else None
         return value if isinstance(value, EagerValue) else None  # another one is on a GPU

@@ -6,65 +6,51 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from jitgraph.dtypes import DType, is_float
+from jitgraph.dtypes import is_float
 from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.dispatch.view_tables import ViewTable
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.launch import Direct, Given
 from jitgraph.eager.records import OpRecord
-from jitgraph.eager.rules import EagerRule
+from jitgraph.eager.rules import ByKernel
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import NumberError
 from jitgraph.ir.context import Context
-from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import lifting
+from jitgraph.tensor.call_recording import OpCall
 
 
-def kinds(args: Given, direct: Direct) -> list[Any]:
-    """What tables tell arguments apart by."""
-    positions = direct.operand_positions(args)
-    return [
-        (id(x.type), x.record is not None)
-        if isinstance(x, EagerValue)
-        else (x.__class__, "" if position in positions else repr(x))
-        for position, x in enumerate(args)
-    ]
-
-
-def table_of(args: Given, direct: Direct, now: Context) -> NativeTable | None:
+def table_of(args: Sequence[Any], call: OpCall, now: Context) -> NativeTable | None:
     """A table for such arguments under this context; None where the op runs no kernel, or not a plain one."""
-    if direct.op.kind == "movement" and "view" in direct.op.traits:
-        return _part_of(args[0], direct, now)
-    positions = direct.operand_positions(args)
-    numbers = [position for position in positions if not isinstance(args[position], EagerValue)]
-    if numbers and (direct.dtype is None or direct.dtype.name not in layout.NUMBER_DTYPES):
-        return None
+    if call.op.kind == "movement" and "view" in call.op.traits:
+        return _part_of(args[0], call, now)
+    positions = [p for p, argument in enumerate(call.arguments) if not isinstance(argument, ConstantArgument)]
     try:
-        values = [
-            lifting.number_value(args[position], direct.dtype) if position in numbers else args[position]
-            for position in positions
-        ]
+        values = [_operand(args[p], call.arguments[p]) for p in positions]
     except NumberError:
         return None  # Python serves what the dtype has no room for, such as a comparison with 2**70
-    rule = EAGER.kernel_rule(direct.op, values, direct.attrs)
-    if rule is None or rule.launch is None or rule.launch.checks or len(rule.launch.results) != 1:
+    kernel = EAGER.kernel(call.op, values, call.attrs)
+    if kernel is None or kernel.launch.checks or len(kernel.launch.results) != 1:
         return None
     required = [isinstance(x, EagerValue) and x.record is not None for x in args]
     finish = None
-    if now.grad_enabled and rule.differentiable and any(required):
-        if not is_float(rule.launch.results[0].dtype):
+    if now.grad_enabled and call.carries_gradient:
+        if not is_float(kernel.launch.results[0].dtype):
             return None
-        finish = _recording(rule, direct, positions, required, numbers)
-    arguments = [_argument(x, direct.dtype if position in positions else None) for position, x in enumerate(args)]
-    return rule.launch.table(values, now, required, finish, arguments=arguments)
+        finish = _recording(kernel, call, positions, required)
+    return kernel.launch.table(values, now, required, finish, arguments=call.arguments)
 
 
-def _part_of(value: EagerValue, direct: Direct, now: Context) -> NativeTable:
+def _operand(x: Any, argument: Argument) -> EagerValue:
+    """The operand that an argument is."""
+    return lifting.number_value(x, argument.dtype) if isinstance(argument, NumberArgument) else x
+
+
+def _part_of(value: EagerValue, call: OpCall, now: Context) -> NativeTable:
     """A table for what an op makes a view of."""
-    op, attrs, finish = direct.op, direct.attrs, None
+    op, attrs, finish = call.op, call.attrs, None
     assert op.evaluate is not None
     required = value.record is not None
     if now.grad_enabled and required:
@@ -86,27 +72,24 @@ def recording_part(
     return finish
 
 
-def _argument(x: Any, dtype: DType | None) -> Argument:
-    """What a table asks of an argument, which is taken in ``dtype`` if it is a number, or else held."""
-    if isinstance(x, EagerValue):
-        return x.type
-    return ConstantArgument(x) if dtype is None else NumberArgument(x.__class__, dtype)
-
-
 def _recording(
-    rule: EagerRule, direct: Direct, positions: Sequence[int], required: Sequence[bool], numbers: Sequence[int]
+    kernel: ByKernel, call: OpCall, positions: Sequence[int], required: Sequence[bool]
 ) -> Callable[..., Any]:
     """What puts a call on the tape and makes its tensor."""
-    attrs, dtype, make = direct.attrs, direct.dtype, handles_class()._of
+    attrs, make = call.attrs, handles_class()._of
     leaves = [(number, position) for number, position in enumerate(positions) if required[position]]
-    weak = [(number, position) for number, position in enumerate(positions) if position in numbers]
+    weak = [
+        (number, position, argument.dtype)
+        for number, position in enumerate(positions)
+        if isinstance(argument := call.arguments[position], NumberArgument)
+    ]
 
     def finish(arguments: tuple[Any, ...], operands: tuple[Any, ...], outputs: list[EagerValue]) -> Any:
         inputs, value = [*operands], outputs[0]
         for number, position in leaves:  # which get their records here
             inputs[number] = arguments[position].value
-        for number, position in weak:
+        for number, position, dtype in weak:
             inputs[number] = lifting.number_value(arguments[position], dtype)
-        return make(value.part_of(rule.record(tuple(inputs), attrs, (value,)), 0))
+        return make(value.part_of(kernel.record(tuple(inputs), attrs, (value,)), 0))
 
     return finish

@@ -41,6 +41,11 @@ def is_computed(x: object) -> bool:
     return getattr(type(x), "is_computed", False)
 
 
+def is_checked(x: object) -> bool:
+    """Whether ``x`` is a Python number that is an operand only in calls where the operand's dtype holds it."""
+    return getattr(type(x), "is_checked", False)
+
+
 def python_int(number: Any) -> Any:
     """A count or a number of positions as sizes and attributes take it: NumPy's integers become Python's.
 

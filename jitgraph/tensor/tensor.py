@@ -22,7 +22,7 @@ from jitgraph.migration_hints import absent, advice, replacement
 from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls
-from jitgraph.tensor.direct_calls import index_call, pointwise_call
+from jitgraph.tensor.direct_calls import direct_call, index_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
@@ -394,12 +394,12 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
 def _operator(op: str, *, floating: bool = False) -> Any:
     """The binary operator of this op."""
     run = lambda x, y: _operate(getattr(ops, op), x, y, floating=floating)
-    return pointwise_call(run, op, 2, integers=not floating)
+    return direct_call(run, 2)
 
 
 def _comparison(op: str) -> Any:
     """The comparison of this op."""
-    return pointwise_call(lambda x, y: _compared(getattr(ops, op), x, y), op, 2, integers=True)
+    return direct_call(lambda x, y: _compared(getattr(ops, op), x, y), 2)
 
 
 _add, _sub, _mul, _truediv = (*map(_operator, ("add", "sub", "mul")), _operator("div", floating=True))
@@ -415,7 +415,7 @@ def _indexed(x: Tensor, index: Any) -> Tensor:
 
 
 _getitem = index_call(_indexed)
-_neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1, integers=True)
+_neg = direct_call(lambda x: elementwise(ops.neg, x), 1)
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

@@ -17,6 +17,7 @@ from jitgraph.eager import launch
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.kernels import EagerKernels
 from jitgraph.eager.launch import KernelCall
+from jitgraph.eager.rules import runs_kernel
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
@@ -120,8 +121,9 @@ def test_the_evaluation_serves_without_native_code(monkeypatch: pytest.MonkeyPat
 
 
 def test_integers_are_evaluated() -> None:
-    x = np.arange(6, dtype=np.int32).reshape(2, 3)
-    assert run(EagerKernels(), dot, [x, x.T], PLAIN) is None
+    integer = np.dtype(np.int32)
+    assert not runs_kernel(dot, (integer, integer), ((2, 3), (3, 2)), PLAIN)
+    assert runs_kernel(dot, (np.dtype(np.float32),) * 2, ((2, 3), (3, 2)), PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +231,9 @@ def test_a_kernel_that_ran_for_long_gives_place_to_one_for_given_sizes(monkeypat
     attrs = {"batch": ((), ()), "contract": ((1,), (0,))}
 
     def sizes() -> Sequence[str]:
-        rule = EAGER.kernel_rule(ops.dot, [x.value, y.value], attrs)
-        assert rule is not None and rule.launch is not None
-        return rule.launch.entry.signature.dims
+        kernel = EAGER.kernel(ops.dot, [x.value, y.value], attrs)
+        assert kernel is not None
+        return kernel.launch.entry.signature.dims
 
     expected = (x @ y).numpy().tobytes()
     assert len(sizes()) == 3

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from jitgraph import dtypes
-from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
@@ -63,12 +62,6 @@ def loss_floats(*xs: TensorLike) -> list[Any]:
     if context.current().autocast is None or values[0].dtype.itemsize > 2:
         return values
     return [lifting.cast(value, dtypes.float32) for value in values]
-
-
-def floats_alike(values: Sequence[Any]) -> bool:
-    """Whether what an op is given are values of floats of one dtype."""
-    kinds = {value.dtype if isinstance(value, EagerValue) else None for value in values}
-    return len(kinds) == 1 and all(kind is not None and dtypes.is_float(kind) for kind in kinds)
 
 
 def same_shape(shape: Sequence[DimLike], other: Sequence[DimLike]) -> bool:

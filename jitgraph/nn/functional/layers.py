@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from jitgraph import dtypes, ops, random
-from jitgraph.eager.launch import Direct
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import fits, floats, floats_alike, repeated, same_shape
+from jitgraph.nn.functional.arguments import fits, floats, repeated, same_shape
 from jitgraph.nn.functional.windows import padding_by_word, require_channels, single
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -41,12 +40,7 @@ def _product(input: TensorLike, weight: TensorLike, bias: TensorLike | None = No
     return wrap(ops.linear(x, w) if b is None else ops.linear(x, w, b))
 
 
-def _as_linear(*values: Any) -> Direct | None:
-    """The op of floats of one dtype, whose sizes fit."""
-    return Direct(ops.linear, {}) if floats_alike(values) else None
-
-
-_linear, _linear_without_bias = direct_call(_product, 3, _as_linear), direct_call(_product, 2, _as_linear)
+_linear, _linear_without_bias = direct_call(_product, 3), direct_call(_product, 2)
 
 
 def embedding(

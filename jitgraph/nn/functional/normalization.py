@@ -12,10 +12,9 @@ from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.function import NativeFunction
-from jitgraph.eager.launch import Direct
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
-from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike, same_shape
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, same_shape
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
@@ -78,11 +77,7 @@ def _layer_norm(
 
 def _norming(of: tuple[tuple[int, ...], float]) -> NativeFunction:
     shape, eps = of
-
-    def lower(*values: Any) -> Direct | None:
-        return Direct(ops.layer_norm, {"num_axes": len(shape), "eps": eps}) if floats_alike(values) else None
-
-    return direct_call(lambda x, w, b: _layer_norm(x, shape, w, b, eps), 3, lower)
+    return direct_call(lambda x, w, b: _layer_norm(x, shape, w, b, eps), 3)
 
 
 _layer_norms = DirectCalls(_norming)

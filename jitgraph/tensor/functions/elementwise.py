@@ -5,20 +5,16 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Final, Protocol
 
 import ml_dtypes
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.dispatch.function import NativeFunction
-from jitgraph.eager.launch import Direct
-from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import lifting, scalars
-from jitgraph.tensor.direct_calls import DirectCalls, direct_call, pointwise, pointwise_call, spread
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
@@ -35,7 +31,7 @@ class _Binary(Protocol):
 
 
 def _unary(name: str, op: str, doc: str, *, floating: bool = True) -> _Unary:
-    run = pointwise_call(lambda x: elementwise(getattr(ops, op), x, floating=floating), op, 1)
+    run = direct_call(lambda x: elementwise(getattr(ops, op), x, floating=floating), 1)
 
     def function(x: TensorLike) -> Tensor:
         return run(x)  # type: ignore[no-any-return]
@@ -46,7 +42,7 @@ def _unary(name: str, op: str, doc: str, *, floating: bool = True) -> _Unary:
 
 
 def _binary(name: str, op: str, doc: str, *, floating: bool = False) -> _Binary:
-    run = pointwise_call(lambda x1, x2: elementwise(getattr(ops, op), x1, x2, floating=floating), op, 2)
+    run = direct_call(lambda x1, x2: elementwise(getattr(ops, op), x1, x2, floating=floating), 2)
 
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         return run(x1, x2)  # type: ignore[no-any-return]
@@ -207,38 +203,7 @@ def _power(x1: TensorLike, x2: TensorLike) -> Tensor:
     return elementwise(ops.pow, x1, x2)
 
 
-def _as_power(x1: Any, x2: Any) -> Direct | None:
-    """The op of a power of floats: of an exponent that is a number, the one that this very number asks for."""
-    plain = pointwise(ops.pow, (x1, x2))
-    if plain is None or isinstance(x2, EagerValue):
-        return plain
-    if x2 == 0.5:
-        return Direct(ops.sqrt, {}, operands=(0,))
-    if x2 == 2:
-        return Direct(ops.square, {}, operands=(0,))
-    if x2 == 3:
-        return Direct(_cube(), {}, operands=(0,))
-    return None if x2 == 1 else Direct(_power_of_number(), {"exponent": x2}, operands=(0,))
-
-
-@cache
-def _power_of_number() -> Op:
-    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
-
-    def body(x: Any, *, exponent: float) -> Any:
-        return ops.pow(x, lifting.constant(exponent, x.type.dtype, x.type.shape))
-
-    return fused_op(ops.pow, "of_number", body, ["pointwise"])
-
-
-@cache
-def _cube() -> Op:
-    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
-
-    return fused_op(ops.mul, "cube", lambda x: ops.mul(x, ops.square(x)), ["pointwise"])
-
-
-_pow = direct_call(_power, 2, _as_power)
+_pow = direct_call(_power, 2)
 
 
 def _integer_pow(base: Any, exponent: Any) -> Tensor:
@@ -373,10 +338,7 @@ def astype(x: TensorLike, dtype: Any, *, copy: bool = True, device: str | None =
 
 
 def _casting(dtype: dtypes.DType) -> NativeFunction:
-    def lower(value: EagerValue) -> Direct | None:
-        return None if value.dtype == dtype else Direct(spread(ops.cast), {"dtype": dtype})
-
-    return direct_call(lambda x: wrap(lifting.cast(lifting.value_of(x), dtype)), 1, lower)
+    return direct_call(lambda x: wrap(lifting.cast(lifting.value_of(x), dtype)), 1)
 
 
 _casts = DirectCalls(_casting)
@@ -420,16 +382,9 @@ def _clamped(x: Tensor, bound: TensorLike, beyond: Callable[..., Tensor]) -> Ten
     return wrap(ops.select(replaced.value, right.value, left.value))
 
 
-def _as_clamp(x: Any, low: Any, high: Any) -> Direct | None:
-    """The op that holds floats between two numbers, of which one may be None."""
-    if not isinstance(x, EagerValue) or isinstance(low, EagerValue) or isinstance(high, EagerValue):
-        return None
-    return Direct(ops.clamp, {"low": low, "high": high}, operands=(0,)) if dtypes.is_float(x.dtype) else None
-
-
-_clip = direct_call(_clipped, 3, _as_clamp)
-_clip_below = direct_call(lambda x, low: _clipped(x, low, None), 2, lambda x, low: _as_clamp(x, low, None))
-_clip_above = direct_call(lambda x, high: _clipped(x, None, high), 2, lambda x, high: _as_clamp(x, None, high))
+_clip = direct_call(_clipped, 3, static=(1, 2))
+_clip_below = direct_call(lambda x, low: _clipped(x, low, None), 2, static=(1,))
+_clip_above = direct_call(lambda x, high: _clipped(x, None, high), 2, static=(1,))
 
 
 @method
@@ -456,18 +411,7 @@ def _chosen(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor:
     return wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
 
 
-def _as_select(condition: Any, x1: Any, x2: Any) -> Direct | None:
-    """The op of a mask, and of tensors of one dtype, or one and a number."""
-    if not isinstance(condition, EagerValue) or condition.dtype != dtypes.bool_:
-        return None
-    plain = pointwise(ops.select, (x1, x2))
-    if plain is None:
-        return None
-    types = {x.type.shape if isinstance(x, EagerValue) else None for x in (condition, x1, x2)}
-    return Direct(ops.select if len(types) == 1 else spread(ops.select), {}, plain.dtype)
-
-
-_where = direct_call(_chosen, 3, _as_select)
+_where = direct_call(_chosen, 3)
 
 
 @method

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import dtypes, ops
-from jitgraph.eager.launch import Direct
-from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
 from jitgraph.tensor import lifting, scalars
@@ -58,16 +56,7 @@ def _of_matrices(left: tuple[Any, ...]) -> dict[str, Any]:
     return {"batch": ((), ()), "contract": ((len(left) - 1,), (0,))}
 
 
-def _as_dot(a: Any, b: Any) -> Direct | None:
-    """The op of a product with a matrix, or of a vector with one, of which its kernel's shapes may be asked."""
-    if not (isinstance(a, EagerValue) and isinstance(b, EagerValue)):
-        return None
-    on_the_right = len(b.shape) == 2 or (len(b.shape) == 1 and len(a.shape) <= 2)
-    known = a.shape and on_the_right and a.shape[-1] == b.shape[0] and a.dtype is b.dtype and a.dtype.kind != "c"
-    return Direct(ops.dot, _of_matrices(a.shape)) if known else None
-
-
-_matmul = direct_call(_product, 2, _as_dot)
+_matmul = direct_call(_product, 2)
 
 
 @array_function

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
-from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
@@ -126,44 +122,13 @@ def _list_of(xs: Any, axis: Any, name: str) -> list[Any]:
 concatenate = concat
 
 
-def _joining(general: Callable[..., Tensor], op: Callable[[], Op], ranks: int) -> DirectCalls:
-    """``concat`` or ``stack`` of so many tensors along an axis; results have ``ranks`` axes more."""
-
-    def make(of: tuple[int, int]) -> NativeFunction:
-        axis, count = of
-
-        def lower(*values: Any) -> Direct | None:
-            if count < 2 or not all(isinstance(value, EagerValue) for value in values):
-                return None
-            alike = len({(value.dtype, len(value.shape)) for value in values}) == 1
-            return Direct(op(), {"axis": axis % (len(values[0].shape) + ranks)}) if alike else None
-
-        return direct_call(lambda *xs: general(xs, axis), count, lower)
-
-    return DirectCalls(make)
+def _joining(join: Callable[..., Tensor]) -> DirectCalls:
+    """``join(xs, axis)``, which is ``concat`` or ``stack``, by the axis and the number of tensors."""
+    return DirectCalls(lambda of: direct_call(lambda *xs: join(xs, of[0]), of[1]))
 
 
-@cache
-def _as_concat() -> Op:
-    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
-
-    return fused_op(ops.concat, "joined", lambda *values, axis: ops.concat(*values, axis=axis))
-
-
-@cache
-def _as_stack() -> Op:
-    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
-
-    def body(*values: Any, axis: int) -> Any:
-        shape = values[0].type.shape
-        wide = (*shape[:axis], 1, *shape[axis:])
-        return ops.concat(*[ops.reshape(value, shape=wide) for value in values], axis=axis)
-
-    return fused_op(ops.concat, "stacked", body)
-
-
-_joins = _joining(lambda xs, axis: _joined(xs, axis), _as_concat, 0)
-_stacks = _joining(lambda xs, axis: _stacked(xs, axis), _as_stack, 1)
+_joins = _joining(_joined)
+_stacks = _joining(lambda xs, axis: _stacked(xs, axis))
 
 
 @array_function

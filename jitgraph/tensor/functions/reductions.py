@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.eager.dispatch.function import NativeFunction
-from jitgraph.eager.launch import Direct
-from jitgraph.eager.value import EagerValue
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import lifting
@@ -39,46 +35,16 @@ def accumulator(value: Any) -> Any:
     return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)
 
 
-def _calls(op: str, general: Callable[..., Tensor], **attrs: Any) -> DirectCalls:
-    """The reduction of this name, of all axes or of one, by the axis and whether that is kept.
-
-    ``general(x, axis, keepdims)`` is its meaning, ``attrs`` are further attributes of the op.
-    """
-
-    def make(of: tuple[int | None, bool]) -> NativeFunction:
-        axis, keepdims = of
-
-        def lower(value: EagerValue) -> Direct | None:
-            rank = len(value.shape)
-            if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
-                return None
-            reduction = getattr(ops, op)
-            return Direct(
-                _with_kept_axes(reduction) if keepdims else reduction, {"axes": axes_of(axis, rank, op), **attrs}
-            )
-
-        return direct_call(lambda x: general(x, axis, keepdims), 1, lower)
-
-    return DirectCalls(make)
-
-
-@cache
-def _with_kept_axes(reduction: Op) -> Op:
-    """A reduction over axes that keeps these with one element."""
-
-    def body(x: Any, *, axes: tuple[int, ...], **attrs: Any) -> Any:
-        return _keepdims(reduction(x, axes=axes, **attrs), x.type.shape, axes)
-
-    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
-
-    return fused_op(reduction, "keeping", body, reduction.traits & {"nondifferentiable"})
+def _calls(reduction: Callable[..., Tensor]) -> DirectCalls:
+    """``reduction(x, axis, keepdims)`` of all axes or of one, by the axis and whether that is kept."""
+    return DirectCalls(lambda of: direct_call(lambda x: reduction(x, *of), 1))
 
 
 def _sum(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     return _reduce(ops.reduce_sum, accumulator(lifting.value_of(x)), axis, keepdims, "sum")
 
 
-_sums = _calls("reduce_sum", _sum)
+_sums = _calls(_sum)
 
 
 @method
@@ -117,8 +83,8 @@ def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> T
     return _reduce(op, value, axis, keepdims, name)
 
 
-_maxima = _calls("reduce_max", lambda x, axis, keepdims: _extremum(ops.reduce_max, x, axis, keepdims, "max"))
-_minima = _calls("reduce_min", lambda x, axis, keepdims: _extremum(ops.reduce_min, x, axis, keepdims, "min"))
+_maxima = _calls(lambda x, axis, keepdims: _extremum(ops.reduce_max, x, axis, keepdims, "max"))
+_minima = _calls(lambda x, axis, keepdims: _extremum(ops.reduce_min, x, axis, keepdims, "min"))
 
 
 @method
@@ -174,7 +140,7 @@ def _by_parts(function: Callable[[Tensor], Tensor], value: Any) -> Tensor:
     return wrap(ops.complex_(*(function(wrap(part(value))).value for part in (ops.real, ops.imag))))
 
 
-_means = _calls("mean", _mean)
+_means = _calls(_mean)
 
 
 def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims: bool, name: str) -> Tensor:
@@ -203,7 +169,7 @@ class _Corrected(dict[int, DirectCalls]):
 
         if len(self) >= _MOST_CORRECTIONS:
             self.clear()
-        calls = self[correction] = _calls(self._name, general, correction=correction)
+        calls = self[correction] = _calls(general)
         return calls
 
 
@@ -265,29 +231,10 @@ def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) ->
     return _arg(ops.argmin, x, axis, keepdims, "argmin")
 
 
-@cache
-def _of_all(op: Op) -> Op:
-    """``argmax`` or ``argmin`` of the flat tensor."""
-    from jitgraph.eager.fused_ops import fused_op  # here, as many calls never come back
-
-    return fused_op(op, "of_all", lambda x: op(ops.reshape(x, shape=(x.type.size,)), axis=0), ["nondifferentiable"])
-
-
 def _positions(name: str) -> DirectCalls:
     """``argmax`` or ``argmin`` along one axis, or of all elements."""
 
-    def make(axis: int | None) -> NativeFunction:
-        def lower(value: EagerValue) -> Direct | None:
-            rank, op = len(value.shape), getattr(ops, name)
-            if not dtypes.is_float(value.dtype) or 0 in value.shape:
-                return None
-            if axis is None:
-                return Direct(_of_all(op), {})
-            return Direct(op, {"axis": axis % rank}) if -rank <= axis < rank else None
-
-        return direct_call(lambda x: _arg(getattr(ops, name), x, axis, False, name), 1, lower)
-
-    return DirectCalls(make)
+    return DirectCalls(lambda axis: direct_call(lambda x: _arg(getattr(ops, name), x, axis, False, name), 1))
 
 
 _places_of_maxima, _places_of_minima = map(_positions, ("argmax", "argmin"))
@@ -300,15 +247,7 @@ def _along(name: str) -> Callable[[TensorLike, int], Tensor]:
         value = _floats(x)
         return wrap(getattr(ops, name)(value, axis=axis_of(axis, value.type.ndim, name)))
 
-    def make(axis: int) -> NativeFunction:
-        def lower(value: EagerValue) -> Direct | None:
-            rank = len(value.shape)
-            known = dtypes.is_float(value.dtype) and -rank <= axis < rank
-            return Direct(getattr(ops, name), {"axis": axis % rank}) if known else None
-
-        return direct_call(lambda x: general(x, axis), 1, lower)
-
-    calls = DirectCalls(make)
+    calls = DirectCalls(lambda axis: direct_call(lambda x: general(x, axis), 1))
     return lambda x, axis: calls[axis](x) if axis.__class__ is int else general(x, axis)
 
 

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import ops
-from jitgraph.eager.dispatch.function import NativeFunction
-from jitgraph.eager.launch import Direct
-from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
@@ -53,16 +50,9 @@ def _reshaped_by(shape: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tenso
     return general
 
 
-def _reshaping(general: Callable[[Any, Any], Tensor], shape: Callable[[Any, Any], Any]) -> DirectCalls:
-    """The same for each attribute a function of its own, whose calls may go past Python."""
-
-    def make(attribute: Any) -> NativeFunction:
-        def lower(value: EagerValue) -> Direct:
-            return Direct(ops.reshape, {"shape": shape(value.type, attribute)})
-
-        return direct_call(lambda x: general(x, attribute), 1, lower)
-
-    return DirectCalls(make)
+def _direct(function: Callable[[Any, Any], Tensor]) -> DirectCalls:
+    """``function(x, attribute)``, for each attribute a function of its own, whose calls may go past Python."""
+    return DirectCalls(lambda attribute: direct_call(lambda x: function(x, attribute), 1))
 
 
 def _resolve(old: tuple[DimLike, ...], sizes: Sequence[Any]) -> tuple[DimLike, ...]:
@@ -81,7 +71,7 @@ def _resolve(old: tuple[DimLike, ...], sizes: Sequence[Any]) -> tuple[DimLike, .
     return known
 
 
-_reshapes = _reshaping(_reshape, lambda type, wanted: _resolve(type.shape, wanted))
+_reshapes = _direct(_reshape)
 
 
 @method
@@ -104,14 +94,7 @@ def _permute(x: TensorLike, axes: Sequence[int]) -> Tensor:
     return wrap(ops.transpose(value, permutation=order))
 
 
-def _permuting(axes: tuple[int, ...]) -> NativeFunction:
-    def lower(value: EagerValue) -> Direct:
-        return Direct(ops.transpose, {"permutation": tuple([axis % len(axes) for axis in axes])})
-
-    return direct_call(lambda x: _permute(x, axes), 1, lower)
-
-
-_permutations = DirectCalls(_permuting)
+_permutations = _direct(_permute)
 
 
 @method
@@ -141,15 +124,7 @@ def _order(ndim: int, axes: tuple[Any, ...]) -> tuple[Any, ...]:
     return permutation
 
 
-def _transposing(axes: tuple[int, ...]) -> NativeFunction:
-    def lower(value: EagerValue) -> Direct:
-        order = _order(len(value.shape), axes)
-        return Direct(ops.transpose, {"permutation": tuple([axis % len(order) for axis in order])})
-
-    return direct_call(lambda x: _transpose(x, axes), 1, lower)
-
-
-_transposes = DirectCalls(_transposing)
+_transposes = _direct(_transpose)
 
 
 @method
@@ -209,7 +184,7 @@ def _with_axis(type: Any, axis: int | Sequence[int]) -> tuple[DimLike, ...]:
     return shape  # type: ignore[no-any-return]
 
 
-_flattened, _squeezed, _expanded = (_reshaping(_reshaped_by(shape), shape) for shape in (_merged, _without, _with_axis))
+_flattened, _squeezed, _expanded = (_direct(_reshaped_by(shape)) for shape in (_merged, _without, _with_axis))
 
 
 @method

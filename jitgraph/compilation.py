@@ -2,8 +2,8 @@
 
     graph -> gradients expanded -> passes/pipeline.py -> fuse -> schedule -> memory plan -> code -> executable
 
-A backend (``codegen/backend.py``) makes the schedule and the code; all else is shared. Every stage is kept on the
-result for inspection. ``compiler.py`` is the door, and loads this where nothing remembers the graph.
+A backend (``codegen/backend.py``) makes the schedule and the code; all else is shared. Every stage is stored on
+the result for inspection. ``compiler.py`` is the entry point, and loads this where no cache has the graph.
 """
 
 from __future__ import annotations

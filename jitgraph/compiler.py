@@ -1,6 +1,6 @@
-"""The door of the compiler: ``compile(graph, target)`` gives code that runs, made before or made now.
+"""The compiler's entry point: ``compile(graph, target)`` returns executable code, cached or compiled now.
 
-Compiled graphs are remembered by canonical text, names, lines, target and flags in a ``Cache`` that the caller passes
+Compiled graphs are cached by canonical text, names, lines, target and flags in a ``Cache`` that the caller passes
 in, and beyond the process in the persistent cache (``code_cache.py``). What neither has goes through the one pipeline
 (``compilation.py``), which loads when it is first needed.
 """

@@ -47,7 +47,7 @@ Trait: TypeAlias = Literal[
     "chooses",  # the second operand where the first is true, else the third
     "no_arithmetic",  # an elementwise op that counts as no work
     "cheap",  # computing it again costs no more than reading its result, which its kind does not say
-    "approximated",  # an elementwise op whose bits are those of our own math functions; NumPy's are others
+    "approximated",  # an elementwise op whose bits are those of jitgraph's math functions, not NumPy's
     "fused_op",  # of no graph: what eager calls do by several ops (``eager/fused_ops.py``)
     "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range

@@ -111,7 +111,7 @@ def split(
     The free inputs and outputs, by number, are at hand in the backward part without being saved. With ``with_stacks``,
     stacks that loops fill come in from outside and go out again, for a joint computation that is the body of a loop.
     Without, both halves stand alone: backward keeps inputs that tell it the sizes that it and ``constraints`` name.
-    Prints are in the forward half alone: what backward computes again, it computes in silence.
+    Prints are in the forward half alone: what backward computes again, it does not print again.
     """
     audible, joint = joint, replace(joint, nodes=without_prints(joint.nodes))
     late = dependents(joint.nodes, joint.cotangents)

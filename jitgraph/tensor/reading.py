@@ -53,7 +53,7 @@ class ReadableHandle(ValueHandle):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes to step along each axis of the row-major value; how it lies in memory is not to be seen."""
+        """Bytes to step along each axis of the row-major value; its layout in memory is not visible."""
         steps, step = [], self.dtype.itemsize
         for size in reversed(self.shape):
             steps.append(step)

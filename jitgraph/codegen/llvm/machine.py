@@ -1,4 +1,4 @@
-"""LLVM behind one door, by ctypes: text of LLVM IR in, object code or assembly out, for a Target or any other
+"""LLVM behind one interface, by ctypes: text of LLVM IR in, object code or assembly out, for a Target or any other
 processor.
 """
 
@@ -266,7 +266,7 @@ def returned_text() -> Iterator[LlvmText]:
 
 
 # ----------------------------------------------------------------------
-# LLVM behind one door: text of LLVM IR in, object code or assembly out, for a Target or any other processor.
+# LLVM behind one interface: text of LLVM IR in, object code or assembly out, for a Target or any other processor.
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
 

@@ -688,7 +688,7 @@ def math_function(module: LlvmModule, function: str, dtypes: tuple[DType, ...], 
     """The name of the LLVM function for a math function of ``ops.math_functions.functions``, for float32 and float64.
 
     It is inlined where it is called; a long one of single numbers is declared alone, and has to be linked.
-    Fast math stops at its door: reassociation would undo the error terms of its arithmetic.
+    Fast math does not apply inside it: reassociation would undo the error terms of its arithmetic.
     """
     name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}"
     if module.claim(name):

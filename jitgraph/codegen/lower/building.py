@@ -50,7 +50,7 @@ class Group:
 
 
 class ScheduleBuilder:
-    """Collects what the lowerings of nodes and groups make, which go by a target's ``decisions``."""
+    """Collects what lowering strategies write, which go by a target's heuristics (``decisions``)."""
 
     def __init__(
         self, decisions: Heuristics, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False

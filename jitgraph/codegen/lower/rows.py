@@ -41,7 +41,7 @@ from jitgraph.records import dataclass
 
 @dataclass(frozen=True)
 class Rows:
-    """A group with its domain, the reduced axes and the kept ones, and the target's decisions."""
+    """A group with its domain, the reduced axes and the kept ones, and the target's heuristics."""
 
     group: Group
     domain: Shape

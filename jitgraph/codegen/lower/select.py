@@ -49,7 +49,7 @@ INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
 
 
 def anchors_of(graph: Graph, strategies: LoweringStrategies) -> list[Node]:
-    """The nodes of a group that have a loop nest of their own, which the nest of the group then is."""
+    """The anchors of a group: its nodes with a lowering strategy of their own."""
     return [node for node in graph.nodes if node.op.lowering in strategies.anchors]
 
 
@@ -170,7 +170,7 @@ def select(
     verify: bool | None = None,
     given_away: Collection[int] = (),
 ) -> Schedule:
-    """The schedule of a graph without ``grad`` nodes in a target's nests; UnsupportedOp where an op has no lowering.
+    """The schedule of a graph without ``grad`` nodes by a target's strategies; UnsupportedOp for an op without one.
 
     Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions. With
     ``alone`` there is no Python to call, and matrices are factored by the kernels of ``lower/matrices``. With

@@ -15,12 +15,11 @@ from jitgraph.runtime import forks
 from jitgraph.runtime.cuda.driver import Driver
 
 # ----------------------------------------------------------------------
-# Doubts: whether the content of a buffer was computed, which the host learns some time after it asked for the work.
+# Deferred errors: whether the content of a buffer was computed, which the host learns some time after it asked for it.
 #
-# A call with checks may fail on the device, and what followed from its results was asked for by then. So its outputs,
-# and all that is computed from them, are in doubt until its error record has arrived (``deferred_errors.py``). Where it
-# tells of a failure, whoever reads one of them meets an error for good: nothing that was not computed is ever taken for
-# a result.
+# A call with checks may fail on the device, when work that uses its results has already been launched. So its outputs,
+# and all that is computed from them, are pending until its error record has arrived. If it reports a failure, reading
+# any of them raises from then on: memory that was not computed is never taken for a result.
 
 
 class DeferredError:
@@ -69,7 +68,7 @@ class DeferredError:
 
 
 def joined(deferred: Iterable[DeferredError]) -> DeferredError | None:
-    """The doubt of what follows from several; None for none."""
+    """The deferred error of what follows from several; None for none."""
     distinct = tuple(dict.fromkeys(deferred))
     if len(distinct) < 2:
         return distinct[0] if distinct else None
@@ -77,7 +76,7 @@ def joined(deferred: Iterable[DeferredError]) -> DeferredError | None:
 
 
 def require(deferred: DeferredError, owner: Any, device: str) -> None:
-    """DeviceError where what ``owner`` holds is known not to have been computed; its doubt goes once all is well."""
+    """DeviceError where what ``owner`` holds is known not to have been computed; once all is well it is settled."""
     if deferred.is_open:
         return  # its record tells of what came before as well
     error = deferred.settle() if deferred.before else deferred.error

@@ -88,7 +88,7 @@ def whole_range_norm(x: Tensor, p: float, axis: int | Sequence[int] | None = Non
 
 
 def finite_or_nan(norm: Tensor) -> Tensor:
-    """The norm, and NaN where it is infinite or has overflowed: as a divisor that would give zeros in silence."""
+    """The norm, and NaN where it is infinite or has overflowed: as a divisor that would silently give zeros."""
     checked: Tensor = where(norm == math.inf, math.nan, norm)
     return checked
 

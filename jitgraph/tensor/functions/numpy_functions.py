@@ -143,7 +143,7 @@ _UNSET: Final = (None, np._NoValue)
 _INSTEAD: Final = {
     "where": "jg.where(mask, x, neutral) first",
     "initial": "the initial value joined to x, or combined with the result",
-    "order": "nothing; how a tensor lies in memory is not to be seen",
+    "order": "nothing; the memory layout of a tensor cannot be observed",
     "mode": "jg.clip of the indices first, or jg.remainder",
     "subok": "nothing",
     "like": "nothing",

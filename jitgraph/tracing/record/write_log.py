@@ -1,4 +1,4 @@
-"""Journal: the Python objects that the body of a staged statement makes, and the entries of outer ones that it changes.
+"""WriteLog: the Python objects that a staged body makes, and the entries of outer ones that it changes.
 
 A body is recorded once and runs as often as tensors say, so what it sets is put back when it has been recorded: an
 element of a list or dict, or an attribute, that holds something else afterwards is a result of the statement, as a

@@ -1,7 +1,7 @@
-"""What a target decides about its loop nests, as plain data: what is kept, cut, tiled and vectorised, and the sizes.
+"""The heuristics of a target, as plain data: what its kernels store, split, tile and vectorise, and the sizes.
 
-No bit of a result depends on any of it: where an order is part of a reduction's meaning, the nests keep to it whatever
-stands here. ``schedules/cpu.py`` has the processor's answers.
+No bit of a result depends on any of it: where an order is part of a reduction's meaning, lowering keeps to it whatever
+the heuristics say. ``schedules/cpu.py`` has the processor's answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who writes the loop nests of a target: a lowering for each op that has its own, and for other groups."""
+"""The lowering strategies of a target: one for each op with loops of its own, and those of other groups."""
 
 from __future__ import annotations
 

@@ -380,7 +380,9 @@ def test_sources_count_by_content(tmp_path: Path) -> None:
     (package / "a.py").write_text("a = 2")
     second = digest()
     (package / "inner" / "b.py").rename(package / "inner" / "c.py")
-    assert len({first, second, digest()}) == 3
+    third = digest()
+    (package / "__init__.pyi").write_text("from a import a as a")  # which says where names are
+    assert len({first, second, third, digest()}) == 4
     assert sources.CompilerSources(str(package), 1).digest is None  # changed since the process began
     assert not sources.CompilerSources(str(package), 1).unchanged()
     assert sources.CompilerSources(str(tmp_path / "archive.zip"), late).digest is None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import struct
 import warnings
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from jitgraph import config
-from jitgraph.runtime import forks, system
+from jitgraph.records import NamedTuple
+from jitgraph.runtime import digests, forks, system
 
 # ----------------------------------------------------------------------
 # One entry of the persistent cache as bytes, and the names of entries.
@@ -37,7 +37,7 @@ HEADER_BYTES: Final = _HEADER.size
 
 def key_of(*parts: str | bytes) -> str:
     """The name of an entry whose key is these parts, in hexadecimal; parts cannot run into each other."""
-    digest = hashlib.sha256()
+    digest = digests.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(struct.pack("<Q", len(data)) + data)
@@ -46,7 +46,7 @@ def key_of(*parts: str | bytes) -> str:
 
 def packed(key: str, content: bytes) -> bytes:
     """The bytes of an entry."""
-    return _HEADER.pack(_MAGIC, bytes.fromhex(key), hashlib.sha256(content).digest(), len(content)) + content
+    return _HEADER.pack(_MAGIC, bytes.fromhex(key), digests.sha256_of(content), len(content)) + content
 
 
 def fault(data: bytes, key: str) -> str:
@@ -60,7 +60,7 @@ def fault(data: bytes, key: str) -> str:
         return "it is the entry of another key"
     if size != len(data) - _HEADER.size:
         return "it was cut or extended"
-    if digest != hashlib.sha256(memoryview(data)[_HEADER.size :]).digest():
+    if digest != digests.sha256_of(memoryview(data)[_HEADER.size :]):
         return "its content is damaged"
     return ""
 
@@ -76,7 +76,6 @@ def fault(data: bytes, key: str) -> str:
 LIMIT: Final = 512 << 20
 """Bytes that the entries take together, about."""
 
-_NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SWEEPS: Final = 32  # so often do the entries that make up the limit lead to a look at the whole folder
 _KEPT: Final = 0.75  # of the limit, where something has to go: so that the next entry does not begin it again
 _FRESH: Final = 60.0  # seconds for which an entry's time of use is not noted again
@@ -198,7 +197,7 @@ class DiskCache:
         """Key, bytes and time of the last use of each entry that can be seen."""
         with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
             for entry in entries:
-                if _NAME.fullmatch(entry.name):
+                if re.fullmatch(r"[0-9a-f]{64}", entry.name):
                     with contextlib.suppress(OSError):  # gone meanwhile
                         status = entry.stat(follow_symlinks=False)
                         yield entry.name, status.st_size, status.st_mtime

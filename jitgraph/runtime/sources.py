@@ -6,7 +6,6 @@ one made. In a process whose sources changed after it had begun nobody knows whi
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import sys
@@ -21,6 +20,7 @@ from jitgraph.once import cached_property
 from jitgraph.runtime import STARTED, disk_cache, loader
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SOURCES: Final = (".py", ".pyi")  # a package's stub says where its names are
 _TICK: Final = 20_000_000  # ns by which the clock of files may be behind
 _TELLING: Final = ("__init__.py", "_version.py", ".so")  # files of a library that differ from version to version
 _SETTLED: Final = 2_000_000_000  # ns after which a file that is changed again has another time
@@ -84,10 +84,12 @@ class CompilerSources:
             if not files:
                 raise FileNotFoundError(name)
             return files
-        return [(f"{name}/{file[0]}", *file[1:]) for file in _walk(os.path.join(self.folder, name), (".py",))]
+        return [(f"{name}/{file[0]}", *file[1:]) for file in _walk(os.path.join(self.folder, name), _SOURCES)]
 
     def file(self, name: str) -> str:
         """The digest of one source file, by its name within the package; OSError where it is not there."""
+        import hashlib  # here: seldom are files read, whose digest a cache knows by their times
+
         with open(os.path.join(self.folder, name), "rb") as source:
             return hashlib.sha256(source.read()).hexdigest()
 
@@ -121,7 +123,7 @@ class CompilerSources:
 
     def _files(self, within: str = "") -> list[File]:
         try:
-            return self._listed(within) if within else _walk(self.folder, (".py",))
+            return self._listed(within) if within else _walk(self.folder, _SOURCES)
         except OSError:  # the package lies in an archive
             return []
 

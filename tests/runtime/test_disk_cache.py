@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import resource
@@ -21,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from jitgraph import config
-from jitgraph.runtime import disk_cache, system
+from jitgraph.runtime import digests, disk_cache, system
 from jitgraph.runtime.disk_cache import MOST_BYTES, DiskCache, key_of
 
 KEY, OTHER = key_of("a", "key"), key_of("another")
@@ -51,6 +52,15 @@ def in_child(work: Callable[[], bool]) -> int:
 
 def succeeded(child: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("size", [0, 3, 1 << 16, (1 << 20) + 1])
+def test_digests_are_those_of_hashlib(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    assert digests.sha256_of(data) == digests.sha256_of(memoryview(data)) == hashlib.sha256(data).digest()
+    digest = digests.sha256()
+    digest.update(data)
+    assert digest.hexdigest() == hashlib.sha256(data).hexdigest()
 
 
 def test_what_was_kept_is_found(cache: DiskCache) -> None:
@@ -273,7 +283,7 @@ def test_too_many_open_files_remove_nothing(cache: DiskCache) -> None:
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("where", ["os.replace", "system.lock_file"])
 def test_a_writer_that_is_killed(where: str, named: bool, cache: DiskCache) -> None:
-    code = "import os, signal\nfrom jitgraph.runtime import disk_cache, system\n"
+    code = "import os, signal\nfrom jitgraph.runtime import digests, disk_cache, system\n"
     if named:
         code += "system.unnamed_file = lambda folder: None\n"
     code += f"{where} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,14 +19,24 @@ from jitgraph.runtime.loader.sizes import INT64_MAX, Expression
 from jitgraph.runtime.loader.specs import Size
 
 
-class ShapePlan(NamedTuple):
+class ShapePlan:
     """What one set of argument shapes leads to."""
 
-    dims: ctypes.Array[ctypes.c_int64]
-    dims_address: int
-    outputs: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]  # shape, dtype, bytes
-    arena_bytes: int
-    makers: tuple[Callable[[], Array], ...]  # of each output: uninitialised memory at each call
+    __slots__ = ("arena_bytes", "dims", "dims_address", "makers", "outputs")
+
+    def __init__(
+        self,
+        dims: ctypes.Array[ctypes.c_int64],
+        outputs: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...],
+        arena_bytes: int,
+        makers: tuple[Callable[[], Array], ...],
+    ) -> None:
+        """``outputs`` are shapes, dtypes and bytes; each call asks ``makers`` for uninitialised memory."""
+        self.dims = dims
+        self.dims_address = ctypes.addressof(dims)
+        self.outputs = outputs
+        self.arena_bytes = arena_bytes
+        self.makers = makers
 
     def empty(self, output: int) -> Array:
         """Uninitialised memory for an output."""

@@ -211,7 +211,7 @@ class Entry:
         if len(bound.plans) >= _MAX_PLANS:
             bound.plans.clear()
         makers = tuple([allocator.maker(*output) for output in outputs])
-        plan = bound.plans[shapes] = ShapePlan(vector, ctypes.addressof(vector), tuple(outputs), arena, makers)
+        plan = bound.plans[shapes] = ShapePlan(vector, tuple(outputs), arena, makers)
         return plan
 
     def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:

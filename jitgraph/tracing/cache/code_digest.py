@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from functools import lru_cache
 from types import CodeType
 from typing import Any, Final
+
+from jitgraph.runtime import digests
 
 _FRACTION: Final = struct.Struct("<d")
 
 
 @lru_cache(maxsize=4096)
 def _digest(identity: int, code: CodeType) -> str:
-    digest = hashlib.sha256()
+    digest = digests.sha256()
     _add(code, digest)
     return digest.hexdigest()[:40]
 
@@ -45,7 +46,7 @@ def _add(value: Any, digest: Any) -> None:
 
 
 def _of_constant(value: Any) -> str:
-    digest = hashlib.sha256()
+    digest = digests.sha256()
     _add(value, digest)
     return digest.hexdigest()
 

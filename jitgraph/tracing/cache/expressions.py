@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from jitgraph.runtime.loader import LoadError
 
-_LETTERS: Final = re.compile(r"[A-Za-z0-9_ .,'()<>=!+\-*/%&|^~]*")  # no comment and no second line
-_SIMPLE: Final = re.compile(r"n[0-9]{1,6}")
-_NAME: Final = re.compile(r"n(_[A-Za-z][A-Za-z0-9_]*|[0-9]{1,6})")
+_LETTERS: Final = r"[A-Za-z0-9_ .,'()<>=!+\-*/%&|^~]*"  # no comment and no second line
+_SIMPLE: Final = r"n[0-9]{1,6}"
+_NAME: Final = r"n(_[A-Za-z][A-Za-z0-9_]*|[0-9]{1,6})"
 _FUNCTIONS: Final = frozenset(
     ["abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "same_float", "type"]
 )
@@ -21,9 +21,9 @@ _LONGEST: Final = 1 << 16
 @lru_cache(maxsize=1024)
 def checked(text: str) -> str:
     """``text`` where it is arithmetic on numbers of a call and nothing else; LoadError otherwise."""
-    if not isinstance(text, str) or len(text) > _LONGEST or not _LETTERS.fullmatch(text):
+    if not isinstance(text, str) or len(text) > _LONGEST or not re.fullmatch(_LETTERS, text):
         raise LoadError("an expression is malformed")
-    if not _SIMPLE.fullmatch(text):
+    if not re.fullmatch(_SIMPLE, text):
         import ast  # here: few plans have more than single numbers
 
         try:
@@ -39,7 +39,7 @@ def _check(tree: Any, ast: Any) -> None:
             return
         case ast.Constant(value=str(text)) if text in ("inf", "-inf", "nan"):
             return
-        case ast.Name(id=name) if _NAME.fullmatch(name) or name in _KINDS:
+        case ast.Name(id=name) if re.fullmatch(_NAME, name) or name in _KINDS:
             return
         case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
             pass

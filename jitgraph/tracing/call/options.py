@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.errors import TraceError
 from jitgraph.records import dataclass
@@ -12,18 +12,24 @@ from jitgraph.records import dataclass
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
-class OptionKwargs(TypedDict, total=False):
-    """The options as users write them, for type checkers."""
+if TYPE_CHECKING:
+    from typing import TypedDict
 
-    dynamic_shapes: Mapping[str, Any] | None
-    static_argnames: Sequence[str]
-    static_argnums: Sequence[int]
-    fastmath: bool
-    device: str | None
-    strict: bool
-    verify: bool
-    threads: int | None
-    max_bytes: int | str | None
+    class OptionKwargs(TypedDict, total=False):
+        """The options as users write them."""
+
+        dynamic_shapes: Mapping[str, Any] | None
+        static_argnames: Sequence[str]
+        static_argnums: Sequence[int]
+        fastmath: bool
+        device: str | None
+        strict: bool
+        verify: bool
+        threads: int | None
+        max_bytes: int | str | None
+
+else:
+    OptionKwargs = dict
 
 
 @dataclass(frozen=True, slots=True)

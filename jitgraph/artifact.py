@@ -34,10 +34,8 @@ from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.atomic_file import replacing
-from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
-from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES
-from jitgraph.runtime.loader.device_code import DeviceCode
-from jitgraph.runtime.loader.dtypes import SAFETENSORS_DTYPES
+from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MANIFEST, MAX_GRAPH_BYTES, WEIGHTS, DeviceCode
+from jitgraph.runtime.loader.specs import SAFETENSORS_DTYPES
 
 OPSET_VERSION: Final = 1
 

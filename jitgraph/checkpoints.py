@@ -22,8 +22,8 @@ from jitgraph.artifact import safetensors
 from jitgraph.errors import JitgraphError, LoadError
 from jitgraph.foreign_files import SAFETENSORS, SAVED_RUN, format_of
 from jitgraph.runtime.atomic_file import replacing
+from jitgraph.runtime.loader.artifact import read_safetensors
 from jitgraph.runtime.loader.json_objects import parse_json
-from jitgraph.runtime.loader.weights import read_safetensors
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from jitgraph.codegen.cpu import skinny_gemm, tile
 from jitgraph.codegen.cpu.objects import FILE, in_threads, key_of, library, packed
 from jitgraph.codegen.cpu.panels import pack_name
-from jitgraph.codegen.dispatch import image
+from jitgraph.codegen.dispatch import calls
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
@@ -66,7 +66,7 @@ def objects() -> dict[str, bytes]:
     """The objects by their keys."""
     units: dict[str, tuple[Unit, Target]] = {}
     required = [(Target.named(name), function) for name in TARGETS for function in functions(Target.named(name))]
-    for target, function in [*required, (image.TARGET, ("memory",))]:
+    for target, function in [*required, (calls.TARGET, ("memory",))]:
         unit = library(target, *function).unit
         units[key_of(unit, target)] = unit, target
     compiled = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
@@ -81,7 +81,7 @@ def write(path: str = FILE) -> None:
 
 def write_dispatcher(path: str = dispatcher_image.FILE) -> None:
     """Write the dispatcher's image where the package looks for it, or elsewhere."""
-    dispatcher_image.DispatcherImage().write(image.dispatcher_image(), path)
+    dispatcher_image.DispatcherImage().write(calls.dispatcher_image(), path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The eager emitter: ops run at once, in NumPy or by a kernel, and on a tape where a gradient may be asked for."""
+"""The eager emitter: ops run at once, in NumPy or by a kernel, under autocast too, and on a tape for their
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.dtypes import is_inexact
+from jitgraph import ops
+from jitgraph.dtypes import DType, float32, float64, is_float, is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByKernel, Rules, evaluated, is_ruled, taped
@@ -17,10 +20,56 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.context import Context
+from jitgraph.ir.context import Context, Emitter
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
 from jitgraph.runtime import shared
+
+# ----------------------------------------------------------------------
+# What autocast does to an op: which of its operands become 16-bit floats, and which float32.
+#
+# The lists are those of PyTorch's autocast for CUDA, said by the ops' traits. Products and convolutions run in the
+# 16-bit dtype; sums, exponentials, softmax, norms and losses in float32; other ops in the widest of their operands'
+# dtypes. float64 stays as it is, as in PyTorch. An op is looked at where a program applies it; what it is made of is
+# not.
+
+_OF_ONE_DTYPE: Final = frozenset({"elementwise", "movement", "indexing"})
+
+
+def emit(emitter: Emitter, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+    """What ``emitter`` makes of the op with its operands cast; for whatever it applies on the way nothing is cast."""
+    low = context.current().autocast
+    with context.using(autocast=None):
+        return emitter.emit(op, _cast(inputs, _dtype_of(op, inputs, low)), attrs, regions)
+
+
+def _dtype_of(op: Op, inputs: Sequence[Any], low: DType) -> DType | None:
+    """The dtype in which an op's floats go in; None where they stay as they are."""
+    floats = {value.type.dtype for value in inputs if isinstance(value.type, TensorType)}
+    floats = {dtype for dtype in floats if is_float(dtype)}
+    if not floats or float64 in floats:
+        return None
+    if "autocast_low" in op.traits:
+        return low
+    if "autocast_wide" in op.traits:
+        return float32
+    alike = op.kind in _OF_ONE_DTYPE or "pointwise" in op.traits
+    return float32 if alike and len(floats) > 1 else None
+
+
+def _cast(inputs: Sequence[Any], dtype: DType | None) -> Sequence[Any]:
+    if dtype is None:
+        return inputs
+    return [ops.cast(value, dtype=dtype) if _is_other(value, dtype) else value for value in inputs]
+
+
+def _is_other(value: Any, dtype: DType) -> bool:
+    return isinstance(value.type, TensorType) and is_float(value.type.dtype) and value.type.dtype != dtype
+
+
+# ----------------------------------------------------------------------
+# The eager emitter: ops run at once, in NumPy or by a kernel, and on a tape where a gradient may be asked for.
 
 
 class EagerEmitter:
@@ -44,9 +93,7 @@ class EagerEmitter:
         self, now: Context, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
     ) -> tuple[Any, ...]:
         if now.autocast is not None:
-            from jitgraph.eager import autocasting  # here, as few programs need it
-
-            return autocasting.emit(self, op, inputs, attrs, regions)
+            return emit(self, op, inputs, attrs, regions)
         rule = outputs = None
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None

@@ -12,7 +12,7 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.dtypes import bfloat16
 from jitgraph.eager import placement
-from jitgraph.eager.device_value import DeviceValue, device_type
+from jitgraph.eager.placement import DeviceValue, device_type
 from jitgraph.errors import DeviceError, SharingError
 from jitgraph.runtime import dlpack
 from jitgraph.runtime.cuda import buffers

@@ -1,19 +1,16 @@
-"""The kernels that run single ops outside of traces, with a trace's bits; which ops do, ``rules.py`` says.
-
-A kernel serves all sizes (``patterns.py``), and the compile cache keeps it for later processes. One that is no more
-than faster than an evaluation of the same bits is made by a thread, once it was asked for often.
-"""
+"""The kernels that run single ops outside of traces, with a trace's bits, and the sizes that one kernel serves."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph import config, errors
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.eager.patterns import SizePattern, exact, pattern_of
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
@@ -21,15 +18,154 @@ from jitgraph.ir.graph import Attrs, Graph, Value
 from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.ops.rules import open_extent
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import imports, loader, shared
+from jitgraph.runtime import forks, imports, loader, shared
+from jitgraph.runtime.loader.pool import can_start
 
 if TYPE_CHECKING:
     import numpy as np
 
     from jitgraph.code_cache import CodeEntry
-    from jitgraph.eager.background import Background
 
+# ----------------------------------------------------------------------
+# Work that may be late: a thread does it while calls go on without, as they did before.
+
+Task = Callable[[], None]
+
+
+class Background:
+    """Tasks by key, which one thread runs in order; it ends with the last of them, or with the program.
+
+    A task is forgotten once it has run, so its errors are its own to keep. A fork's child, which has no such thread,
+    starts one when a task is given again.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: dict[Hashable, Task] = {}
+        self._lock: Any = forks.lock()
+        self._thread: threading.Thread | None = None
+
+    def run(self, key: Hashable, task: Task) -> None:
+        """Let the thread run a task, unless it has one of this key to run, or runs it now."""
+        with self._lock:
+            self._tasks.setdefault(key, task)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name=self._name)
+                if not can_start(self._thread):  # the next task tries again
+                    self._thread = None
+
+    def wait(self) -> None:
+        """Return once no task is left."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        key: Hashable = _NOTHING
+        while True:
+            with self._lock:
+                self._tasks.pop(key, None)
+                if not self._tasks or not threading.main_thread().is_alive():  # the program ends, and waits for this
+                    self._thread = None
+                    return
+                key, task = next(iter(self._tasks.items()))
+            task()
+
+
+_NOTHING: Final = object()
+
+
+# ----------------------------------------------------------------------
+# For which sizes one kernel serves: the shapes of an eager call with names in place of extents.
+#
+# An axis of one element is known, as it may be repeated or a product with a vector. Operands of a pointwise op are one
+# row, beside which there may be numbers, and axes that a reduction keeps side by side are one axis.
+
+Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
+
+
+class SizePattern(NamedTuple):
+    """What a kernel is compiled for: operands with these open shapes, under these attributes.
+
+    ``shapes`` are the operands' extents as the kernel sees them.
+    """
+
+    open: tuple[OpenShape, ...]
+    attrs: Attrs
+    shapes: Shapes
+
+    @property
+    def known(self) -> SizePattern:
+        """The same for these extents alone."""
+        return SizePattern(self.shapes, self.attrs, self.shapes)
+
+
+def is_pointwise(op: Op) -> bool:
+    """Whether an element of the result depends on elements of the operands at the same index alone."""
+    return op.kind == "elementwise" or "pointwise" in op.traits
+
+
+def common_shape(shapes: Shapes) -> tuple[int, ...] | None:
+    """The shape of all operands but numbers of rank 0, () where there are no others; None where shapes differ."""
+    wide = {shape for shape in shapes if shape}
+    return None if len(wide) > 1 else wide.pop() if wide else ()
+
+
+def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> SizePattern:
+    """The pattern of a call; its shapes were not looked at, and need not fit each other."""
+    common = common_shape(shapes) if is_pointwise(op) else None
+    if common is not None:
+        row = (prod(common),)
+        rows = tuple([() if common and not shape else row for shape in shapes])
+        return SizePattern(tuple([tuple([open_extent(n, "n") for n in each]) for each in rows]), attrs, rows)
+    if op.kind == "reduce":
+        return _reduction(shapes[0], attrs)
+    if op.open_shapes is not None:
+        return SizePattern(op.open_shapes(*shapes, **attrs), attrs, shapes)
+    return SizePattern(open_shapes_of(shapes), attrs, shapes)
+
+
+def open_shapes_of(shapes: Shapes) -> tuple[OpenShape, ...]:
+    """Shapes with names for extents: of several operands one for each extent, as equal ones may have to be equal."""
+    if len(shapes) == 1:
+        return (tuple([open_extent(n, f"n{axis}") for axis, n in enumerate(shapes[0])]),)
+    names: dict[int, str] = {}
+    return tuple([tuple([open_extent(n, names.setdefault(n, f"n{len(names)}")) for n in shape]) for shape in shapes])
+
+
+def _reduction(shape: tuple[int, ...], attrs: Attrs) -> SizePattern:
+    """Neighbouring axes that are kept become one: the order of a reduction asks only which axis is the last."""
+    key = "axes" if "axes" in attrs else "axis"
+    raw_axes: Any = attrs[key]
+    reduced = raw_axes if key == "axes" else (raw_axes,)
+    extents: list[int] = []
+    axes = []
+    retained = False
+    for axis, extent in enumerate(shape):
+        if axis in reduced:
+            axes.append(len(extents))
+        if retained and axis not in reduced:
+            extents[-1] *= extent
+        else:
+            extents.append(extent)
+        retained = axis not in reduced
+    open_shape = tuple([open_extent(extent, f"n{axis}") for axis, extent in enumerate(extents)])
+    merged: dict[str, Any] = {**attrs, key: tuple(axes) if key == "axes" else axes[0]}
+    return SizePattern((open_shape,), merged, (tuple(extents),))
+
+
+def exact(attrs: Attrs) -> tuple[Any, ...]:
+    """The attributes as a key that keeps apart what compares equal and is another: 1, 1.0 and True, and the zeros."""
+    return tuple([(name, x, x.__class__) if x else (name, repr(x), x.__class__) for name, x in attrs.items()])
+
+
+# ----------------------------------------------------------------------
+# The kernels that run single ops outside of traces, with a trace's bits; which ops do, ``rules.py`` says.
+#
+# A kernel serves all sizes (``kernels.py``), and the compile cache keeps it for later processes. One that is no more
+# than faster than an evaluation of the same bits is made by a thread, once it was asked for often.
 
 DTypes: TypeAlias = "tuple[np.dtype[Any], ...]"
 
@@ -169,8 +305,6 @@ class EagerKernels:
 
     def _thread(self) -> Background:
         if self._background is None:
-            from jitgraph.eager.background import Background  # here, as few programs call an op so often
-
             self._background = Background("jitgraph-kernels")
         return self._background
 

@@ -25,9 +25,8 @@ from jitgraph.dtypes import DTYPES, DType, is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
-from jitgraph.eager.kernels import DTypes, EagerKernels, Half, Prepared
+from jitgraph.eager.kernels import DTypes, EagerKernels, Half, Prepared, common_shape, exact, is_pointwise
 from jitgraph.eager.launch import KernelCall, silently
-from jitgraph.eager.patterns import common_shape, exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, HostAccessError, JitgraphError

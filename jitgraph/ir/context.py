@@ -39,7 +39,7 @@ class _NoEmitter:
 class Context:
     """The state of the surroundings: who applies ops, what is assumed of sizes, gradient and anomaly modes.
 
-    ``autocast`` is the 16-bit dtype in which products run (``eager/autocasting.py``), ``device`` and ``random`` are the
+    ``autocast`` is the 16-bit dtype in which products run (``eager/emitter.py``), ``device`` and ``random`` are the
     default device's name and the handle of the random state where a program set its own. ``sweeping``: a tape is being
     walked backward just now. ``profile`` is told what runs (``profiler/``). ``hooks`` numbers the state of the hooks
     that gradients of leaves pass, None for none.

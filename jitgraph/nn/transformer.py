@@ -9,9 +9,10 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional, init
+from jitgraph.nn.activations import Dropout
 from jitgraph.nn.containers import ModuleList
 from jitgraph.nn.functional.multi_head import Heads, causal_mask
-from jitgraph.nn.layers import Dropout, Linear
+from jitgraph.nn.layers import Linear
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.normalization import LayerNorm
 from jitgraph.tensor import Tensor

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from jitgraph import config
 from jitgraph.codegen.cpu.entry import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op

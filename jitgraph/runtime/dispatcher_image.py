@@ -2,7 +2,7 @@
 
 The image follows from a few source files, whose digest is its key. So it outlives edits of all other files, and one
 that other sources made counts as absent, as does one that is damaged. A wheel's image does not depend on the LLVM that
-is installed beside it, and serves every CPython from 3.11 to 3.13 on every x86-64-v2 (``codegen/dispatch/image.py``).
+is installed beside it, and serves every CPython from 3.11 to 3.13 on every x86-64-v2 (``codegen/dispatch/calls.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOURCES: Final = (
     *(f"codegen/cpu/{name}.py" for name in ("linker", "memory")),
     *(f"codegen/llvm/{name}.py" for name in ("builder", "machine")),
     *(f"runtime/{name}.py" for name in ("cpython/layout", "cpython/native_fields", "dispatch_records")),
-    *(f"runtime/loader/{name}.py" for name in ("abi", "image", "offsets")),
+    *(f"runtime/loader/{name}.py" for name in ("abi", "image")),
 )
 """What the image is made by, and the layouts of memory that stand in it: files of the package, and a folder of it."""
 

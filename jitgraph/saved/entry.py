@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType

@@ -16,7 +16,7 @@ from jitgraph.ir.types import Constant
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.cuda.driver import SLOTS
-from jitgraph.runtime.loader.device_code import DeviceCode
+from jitgraph.runtime.loader.artifact import DeviceCode
 from jitgraph.saved.entry import CONSTANT, FileEntry, entry_of
 from jitgraph.saved.reading import SavedModel
 from jitgraph.tracing.call.function import traced

@@ -20,10 +20,8 @@ from jitgraph.standalone.headings import heading
 
 PACKAGE: Final = "jitgraph.runtime.loader"
 PARTS: Final = (
-    "errors", "records", "abi", "offsets", "sizes", "dtypes", "json_objects", "specs", "prints", "signatures", "memory",
-    "image", "cpu", "quota", "pool", "guarded", "host", "arguments", "calls", "entry", "archive", "weights",
-    "device_code", "artifact", "model", "cuda", "capsules", "device_memory", "device_arrays",
-    "device_borrowing", "device_entry", "device_model"
+    "errors", "abi", "json_objects", "specs", "signatures", "memory", "image", "pool", "host", "entry",
+    "artifact", "model", "cuda", "capsules", "device_arrays", "device_model",
 )  # fmt: skip
 """In the order of reading; each imports from earlier ones alone."""
 

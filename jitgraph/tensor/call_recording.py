@@ -16,7 +16,7 @@ from jitgraph.eager import fused_ops
 from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.patterns import open_shapes_of
+from jitgraph.eager.kernels import open_shapes_of
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder

@@ -172,7 +172,7 @@ def is_basic(item: Any) -> bool:
 
 
 def _table_of_part(value: EagerValue, index: Any, now: Context) -> Any:
-    from jitgraph.eager.dispatch.view_tables import ViewTable  # here, as many calls never come back
+    from jitgraph.eager.dispatch.launches import ViewTable  # here, as many calls never come back
     from jitgraph.tensor.direct_tables import recording_part
     from jitgraph.tensor.index_record import IndexRecord
 

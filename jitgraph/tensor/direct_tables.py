@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from jitgraph.dtypes import is_float
-from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument
+from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument, ViewTable
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
-from jitgraph.eager.dispatch.view_tables import ViewTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.records import OpRecord
 from jitgraph.eager.rules import ByKernel

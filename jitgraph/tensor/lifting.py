@@ -12,9 +12,9 @@ import numpy as np
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import placement
-from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError
 from jitgraph.ir import context

@@ -8,8 +8,8 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.eager import placement
-from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context

@@ -13,8 +13,7 @@ import numpy as np
 from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import no_grad, streams
 from jitgraph.autograd.transforms import vjp
-from jitgraph.eager.region_records import detached, requires_gradient, taped
-from jitgraph.eager.replay import GradientRecord
+from jitgraph.eager.replay import GradientRecord, detached, requires_gradient, taped
 from jitgraph.eager.tape import Record
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager import device_program
+from jitgraph.eager import device_emitter
 from tests.cuda.places import Machine
 from tests.graphs import needs_native
 
@@ -41,8 +41,8 @@ def outcome(function: Any, place: str, dropout: float) -> list[Any]:
 @pytest.mark.parametrize(("function", "dropout"), [(step, 0.0), (jg.trace(step), 0.25)], ids=["eager", "traced"])
 def test_it_is_the_cpus(here: Machine, function: Any, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
     whole: list[str] = []
-    plain = device_program.compile
-    monkeypatch.setattr(device_program, "compile", lambda *args, **more: seen(plain(*args, **more), whole))
+    plain = device_emitter.compile
+    monkeypatch.setattr(device_emitter, "compile", lambda *args, **more: seen(plain(*args, **more), whole))
     found = outcome(function, "cuda", dropout)
     for got, want in zip(found, outcome(function, "cpu", dropout), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=4e-6)

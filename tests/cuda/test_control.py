@@ -14,7 +14,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.codegen.cuda import block_loops
 from jitgraph.eager import placement
-from jitgraph.eager.device_program import program_for
+from jitgraph.eager.device_emitter import program_for
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.tape import LeafRecord
 from jitgraph.eager.value import EagerValue
@@ -22,8 +22,7 @@ from jitgraph.ir.op import Sample
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader.abi import ASKED_TYPE, function_address
-from jitgraph.runtime.loader.guarded import Guarded
-from jitgraph.runtime.loader.host import Runtime
+from jitgraph.runtime.loader.host import Guarded, Runtime
 from tests import scripted
 from tests.codegen.cuda.loop_programs import newton, printing, rnn, shrink, taking
 from tests.codegen.cuda.programs import floats

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.tracing.call.invocation import InPlaceCall
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import Machine, machine

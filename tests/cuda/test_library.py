@@ -168,9 +168,9 @@ def test_products_outlive_the_process_in_the_cache(
     function, shapes, asked = CASES["many"]
     arguments = [numbers(jg.float32, *shape) for shape in shapes]
     for _ in range(2):
-        from jitgraph.eager import device_program
+        from jitgraph.eager import device_emitter
 
-        device_program._process_cache().clear()
+        device_emitter._process_cache().clear()
         require_near(function, arguments, jg.trace(function)(*(x.cuda() for x in arguments)))
     assert there.library.products == [asked, asked]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from jitgraph.eager import device_program
+from jitgraph.eager import device_emitter
 from jitgraph.ir.target import Target
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.modules import LoadedModule, Modules
@@ -101,12 +101,12 @@ def test_kernels_of_models_spill_nothing(texts: list[str], arch: str) -> None:
 @pytest.mark.parametrize("name", FREE_BOUNDS)
 def test_steps_whose_sums_go_in_any_order_are_near(here: Machine, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = trained(name, "cuda", traced=True, steps=STEPS, large=True)
-    in_order = device_program.target_of
+    in_order = device_emitter.target_of
 
     def in_any_order(device: Device) -> Target:
         return in_order(device).in_any_order()
 
-    monkeypatch.setattr(device_program, "target_of", in_any_order)
+    monkeypatch.setattr(device_emitter, "target_of", in_any_order)
     found = trained(name, "cuda", traced=True, steps=STEPS, large=True)
     beyond = 0
     for want, got in zip(expected, found, strict=True):

@@ -12,7 +12,7 @@ import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.compiler import compile
 from jitgraph.eager import launch, tape
-from jitgraph.eager.patterns import is_pointwise
+from jitgraph.eager.kernels import is_pointwise
 from jitgraph.eager.rules import gains_by_sizes, is_compiled
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.builder import GraphBuilder, decomposition

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime.loader.calls import MOST_ARENA
+from jitgraph.runtime.loader.entry import MOST_ARENA
 from jitgraph.runtime.loader.memory import Allocator
 from tests.graphs import needs_native
 

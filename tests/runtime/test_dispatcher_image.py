@@ -15,9 +15,9 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.codegen import prebuilt
-from jitgraph.codegen.dispatch import image
+from jitgraph.codegen.dispatch import calls
 from jitgraph.codegen.llvm import machine
-from jitgraph.eager.dispatch import start, support
+from jitgraph.eager.dispatch import start
 from jitgraph.runtime import disk_cache, dispatcher_image
 from jitgraph.runtime.sources import CompilerSources
 from tests.graphs import needs_native
@@ -38,7 +38,7 @@ WITHOUT_INFLUENCE = {  # modules that the maker of the image imports, and that s
 
 @pytest.fixture(scope="module")
 def made() -> bytes:
-    return image.dispatcher_image()
+    return calls.dispatcher_image()
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> tuple[start._Start, int]:
 
 
 @needs_native
-@pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")
+@pytest.mark.skipif(bool(start.lacking()), reason="no native calls here")
 def test_a_wheel_s_image_asks_llvm_for_nothing(built_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process, units = begun(monkeypatch)
     assert process.runtime is not None
@@ -89,7 +89,7 @@ def no_image(data: bytes) -> bytes:
 
 
 @needs_native
-@pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")
+@pytest.mark.skipif(bool(start.lacking()), reason="no native calls here")
 @pytest.mark.parametrize("damage", [lambda data: b"", cut, flipped, of_other_sources, no_image])
 def test_a_damaged_or_foreign_image_is_made_again(
     built_in: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[bytes], bytes]
@@ -123,7 +123,7 @@ def test_the_cache_keeps_the_image_for_these_sources_alone(
     assert before == dispatcher_image.DispatcherImage()._digest
     (package / "elsewhere.py").write_text("x = 2\n")
     assert digest() == before
-    for name in ("codegen/dispatch/views.py", "runtime/dispatch_records.py"):
+    for name in ("codegen/dispatch/objects.py", "runtime/dispatch_records.py"):
         with open(package / name, "a", encoding="utf-8") as file:
             file.write("# edited\n")
         assert digest() not in (before, None)
@@ -180,7 +180,7 @@ print(start._START.runtime is not None, len(machine._loaded))
 
 
 @needs_native
-@pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")
+@pytest.mark.skipif(bool(start.lacking()), reason="no native calls here")
 def test_a_new_process_finds_the_image_and_makes_no_kernel_for_a_few_calls(tmp_path: Path) -> None:
     """With the image at hand, and no kernel in the cache: NumPy's evaluation serves, and LLVM is not even loaded."""
     environment = {**os.environ, "JITGRAPH_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(PACKAGE.parent)}

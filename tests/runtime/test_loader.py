@@ -23,8 +23,8 @@ from jitgraph import artifact
 from jitgraph.errors import JitgraphError
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
-from jitgraph.runtime.loader import ArgumentError, LoadError, offsets
-from jitgraph.runtime.loader.arguments import as_array
+from jitgraph.runtime.loader import ArgumentError, LoadError, abi
+from jitgraph.runtime.loader.entry import as_array
 from jitgraph.runtime.loader.memory import _size_class, allocator
 from jitgraph.runtime.loader.signatures import rebuild
 from tests.processes import in_child
@@ -836,9 +836,9 @@ give:
 }}
 {ENTRY} {{
 {buffer("%out", 1)}
-  %arena.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA}
+  %arena.at = getelementptr i8, ptr %call, i64 {abi.CALL_ARENA}
   %arena = load ptr, ptr %arena.at
-  %bytes.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA_BYTES}
+  %bytes.at = getelementptr i8, ptr %call, i64 {abi.CALL_ARENA_BYTES}
   %bytes = load i64, ptr %bytes.at
   %filled = call ptr @memset(ptr %arena, i32 255, i64 %bytes)
   %address = ptrtoint ptr %arena to i64

@@ -14,7 +14,7 @@ import pytest
 
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import pool
-from jitgraph.runtime.loader.quota import file_text, processor_quota
+from jitgraph.runtime.loader.pool import file_text, processor_quota
 
 Files = Mapping[str, str]
 

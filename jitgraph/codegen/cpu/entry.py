@@ -38,7 +38,7 @@ from jitgraph.ir.fault import working_on
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 
 # ----------------------------------------------------------------------
 # What a timed entry notes of a call: when its steps began and ended, and how long each launch took.
@@ -312,7 +312,7 @@ class StepWriter:
         size = ctypes.sizeof(loader.Host)
         quiet = function.alloca("i8", size, align=8)
         function.do(f"call void @llvm.memcpy.p0.p0.i64({quiet}, {self.host}, i64 {size}, i1 false)")
-        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {offsets.HOST_POLL}")
+        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {abi.HOST_POLL}")
         function.do(f"store ptr null, {poll}")
         self.host = quiet
 
@@ -462,7 +462,7 @@ class _Entry(EntryWriter):
         """The scratch memory of the calling thread, which kernels were found to need, and the temporaries behind it."""
         at = self.function.fresh("ptr")
         self.function.prologue += [
-            f"  {at.name} = getelementptr i8, {self.call}, i64 {offsets.CALL_ARENA}",
+            f"  {at.name} = getelementptr i8, {self.call}, i64 {abi.CALL_ARENA}",
             f"  {self.scratch.name} = load ptr, {at}, align 8",
             f"  {self.arena.name} = getelementptr i8, {self.scratch}, i64 {self.scratch_bytes}",
         ]

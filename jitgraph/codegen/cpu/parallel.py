@@ -17,7 +17,7 @@ from jitgraph.codegen.llvm.index import add, index_value, multiply
 from jitgraph.dtypes import float64, int64
 from jitgraph.ir.dims import DimLike, names
 from jitgraph.ir.target import Target
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 
 # ----------------------------------------------------------------------
 # Cutting a range into chunks for the thread pool: a function that images carry, as LLVM IR.
@@ -63,7 +63,7 @@ share:
   %shared = call i32 @jg_share(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %chunks, double %cost)
   ret i32 %shared
 alone:
-  %scratch.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA}
+  %scratch.at = getelementptr i8, ptr %call, i64 {abi.CALL_ARENA}
   %scratch = load ptr, ptr %scratch.at
   %code = call i32 %fn(ptr %range, i64 0, ptr %scratch)
   ret i32 %code

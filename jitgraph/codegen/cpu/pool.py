@@ -10,7 +10,7 @@ from jitgraph.codegen.llvm import control, machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 
 # ----------------------------------------------------------------------
 # Fields of the structs that the native runtime is given, and waiting on them, as lines of LLVM IR.
@@ -22,29 +22,29 @@ def field(result: str, base: str, offset: int) -> str:
 
 
 POOL_FIELDS: Final = (
-    field("%busy", "%pool", offsets.POOL_BUSY)
-    + field("%stop", "%pool", offsets.POOL_STOP)
-    + field("%workers", "%pool", offsets.POOL_WORKERS)
-    + field("%syscall.at", "%pool", offsets.POOL_SYSCALL)
-    + field("%patience.at", "%pool", offsets.POOL_PATIENCE)
-    + field("%epoch", "%pool", offsets.POOL_EPOCH)
-    + field("%sleepers", "%pool", offsets.POOL_SLEEPERS)
-    + field("%unwoken", "%pool", offsets.POOL_UNWOKEN)
-    + field("%spin", "%pool", offsets.POOL_SPIN)
-    + field("%function", "%pool", offsets.POOL_FUNCTION)
-    + field("%context", "%pool", offsets.POOL_CONTEXT)
-    + field("%chunks.at", "%pool", offsets.POOL_CHUNKS)
-    + field("%parts.at", "%pool", offsets.POOL_PARTS)
-    + field("%open", "%pool", offsets.POOL_OPEN)
-    + field("%next", "%pool", offsets.POOL_NEXT)
-    + field("%entered", "%pool", offsets.POOL_ENTERED)
-    + field("%waiting", "%pool", offsets.POOL_WAITING)
-    + field("%seats", "%pool", offsets.POOL_SEATS)
-    + field("%failure", "%pool", offsets.POOL_FAILURE)
-    + field("%ended.at", "%pool", offsets.POOL_ENDED)
-    + field("%gap.at", "%pool", offsets.POOL_GAP)
-    + field("%soon.at", "%pool", offsets.POOL_SOON)
-    + field("%wake.cost", "%pool", offsets.POOL_WAKE_COST)
+    field("%busy", "%pool", abi.POOL_BUSY)
+    + field("%stop", "%pool", abi.POOL_STOP)
+    + field("%workers", "%pool", abi.POOL_WORKERS)
+    + field("%syscall.at", "%pool", abi.POOL_SYSCALL)
+    + field("%patience.at", "%pool", abi.POOL_PATIENCE)
+    + field("%epoch", "%pool", abi.POOL_EPOCH)
+    + field("%sleepers", "%pool", abi.POOL_SLEEPERS)
+    + field("%unwoken", "%pool", abi.POOL_UNWOKEN)
+    + field("%spin", "%pool", abi.POOL_SPIN)
+    + field("%function", "%pool", abi.POOL_FUNCTION)
+    + field("%context", "%pool", abi.POOL_CONTEXT)
+    + field("%chunks.at", "%pool", abi.POOL_CHUNKS)
+    + field("%parts.at", "%pool", abi.POOL_PARTS)
+    + field("%open", "%pool", abi.POOL_OPEN)
+    + field("%next", "%pool", abi.POOL_NEXT)
+    + field("%entered", "%pool", abi.POOL_ENTERED)
+    + field("%waiting", "%pool", abi.POOL_WAITING)
+    + field("%seats", "%pool", abi.POOL_SEATS)
+    + field("%failure", "%pool", abi.POOL_FAILURE)
+    + field("%ended.at", "%pool", abi.POOL_ENDED)
+    + field("%gap.at", "%pool", abi.POOL_GAP)
+    + field("%soon.at", "%pool", abi.POOL_SOON)
+    + field("%wake.cost", "%pool", abi.POOL_WAKE_COST)
 )
 
 _FUTEX: Final = 202
@@ -82,7 +82,7 @@ POLL: Final = f"\n{control.POLL.text()}\n"
 # A chunk that was interrupted is noted as a failure with its number above the code.
 POLL_ANYWHERE: Final = f"""
 define i32 @jg_poll_anywhere(ptr %host, ptr %call, ptr %scratch) nounwind {{
-{field("%arena.at", "%call", offsets.CALL_ARENA)}
+{field("%arena.at", "%call", abi.CALL_ARENA)}
   %arena = load ptr, ptr %arena.at
   %own = icmp eq ptr %scratch, %arena
   br i1 %own, label %caller, label %other
@@ -90,12 +90,12 @@ caller:
   %asked = call i32 @jg_poll(ptr %host, ptr %call)
   ret i32 %asked
 other:
-{field("%pool.at", "%host", offsets.HOST_POOL)}
+{field("%pool.at", "%host", abi.HOST_POOL)}
   %pool = load ptr, ptr %pool.at
   %alone = icmp eq ptr %pool, null
   br i1 %alone, label %go.on, label %look
 look:
-{field("%failure.at", "%pool", offsets.POOL_FAILURE)}
+{field("%failure.at", "%pool", abi.POOL_FAILURE)}
   %failure = load atomic i64, ptr %failure.at monotonic, align 8
   %code = trunc i64 %failure to i32
   %stopped = icmp eq i32 %code, {loader.INTERRUPTED}
@@ -109,12 +109,12 @@ go.on:
 FAIL: Final = f"""
 define i32 @jg_fail(ptr %call, i32 %check, i64 %index, i64 %bound, i64 %order) nounwind cold noinline {{
 start:
-{field("%code.at", "%call", offsets.CALL_ERROR_CODE)}
-{field("%check.at", "%call", offsets.CALL_ERROR_CHECK_ID)}
-{field("%index.at", "%call", offsets.CALL_ERROR_INDEX)}
-{field("%bound.at", "%call", offsets.CALL_ERROR_BOUND)}
-{field("%order.at", "%call", offsets.CALL_ERROR_ORDER)}
-{field("%lock", "%call", offsets.CALL_ERROR_LOCK)}
+{field("%code.at", "%call", abi.CALL_ERROR_CODE)}
+{field("%check.at", "%call", abi.CALL_ERROR_CHECK_ID)}
+{field("%index.at", "%call", abi.CALL_ERROR_INDEX)}
+{field("%bound.at", "%call", abi.CALL_ERROR_BOUND)}
+{field("%order.at", "%call", abi.CALL_ERROR_ORDER)}
+{field("%lock", "%call", abi.CALL_ERROR_LOCK)}
   br label %try
 try:
   %held = atomicrmw xchg ptr %lock, i32 1 acquire
@@ -150,8 +150,8 @@ _SLACK: Final = _HEADER_BYTES + loader.ALIGNMENT - 1
 BLOCK: Final = f"""
 define ptr @jg_block(ptr %host, ptr %call, i64 %bytes) nounwind {{
 start:
-{field("%alloc.at", "%host", offsets.HOST_ALLOC)}
-{field("%blocks.at", "%call", offsets.CALL_BLOCKS)}
+{field("%alloc.at", "%host", abi.HOST_ALLOC)}
+{field("%blocks.at", "%call", abi.CALL_BLOCKS)}
   %alloc = load ptr, ptr %alloc.at
   %has = icmp ne ptr %alloc, null
   %fits = icmp ult i64 %bytes, {2**63 - 1 - _SLACK}
@@ -168,9 +168,9 @@ enlist:
   %aligned = and i64 %up, {-loader.ALIGNMENT}
   %skip = sub i64 %aligned, %address
   %header = getelementptr i8, ptr %base, i64 %skip
-{field("%next.at", "%header", offsets.BLOCK_NEXT)}
-{field("%base.at", "%header", offsets.BLOCK_BASE)}
-{field("%bytes.at", "%header", offsets.BLOCK_BYTES)}
+{field("%next.at", "%header", abi.BLOCK_NEXT)}
+{field("%base.at", "%header", abi.BLOCK_BASE)}
+{field("%bytes.at", "%header", abi.BLOCK_BYTES)}
   %older = load ptr, ptr %blocks.at
   store ptr %older, ptr %next.at
   store ptr %base, ptr %base.at
@@ -292,8 +292,8 @@ start:
 {POOL_FIELDS}
   %since.at = alloca i64, align 8
   %syscall = load ptr, ptr %syscall.at
-{field("%first.at", "%pool", offsets.POOL_SCRATCH)}
-{field("%hired.at", "%pool", offsets.POOL_HIRED)}
+{field("%first.at", "%pool", abi.POOL_SCRATCH)}
+{field("%hired.at", "%pool", abi.POOL_HIRED)}
   %first = load ptr, ptr %first.at
   %number = atomicrmw add ptr %hired.at, i64 1 monotonic
   %offset = mul i64 %number, {loader.SCRATCH_BYTES}
@@ -525,7 +525,7 @@ define i32 @jg_parallel_for(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks
 SHARE: Final = f"""
 define i32 @jg_share(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks, double %cost) nounwind {{
 start:
-{field("%own.at", "%host", offsets.HOST_PARALLEL_FOR)}
+{field("%own.at", "%host", abi.HOST_PARALLEL_FOR)}
   %own = load ptr, ptr %own.at
   %has.own = icmp ne ptr %own, null
   br i1 %has.own, label %delegate, label %ours
@@ -533,8 +533,8 @@ delegate:
   %theirs = call i32 %own(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks)
   ret i32 %theirs
 ours:
-{field("%scratch.at", "%call", offsets.CALL_ARENA)}{field("%limit.at", "%call", offsets.CALL_THREADS)}
-{field("%pool.at", "%host", offsets.HOST_POOL)}
+{field("%scratch.at", "%call", abi.CALL_ARENA)}{field("%limit.at", "%call", abi.CALL_THREADS)}
+{field("%pool.at", "%host", abi.HOST_POOL)}
   %scratch = load ptr, ptr %scratch.at
   %limit = load i64, ptr %limit.at
   %pool = load ptr, ptr %pool.at

@@ -35,7 +35,7 @@ from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.deferred_errors import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.cuda.driver import SLOTS
 from jitgraph.runtime.device_payload import LIBRARY_FAILED, LIBRARY_SLOTS, WORKSPACE_BYTES
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 
 # ----------------------------------------------------------------------
 # Growable stacks in device memory, of which the host knows the height: what loops leave for their gradients.
@@ -213,8 +213,8 @@ class HostEntry(EntryWriter):
     def begin(self) -> None:
         """Where everything lies, and the sizes of all grids."""
         self.verify_sizes()
-        self.driver = self._field(self.host, offsets.HOST_DRIVER)
-        self.stream = self._field(self.call, offsets.CALL_STREAM)
+        self.driver = self._field(self.host, abi.HOST_DRIVER)
+        self.stream = self._field(self.call, abi.CALL_STREAM)
         self._place()
         for launch in self.all_launches:
             self._grid(launch)
@@ -243,7 +243,7 @@ class HostEntry(EntryWriter):
         for name in constant_names(self.schedule):
             self.places[name] = self.argument_address(index)
             index += 1
-        arena = LlvmValue(self._field(self.call, offsets.CALL_ARENA), "ptr")
+        arena = LlvmValue(self._field(self.call, abi.CALL_ARENA), "ptr")
         if self.record_at is not None:
             self.kept = self.argument_address(index)
             index += 1
@@ -364,7 +364,7 @@ class HostEntry(EntryWriter):
         function.branch(bad.name, refused, done, likely=False)
         known = function.known
         function.start_block(refused)
-        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
+        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {abi.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
         self.leave(function.emit("i32", f"sub i32 {base}, {result.name}"))
         function.start_block(done, known)

@@ -1,23 +1,106 @@
-"""``vectorcall``: a call of a traced function, by the first of its tables that fits, or else by Python.
-
-The order of a call: check, make values and handles, check again if that may have run code of the user's, take
-references, run the entry, commit every effect, then drop what was replaced. Between the last check and the commit no
-code of the user's runs, unless the table says that the interpreter's lock is released; such a table changes no handle.
+"""``vectorcall``: a call of a traced function, by the first of its tables that fits, or else by Python; and its
+image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from jitgraph.codegen.dispatch import binding, checks, objects, views
-from jitgraph.codegen.dispatch.making import RECORD_BYTES, Making
+from jitgraph.codegen.cpu.linker import link
+from jitgraph.codegen.cpu.objects import ObjectStore
+from jitgraph.codegen.dispatch import checks, objects
+from jitgraph.codegen.dispatch.objects import RECORD_BYTES, Making
 from jitgraph.codegen.dispatch.routine import NULL, RUNTIME_ADDRESS, Routine
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
+from jitgraph.codegen.llvm.machine import Unit
+from jitgraph.ir.target import Target
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.cpython import layout as cpython
-from jitgraph.runtime.dispatch_records import EFFECT, FUNCTION, HANDLE, RESULT, TABLE, VALUE, VIEW, WORD
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.dispatch_records import EFFECT, FUNCTION, HANDLE, RESULT, SIGNATURE, TABLE, VALUE, VIEW, WORD
+from jitgraph.runtime.loader import abi
+
+# ----------------------------------------------------------------------
+# ``bound``: the arguments of a call in the order of the parameters, as Python binds them.
+
+
+def define(module: LlvmModule) -> None:
+    """``i1 bound(runtime, signature, arguments, count, keywords, registers)``; false where Python has to bind.
+
+    Register k gets the value of parameter k; further positional arguments, where the signature takes any, come last.
+    """
+    code = Routine(module, "bound", "i1", "ptr", "ptr", "ptr", "i64", "ptr", "ptr")
+    code.runtime, signature, arguments, nargs, keywords, registers = code.parameters
+    count = code.load("i64", signature, SIGNATURE["count"])
+    variadic = code.compare("ne", "i64", code.load("i64", signature, SIGNATURE["variadic"]), 0)
+    few = code.compare("sle", "i64", nargs, code.load("i64", signature, SIGNATURE["positional"]))
+    code.need(code.either(few, variadic), "no")
+    code.need(code.compare("slt", "i64", nargs, layout.MOST_REGISTERS // 2), "no")
+    with code.each(nargs) as number:
+        code.store("ptr", code.load("ptr", arguments, number, layout.WORD), registers, number, layout.WORD)
+    rest = code.label("rest")
+    has_keywords = code.differs(keywords)
+    code.need(code.either(has_keywords, code.compare("slt", "i64", nargs, count)), "yes")
+    with code.each(count, nargs) as number:
+        code.store("ptr", "null", registers, number, layout.WORD)
+    names = code.load("ptr", signature, SIGNATURE["names"])
+    code.need(has_keywords, rest)
+    with code.each(code.load("i64", keywords, cpython.SIZE)) as index:
+        name = code.load("ptr", code.at(keywords, cpython.TUPLE_ITEMS), index, layout.WORD)
+        match = code.variable("i1")
+        code.store("i1", "false", match)
+        with code.each(count, nargs) as number:
+            same = code.is_same(code.load("ptr", names, number, layout.WORD), name)  # both are interned
+            with code.when(same):
+                code.store("i1", "true", match)
+                value = code.load("ptr", code.at(arguments, code.add(nargs, index), layout.WORD))
+                code.store("ptr", value, registers, number, layout.WORD)
+        code.need(code.load("i1", match), "no")
+    code.mark(rest)
+    defaults = code.load("ptr", signature, SIGNATURE["defaults"])
+    function = code.load("ptr", signature, SIGNATURE["function"])
+    positional = code.load("i64", signature, SIGNATURE["positional"])
+    with code.each(count, nargs) as number:
+        missing = code.is_same(code.load("ptr", registers, number, layout.WORD))
+        with code.when(missing):
+            default = code.load("ptr", defaults, number, layout.WORD)
+            match, by_name, filled = code.variable("ptr"), code.label("by_name"), code.label("filled")
+            fixed = code.label("steady")
+            code.store("ptr", default, match)
+            code.need(code.differs(function), fixed)
+            code.need(code.compare("slt", "i64", number, positional), by_name)
+            code.need(code.differs(default), "no")
+            now = code.load("ptr", function, cpython.FUNCTION_DEFAULTS)
+            code.need(code.is_same(now, code.load("ptr", signature, SIGNATURE["defaults_object"])), "no")
+            code.jump(filled)
+            code.start_block(by_name)  # such defaults are read from their dict at each call
+            mapping = code.load("ptr", function, cpython.FUNCTION_KWDEFAULTS)
+            code.need(code.differs(mapping), "no")
+            name = code.load("ptr", names, number, layout.WORD)
+            value = code.api("PyDict_GetItemWithError", "ptr", f"ptr {mapping}", f"ptr {name}")
+            code.need(code.differs(value), "no")
+            code.store("ptr", value, match)
+            code.jump(filled)
+            code.start_block(fixed)  # of no function whose defaults may change
+            code.need(code.differs(default), "no")
+            code.mark(filled)
+            code.store("ptr", code.load("ptr", match), registers, number, layout.WORD)
+    code.mark("yes")
+    code.give("i1", "true")
+    code.mark("no")
+    code.api("PyErr_Clear", "void")
+    code.give("i1", "false")
+    code.finish()
+
+
+# ----------------------------------------------------------------------
+# ``vectorcall``: a call of a traced function, by the first of its tables that fits, or else by Python.
+#
+# The order of a call: check, make values and handles, check again if that may have run code of the user's, take
+# references, run the entry, commit every effect, then drop what was replaced. Between the last check and the commit no
+# code of the user's runs, unless the table says that the interpreter's lock is released; such a table changes no
+# handle.
 
 _DECLINED = "inttoptr (i64 1 to ptr)"
 _ARGUMENTS_MASK = (1 << 63) - 1
@@ -28,9 +111,9 @@ def module() -> LlvmModule:
     dispatcher = LlvmModule(machine.TRIPLE)
     dispatcher.declare(f"@{RUNTIME_ADDRESS} = hidden constant i64 {layout.RUNTIME_MARK}, align 8")
     objects.define(dispatcher)
-    binding.define(dispatcher)
+    define(dispatcher)
     checks.define(dispatcher)
-    views.define(dispatcher)
+    objects.define_views(dispatcher)
     _Attempt(dispatcher).write()
     _vectorcall(dispatcher)
     _export_of(dispatcher)
@@ -100,7 +183,7 @@ class _Attempt(Making):
     def _need_pool(self) -> None:
         """Python starts the pool of threads, after a fork as well."""
         code = self.code
-        alone = code.is_same(code.load("ptr", self._word("host"), offsets.HOST_POOL))
+        alone = code.is_same(code.load("ptr", self._word("host"), abi.HOST_POOL))
         code.need(code.compare("eq", "i1", code.both(self._flag(layout.PARALLEL), alone), "false"), "declined")
 
     # --- the call -----------------------------------------------------------------------------------------------------
@@ -125,13 +208,13 @@ class _Attempt(Making):
         code.need(code.is_same(view), "part")
         code.store("i64", 1, self.table, TABLE["busy"])
         call = self._word("call")
-        code.store("i64", 0, call, offsets.CALL_LAST_POLL)
-        code.store("i32", 0, call, offsets.CALL_ERROR_CODE)
+        code.store("i64", 0, call, abi.CALL_LAST_POLL)
+        code.store("i32", 0, call, abi.CALL_ERROR_CODE)
         locked, unlocked = code.label("locked"), code.label("unlocked")
         code.branch(self._flag(layout.UNLOCKED), unlocked, locked)
         code.start_block(locked)
         quiet = self._word("quiet_host")
-        code.store("ptr", code.load("ptr", self._word("host"), offsets.HOST_POOL), quiet, offsets.HOST_POOL)
+        code.store("ptr", code.load("ptr", self._word("host"), abi.HOST_POOL), quiet, abi.HOST_POOL)
         code.store("i32", self._enter(quiet), self.status)
         code.jump("ran")
         code.start_block(unlocked)
@@ -158,10 +241,10 @@ class _Attempt(Making):
         """Free what the call's stacks took."""
         code, call = self.code, self._word("call")
         code.mark("blocks")
-        block = code.load("ptr", call, offsets.CALL_BLOCKS)
+        block = code.load("ptr", call, abi.CALL_BLOCKS)
         with code.when(code.differs(block), likely=False):
-            code.store("ptr", code.load("ptr", block, offsets.BLOCK_NEXT), call, offsets.CALL_BLOCKS)
-            code.api("free", "void", f"ptr {code.load('ptr', block, offsets.BLOCK_BASE)}")
+            code.store("ptr", code.load("ptr", block, abi.BLOCK_NEXT), call, abi.CALL_BLOCKS)
+            code.api("free", "void", f"ptr {code.load('ptr', block, abi.BLOCK_BASE)}")
             code.jump("blocks")
             code.never()
 
@@ -335,3 +418,23 @@ class _Attempt(Making):
         code.need(code.is_same(following), "try")
         code.mark("declined")
         code.give("ptr", _DECLINED)
+
+
+# ----------------------------------------------------------------------
+# The image of the dispatcher: one for every CPython from 3.11 to 3.13 and every traced function.
+
+TARGET: Final = Target.named("x86-64-v2")
+"""It uses nothing that only some processors have."""
+
+
+def unit() -> Unit:
+    """What LLVM makes the dispatcher of."""
+    return Unit(module().text(), hot=True)
+
+
+def dispatcher_image() -> bytes:
+    """The flat image; its entry gives the addresses of ``dispatch_records.EXPORTS`` by number."""
+    store = ObjectStore()
+    code = store.object(unit(), TARGET, "dispatcher")
+    store.store()
+    return link([code], {"entry": "export"})

@@ -8,7 +8,7 @@ from typing import Final
 from jitgraph.codegen.kernels.schedule import Branch, HostStep, PrintStep, Step, While
 from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmValue, check
 from jitgraph.runtime import loader
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 from jitgraph.runtime.loader.abi import CALLBACK_FAILED
 
 # ----------------------------------------------------------------------
@@ -20,8 +20,8 @@ POLL: Final = Definition(
     "jg_poll",
     "i32 @jg_poll(ptr %host, ptr %call)",
     f"""start:
-  %poll.at = getelementptr i8, ptr %host, i64 {offsets.HOST_POLL}
-  %last.at = getelementptr i8, ptr %call, i64 {offsets.CALL_LAST_POLL}
+  %poll.at = getelementptr i8, ptr %host, i64 {abi.HOST_POLL}
+  %last.at = getelementptr i8, ptr %call, i64 {abi.CALL_LAST_POLL}
   %now = call i64 @llvm.readcyclecounter()
   %last = load i64, ptr %last.at
   %passed = sub i64 %now, %last
@@ -95,7 +95,7 @@ def emit_print(
 
     ``addresses`` gives where the operands lie in the host's memory, ``checked`` makes a call that gives an error code.
     """
-    slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {offsets.HOST_PRINT}")
+    slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {abi.HOST_PRINT}")
     ask, go_on = function.label("print"), function.label("go_on")
     printer = function.emit("ptr", f"load ptr, {slot}, align 8")
     function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
@@ -104,7 +104,7 @@ def emit_print(
     for index, address in enumerate(addresses()):
         at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {index}")
         function.do(f"store ptr {address}, {at}, align 8")
-    for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
+    for value, offset in ((f"i64 {step.site}", abi.CALL_PRINT_SITE), (operands, abi.CALL_PRINT_OPERANDS)):
         at = function.emit("ptr", f"getelementptr i8, {call}, i64 {offset}")
         function.do(f"store {value}, {at}, align 8")
     checked(f"call i32 {printer.name}({host}, {call})")
@@ -121,7 +121,7 @@ def emit_host_call(
     ptrs: Sequence[str],
 ) -> None:
     """Have the host evaluate an op, whose operands and results lie at ``ptrs``; a host that cannot ends the call."""
-    slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {offsets.HOST_CALLBACK}")
+    slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {abi.HOST_CALLBACK}")
     callback = function.emit("ptr", f"load ptr, {slot}, align 8")
     ask, refuse = function.label("call"), function.label("no_callback")
     function.branch(function.emit("i1", f"icmp ne {callback}, null").name, ask, refuse)

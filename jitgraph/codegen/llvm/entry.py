@@ -22,7 +22,7 @@ from jitgraph.errors import CompileError
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod, atom_magnitude, magnitude, stays_in_64_bits
 from jitgraph.runtime import loader
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 
 # ----------------------------------------------------------------------
 # Sizes at the entry: dims evaluated in 64 bits with every overflow noticed.
@@ -318,7 +318,7 @@ class EntryWriter:
         refuse, stay = function.label("refuse"), function.label("stay")
         function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(checks)}").name, refuse, stay, likely=False)
         function.start_block(refuse)
-        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
+        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {abi.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
         function.ret(LlvmValue(str(loader.SIZES_REFUSED), "i32"))
         function.start_block(stay)

@@ -1,19 +1,41 @@
-"""Where the dispatcher's image comes from: an earlier process, or LLVM, at once or while the program goes on."""
+"""Where the dispatcher's image comes from, an earlier process or LLVM, and whether this interpreter is one that it
+knows.
+"""
 
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.runtime import forks, imports
-from jitgraph.runtime.cpython import api
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.value import EagerValue
+from jitgraph.runtime import dispatch_records, forks, imports, loader
+from jitgraph.runtime.cpython import api, probes
 from jitgraph.runtime.loader.pool import can_start
 
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
-    from jitgraph.eager.handle import ValueHandle
+
+# ----------------------------------------------------------------------
+# Whether this interpreter is one that the dispatcher knows, by its name and by what its objects show.
+
+
+@cache
+def lacking() -> str:
+    """What native calls need and this interpreter or system lacks, in words; empty where it lacks nothing."""
+    if reason := api.unknown():
+        return reason
+    if api.interpreter_number():
+        return "this is a subinterpreter"
+    slots = {ValueHandle: dispatch_records.HANDLE_SLOTS, EagerValue: dispatch_records.VALUE_SLOTS}
+    return loader.lacking_system() or probes.unlike(slots)
+
+
+# ----------------------------------------------------------------------
+# Where the dispatcher's image comes from: an earlier process, or LLVM, at once or while the program goes on.
 
 _PATIENCE: Final = 200
 """Calls after which an image that no earlier process has made is made in a thread."""
@@ -41,7 +63,6 @@ class _Start:
         return self.runtime
 
     def _look(self) -> None:
-        from jitgraph.eager.dispatch.support import lacking  # here, as few calls come back
 
         self.refused = lacking() or None
         if self.refused:
@@ -84,7 +105,7 @@ class _Start:
 
         image_store = DispatcherImage()
         with imports.importing():
-            from jitgraph.codegen.dispatch.image import dispatcher_image
+            from jitgraph.codegen.dispatch.calls import dispatcher_image
         image = dispatcher_image()
         image_store.store(image)
         try:

@@ -1,6 +1,6 @@
 """Where CPython 3.11 to 3.13 (release builds with a global lock) keep what the dispatcher reads, in bytes.
 
-The numbers follow from CPython's headers. ``eager/dispatch/support.py`` compares each with what the running interpreter
+The numbers follow from CPython's headers. ``eager/dispatch/start.py`` compares each with what the running interpreter
 shows before anything relies on it.
 """
 

@@ -27,8 +27,7 @@ from jitgraph.runtime.cuda.streams import device_named
 from jitgraph.runtime.device_payload import LIBRARY_FAILED, DevicePayload, LibraryProduct
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
-from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
-from jitgraph.runtime.loader.entry import check_error
+from jitgraph.runtime.loader.entry import CallState, Printer, ShapePlan, check_error, parsed_sizes
 
 _ALIGNMENT: Final = 16  # of device addresses that kernels are given
 _MOST_SHAPES: Final = 256

@@ -30,29 +30,46 @@ from jitgraph.runtime.loader.abi import (
     function_address,
     libc,
 )
-from jitgraph.runtime.loader.arguments import address_of, is_dense
-from jitgraph.runtime.loader.calls import MOST_ARENA, CallState, ShapePlan
-from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels, lacking
-from jitgraph.runtime.loader.dtypes import Array, dtype_named
-from jitgraph.runtime.loader.entry import Entry
+from jitgraph.runtime.loader.entry import MOST_ARENA, CallState, Entry, ShapePlan, address_of, is_dense
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
-from jitgraph.runtime.loader.guarded import CallbackFunction
-from jitgraph.runtime.loader.host import Runtime, process_runtime
-from jitgraph.runtime.loader.image import EXPORTS, HEADER_BYTES, MACHINE_X86_64, Image, ImageHeader, lacking_system
+from jitgraph.runtime.loader.host import CallbackFunction, Runtime, process_runtime
+from jitgraph.runtime.loader.image import (
+    EXPORTS,
+    HEADER_BYTES,
+    MACHINE_X86_64,
+    Image,
+    ImageHeader,
+    cpu_flags,
+    cpu_levels,
+    lacking,
+    lacking_system,
+)
 from jitgraph.runtime.loader.memory import allocator
 from jitgraph.runtime.loader.pool import processors, thread_count
-from jitgraph.runtime.loader.prints import PRINT_STYLES, Print, PrintOperand, print_text, tensor_text
-from jitgraph.runtime.loader.signatures import Check, Signature
-from jitgraph.runtime.loader.sizes import Constraint, Expression
-from jitgraph.runtime.loader.specs import StateSpec, ValueSpec, default_of
+from jitgraph.runtime.loader.signatures import (
+    PRINT_STYLES,
+    Check,
+    Print,
+    PrintOperand,
+    Signature,
+    print_text,
+    tensor_text,
+)
+from jitgraph.runtime.loader.specs import Array, Constraint, Expression, StateSpec, ValueSpec, default_of, dtype_named
 
 if TYPE_CHECKING:
-    from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
-    from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
+    from jitgraph.runtime.loader.artifact import (
+        FORMAT,
+        FORMAT_VERSION,
+        MANIFEST,
+        MAX_GRAPH_BYTES,
+        WEIGHTS,
+        Artifact,
+        read_safetensors,
+    )
     from jitgraph.runtime.loader.device_arrays import DeviceArray
     from jitgraph.runtime.loader.device_model import DeviceModel, load
     from jitgraph.runtime.loader.model import Model, verify_state
-    from jitgraph.runtime.loader.weights import read_safetensors
 
 __all__ = [
     "ABI_VERSION",
@@ -126,8 +143,8 @@ __all__ = [
 ]
 
 _OF_FILES: Final = {  # name -> part; a process that reads no file of a model does not load these
-    "MANIFEST": "archive",
-    "WEIGHTS": "archive",
+    "MANIFEST": "artifact",
+    "WEIGHTS": "artifact",
     "FORMAT": "artifact",
     "FORMAT_VERSION": "artifact",
     "MAX_GRAPH_BYTES": "artifact",
@@ -137,7 +154,7 @@ _OF_FILES: Final = {  # name -> part; a process that reads no file of a model do
     "DeviceModel": "device_model",
     "load": "device_model",
     "verify_state": "model",
-    "read_safetensors": "weights",
+    "read_safetensors": "artifact",
 }
 
 

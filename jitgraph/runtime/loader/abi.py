@@ -1,34 +1,38 @@
-"""The ABI: what native code and its host agree on, as codes, structures and types of functions; libc's functions.
-
-``int32 entry(const jg_host *host, jg_call *call, void *const *buffers, const int64_t *dims)`` returns ``OK`` or one
-of the codes below. ``buffers`` holds the inputs in signature order, then the state, then the outputs. Inputs are
-dense, row-major and aligned to their element (not more); outputs and the arena are aligned to 64 bytes. ``dims``
-holds the named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives the workspace, the calling
-thread's scratch memory included, negative where a size leaves 64 bits. Output ``o`` has the address of input ``i``
-only where ``(o, i)`` stands in ``aliases`` and the caller donates ``i``.
-
-The entry verifies what its kernels rely on: before it reads a buffer it evaluates the constraints of the graph over
-``dims`` and returns ``SIZES_REFUSED`` where one does not hold, with its number in ``error.check_id``: the place of
-the constraint in the signature, or behind the constraints the place of a size that is negative. (New in ABI 3.)
-
-Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
-(``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
-first write to a donated buffer. ``poll`` runs the handlers of pending signals (``Guarded``); what one raises is kept,
-and raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
-
-Printing: where the program prints, the calling thread puts the number of the print and the addresses of its operands
-into ``call.print_site`` and ``call.print_operands`` and calls ``host.print(host, call)``, which writes the text that
-the signature holds under that number; nonzero ends the call with that code, and where the slot is NULL nothing is
-printed. No print may stand behind the first write to a donated buffer. (New in ABI 4.)
-
-Threads: loops are shared among the threads of ``host.pool``, at most ``call.threads`` of them, the caller included.
-(The limit, and what ``PoolState`` keeps of launches and gaps, are new in ABI 5.)
+"""The ABI: what native code and its host agree on, as codes, structures, offsets and types of functions; libc's
+functions.
 """
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any, Final
+
+# ----------------------------------------------------------------------
+# The ABI: what native code and its host agree on, as codes, structures and types of functions; libc's functions.
+#
+# ``int32 entry(const jg_host *host, jg_call *call, void *const *buffers, const int64_t *dims)`` returns ``OK`` or one
+# of the codes below. ``buffers`` holds the inputs in signature order, then the state, then the outputs. Inputs are
+# dense, row-major and aligned to their element (not more); outputs and the arena are aligned to 64 bytes. ``dims``
+# holds the named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives the workspace, the calling
+# thread's scratch memory included, negative where a size leaves 64 bits. Output ``o`` has the address of input ``i``
+# only where ``(o, i)`` stands in ``aliases`` and the caller donates ``i``.
+#
+# The entry verifies what its kernels rely on: before it reads a buffer it evaluates the constraints of the graph over
+# ``dims`` and returns ``SIZES_REFUSED`` where one does not hold, with its number in ``error.check_id``: the place of
+# the constraint in the signature, or behind the constraints the place of a size that is negative. (New in ABI 3.)
+#
+# Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
+# (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
+# first write to a donated buffer. ``poll`` runs the handlers of pending signals (``Guarded``); what one raises is kept,
+# and raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
+#
+# Printing: where the program prints, the calling thread puts the number of the print and the addresses of its operands
+# into ``call.print_site`` and ``call.print_operands`` and calls ``host.print(host, call)``, which writes the text that
+# the signature holds under that number; nonzero ends the call with that code, and where the slot is NULL nothing is
+# printed. No print may stand behind the first write to a donated buffer. (New in ABI 4.)
+#
+# Threads: loops are shared among the threads of ``host.pool``, at most ``call.threads`` of them, the caller included.
+# (The limit, and what ``PoolState`` keeps of launches and gaps, are new in ABI 5.)
 
 ABI_VERSION: Final = 5
 
@@ -220,3 +224,64 @@ libc = _find_libc()
 def function_address(function: Any) -> int:
     """The address of a C function that ctypes knows."""
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+# ----------------------------------------------------------------------
+# Where the fields of the ABI's structures lie, in bytes, for those who write native code.
+
+
+def _offset(structure: type[ctypes.Structure], name: str) -> int:
+    return int(getattr(structure, name).offset)
+
+
+HOST_ALLOC: Final = _offset(Host, "alloc")
+HOST_FREE: Final = _offset(Host, "free")
+HOST_PARALLEL_FOR: Final = _offset(Host, "parallel_for")
+HOST_POLL: Final = _offset(Host, "poll")
+HOST_SYSCALL: Final = _offset(Host, "syscall")
+HOST_POOL: Final = _offset(Host, "pool")
+HOST_CALLBACK: Final = _offset(Host, "callback")
+HOST_DRIVER: Final = _offset(Host, "driver")
+HOST_PRINT: Final = _offset(Host, "print")
+CALL_ARENA: Final = _offset(Call, "arena")
+CALL_ARENA_BYTES: Final = _offset(Call, "arena_bytes")
+CALL_BLOCKS: Final = _offset(Call, "blocks")
+CALL_STREAM: Final = _offset(Call, "stream")
+CALL_LAST_POLL: Final = _offset(Call, "last_poll")
+CALL_PRINT_SITE: Final = _offset(Call, "print_site")
+CALL_PRINT_OPERANDS: Final = _offset(Call, "print_operands")
+CALL_THREADS: Final = _offset(Call, "threads")
+CALL_ERROR_CODE: Final = _offset(Call, "error") + _offset(ErrorRecord, "code")
+CALL_ERROR_CHECK_ID: Final = _offset(Call, "error") + _offset(ErrorRecord, "check_id")
+CALL_ERROR_INDEX: Final = _offset(Call, "error") + _offset(ErrorRecord, "index")
+CALL_ERROR_BOUND: Final = _offset(Call, "error") + _offset(ErrorRecord, "bound")
+CALL_ERROR_ORDER: Final = _offset(Call, "error") + _offset(ErrorRecord, "order")
+CALL_ERROR_LOCK: Final = _offset(Call, "error") + _offset(ErrorRecord, "lock")
+BLOCK_NEXT: Final = _offset(Block, "next")
+BLOCK_BASE: Final = _offset(Block, "base")
+BLOCK_BYTES: Final = _offset(Block, "bytes")
+POOL_BUSY: Final = _offset(PoolState, "busy")
+POOL_STOP: Final = _offset(PoolState, "stop")
+POOL_WORKERS: Final = _offset(PoolState, "workers")
+POOL_SYSCALL: Final = _offset(PoolState, "syscall")
+POOL_SCRATCH: Final = _offset(PoolState, "scratch")
+POOL_HIRED: Final = _offset(PoolState, "hired")
+POOL_PATIENCE: Final = _offset(PoolState, "patience")
+POOL_EPOCH: Final = _offset(PoolState, "epoch")
+POOL_SLEEPERS: Final = _offset(PoolState, "sleepers")
+POOL_UNWOKEN: Final = _offset(PoolState, "unwoken")
+POOL_SPIN: Final = _offset(PoolState, "spin")
+POOL_FUNCTION: Final = _offset(PoolState, "function")
+POOL_CONTEXT: Final = _offset(PoolState, "context")
+POOL_CHUNKS: Final = _offset(PoolState, "chunks")
+POOL_PARTS: Final = _offset(PoolState, "parts")
+POOL_OPEN: Final = _offset(PoolState, "open")
+POOL_NEXT: Final = _offset(PoolState, "next")
+POOL_ENTERED: Final = _offset(PoolState, "entered")
+POOL_WAITING: Final = _offset(PoolState, "waiting")
+POOL_SEATS: Final = _offset(PoolState, "seats")
+POOL_FAILURE: Final = _offset(PoolState, "failure")
+POOL_ENDED: Final = _offset(PoolState, "ended")
+POOL_GAP: Final = _offset(PoolState, "gap")
+POOL_SOON: Final = _offset(PoolState, "soon")
+POOL_WAKE_COST: Final = _offset(PoolState, "wake_cost")

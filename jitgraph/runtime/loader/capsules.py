@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.runtime.loader.dtypes import dtype_named
+from jitgraph.runtime.loader.specs import dtype_named
 
 CUDA_MEMORY: Final = 2  # DLDeviceType
 BFLOAT16: Final = (4, 16, 1)

@@ -1,11 +1,12 @@
-"""The entry: one native function with its signature."""
+"""The entry: one native function with its signature, its arguments as dense arrays, and what a call needs."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from jitgraph.runtime.loader.abi import (
     ARENA_TYPE,
+    ASKED_TYPE,
     CALLBACK_FAILED,
     CALLBACK_TYPE,
     CHECK_FAILED,
@@ -23,29 +25,291 @@ from jitgraph.runtime.loader.abi import (
     OUT_OF_MEMORY,
     SIZE_OVERFLOW,
     SIZES_REFUSED,
+    Block,
+    Call,
     Host,
     function_address,
+    libc,
 )
-from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array, overlapping
-from jitgraph.runtime.loader.calls import (
-    MOST_ARENA,
-    BoundParameters,
-    CallState,
-    Printer,
-    ShapePlan,
-    because_of,
-    bytes_of,
-    parsed_sizes,
-)
-from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError
-from jitgraph.runtime.loader.guarded import CallbackFunction, guarded_callback
-from jitgraph.runtime.loader.host import Runtime, process_runtime
+from jitgraph.runtime.loader.host import CallbackFunction, Guarded, Runtime, guarded_callback, process_runtime
 from jitgraph.runtime.loader.image import Image
 from jitgraph.runtime.loader.memory import allocator
 from jitgraph.runtime.loader.signatures import Check, Signature, rebuild
-from jitgraph.runtime.loader.sizes import Constraint
-from jitgraph.runtime.loader.specs import ValueSpec, default_of
+from jitgraph.runtime.loader.specs import (
+    INT64_MAX,
+    Array,
+    Constraint,
+    Expression,
+    Size,
+    ValueSpec,
+    default_of,
+    dtype_named,
+)
+
+# ----------------------------------------------------------------------
+# What a caller passes, as dense arrays that native code can read.
+
+_SCALAR_KINDS: Final = {"b": "b", "u": "iub", "i": "iub", "f": "fiub", "V": "fiub"}
+
+
+def as_array(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> Array:
+    """``value`` as a dense, aligned array of ``dtype``: borrowed where it is one already, else copied."""
+    if not isinstance(value, np.ndarray):
+        value = _converted(value, spec, dtype, where)
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"{where}: the mask of a masked array would be dropped; pass x.filled(value)")
+    if type(value) is not np.ndarray:  # what a subclass says of its shape and dtype need not be so
+        value = np.asarray(value)
+    if value.dtype != dtype:
+        if value.dtype.newbyteorder("=") != dtype:
+            raise ArgumentError(
+                f"{where}: expected {spec}, got {value.dtype.name}{list(value.shape)}; convert it with "
+                f".astype({spec.dtype!r})"
+            )
+        value = value.astype(dtype)
+    array: Array = value
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.array(array, order="C", copy=True, subok=False)
+    return array
+
+
+def _converted(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> Array:
+    """A Python scalar, a nested list or an array of another library as an array; no value may change on the way."""
+    if isinstance(value, np.generic):
+        scalar: Array = np.array(value)
+        return scalar
+    if not isinstance(value, (bool, int, float, list, tuple)):
+        return _handed_over(value, spec, where)
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(f"{where}: expected {spec}, got a {type(value).__name__}: {error}") from None
+    safe = array.size == 0 or array.dtype.kind in _SCALAR_KINDS.get(dtype.kind, "")
+    if dtype.kind == "V" and array.dtype.kind in "biuf":
+        safe = True
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype) if safe else array
+    if not safe or (dtype.kind in "iu" and bool((cast.astype(object) != array.astype(object)).any())):
+        raise ArgumentError(
+            f"{where}: expected {spec}, got a {type(value).__name__} of {array.dtype.name} values that {spec.dtype} "
+            "cannot hold; pass a NumPy array of that dtype"
+        )
+    return cast
+
+
+def _handed_over(value: Any, spec: ValueSpec, where: str) -> Array:
+    """The elements of an array of another library, over its own memory where that allows it."""
+    kind = type(value)
+    refusal: Exception | None = None
+    if hasattr(kind, "__dlpack__"):
+        try:
+            shared: Array = np.from_dlpack(value)
+            return shared
+        except Exception as error:  # whatever the library raises where it does not hand the memory over
+            refusal = error
+    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+        try:
+            exported: Array = np.asanyarray(value)
+            return exported
+        except Exception as error:
+            refusal = refusal or error
+    expected = f"{where}: expected {spec}, got {kind.__name__}"
+    if refusal is not None:
+        raise ArgumentError(f"{expected}, which does not hand over its elements: {refusal}") from refusal
+    alternative = f"its tensors one by one, such as {spec.name}=..." if isinstance(value, dict) else "a NumPy array"
+    raise ArgumentError(f"{expected}; pass {alternative}")
+
+
+READY_FLAGS: Final = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+_DATA_OFFSET: Final = object.__basicsize__
+_pointer_at = ctypes.c_void_p.from_address
+
+
+def _address_by_field(array: Array) -> int:
+    """The address of the first element: by NumPy's ABI the field behind the object header (``.ctypes`` takes 5 times
+    as long, and a training step passes dozens of arrays)."""
+    return _pointer_at(id(array) + _DATA_OFFSET).value or 0
+
+
+def _address_by_attribute(array: Array) -> int:
+    return int(array.ctypes.data)
+
+
+_probe = np.zeros(2)
+_direct = sys.implementation.name == "cpython" and _address_by_field(_probe[1:]) == _address_by_attribute(_probe[1:])
+address_of = _address_by_field if _direct else _address_by_attribute
+"""Where the first element of an array lies."""
+
+
+def is_dense(array: Array) -> bool:
+    """Whether native code can read ``array`` as it is: row-major without gaps, and aligned to its element."""
+    return array.flags.num & READY_FLAGS == READY_FLAGS
+
+
+def overlapping(arrays: Sequence[Array]) -> set[int]:
+    """The indices of dense arrays that share memory with another one of them."""
+    starts = [address_of(array) for array in arrays]
+    shared: set[int] = set()
+    reach, holder = -1, -1
+    for start, index in sorted(zip(starts, range(len(arrays)), strict=True)):
+        if start < reach and arrays[index].nbytes:
+            shared |= {index, holder}
+        if start + arrays[index].nbytes > reach:
+            reach, holder = start + arrays[index].nbytes, index
+    return shared
+
+
+# ----------------------------------------------------------------------
+# What a call needs: the plan that its shapes lead to, its record for native code, its workspace, its prints.
+
+
+class ShapePlan:
+    """What one set of argument shapes leads to."""
+
+    __slots__ = ("arena_bytes", "dims", "dims_address", "makers", "outputs")
+
+    def __init__(
+        self,
+        dims: ctypes.Array[ctypes.c_int64],
+        outputs: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...],
+        arena_bytes: int,
+        makers: tuple[Callable[[], Array], ...],
+    ) -> None:
+        """``outputs`` are shapes, dtypes and bytes; each call asks ``makers`` for uninitialised memory."""
+        self.dims = dims
+        self.dims_address = ctypes.addressof(dims)
+        self.outputs = outputs
+        self.arena_bytes = arena_bytes
+        self.makers = makers
+
+    def empty(self, output: int) -> Array:
+        """Uninitialised memory for an output."""
+        return self.makers[output]()
+
+
+class BoundParameters:
+    """The last parameters of an entry, checked and ready for any number of calls, with the plans of those calls."""
+
+    __slots__ = ("addresses", "arrays", "left", "plans", "shapes")
+
+    def __init__(self, left: int, arrays: Iterable[Array] = ()) -> None:
+        """So many parameters are ``left`` to each call. The arrays are dense and aligned, and stay where they are."""
+        self.left = left
+        self.arrays = tuple(arrays)
+        self.shapes = tuple([array.shape for array in self.arrays])
+        self.addresses = tuple(map(address_of, self.arrays))
+        self.plans: dict[tuple[tuple[int, ...], ...], ShapePlan] = {}  # by the shapes of the parameters before them
+
+
+MOST_ARENA: Final = 4 << 20
+"""Bytes of an arena that waits for the next call of the same code; larger ones serve other code meanwhile."""
+
+
+class CallState:
+    """A Call with its arena, reused from call to call."""
+
+    __slots__ = ("address", "arena", "capacity", "error", "printer", "record")
+
+    def __init__(self, threads: int = 0) -> None:
+        """``threads`` limits those that take part in the call, this one included; 0 for no limit."""
+        self.record = Call(threads=threads)
+        self.error = self.record.error  # the same memory
+        self.address = ctypes.addressof(self.record)
+        self.arena: ctypes.Array[ctypes.c_char] | None = None
+        self.capacity = 0
+        self.printer: Printer | None = None
+
+    def prepare(self, arena_bytes: int) -> None:
+        """Make it ready for a call with a workspace of so many bytes."""
+        record = self.record
+        if arena_bytes > self.capacity:
+            record.arena, self.arena, self.capacity = None, None, 0
+            self.arena = allocator.lease(arena_bytes)
+            self.capacity = ctypes.sizeof(self.arena)
+            record.arena = ctypes.addressof(self.arena)
+        record.arena_bytes = arena_bytes
+        record.last_poll = 0
+        self.error.code = 0
+
+    def settle(self) -> None:
+        """After a call: what its stacks took goes back, and so does an arena that others could use meanwhile."""
+        if self.record.blocks:
+            self.free_blocks()
+        if self.capacity > MOST_ARENA:
+            self.record.arena, self.arena, self.capacity = None, None, 0
+
+    def free_blocks(self) -> None:
+        """Free the blocks of the stacks that a call left behind."""
+        block = self.record.blocks
+        self.record.blocks = None
+        while block:
+            header = Block.from_address(block)
+            block, base = header.next, header.base
+            libc.free(base)
+
+
+class Printer:
+    """Prints what the native code of one call record asks for."""
+
+    def __init__(self, record: Call, signature: Signature) -> None:
+        self._record = record
+        self._names = signature.dims
+        self._sites = [
+            (site, [(dtype_named(operand.dtype), parsed_sizes(operand.shape)) for operand in site.operands])
+            for site in signature.prints
+        ]
+        self._sizes: Iterable[int] = ()
+        self.calls = Guarded(self._print, CALLBACK_FAILED, 2)
+        self._function = ASKED_TYPE(self.calls.ask)
+        self._host = Host()
+
+    def host(self, shared: Host, sizes: Iterable[int]) -> Host:
+        """A host table like ``shared`` that prints here, for a call with these named sizes."""
+        self._sizes = sizes
+        ctypes.memmove(ctypes.addressof(self._host), ctypes.addressof(shared), ctypes.sizeof(Host))
+        self._host.print = function_address(self._function)
+        return self._host
+
+    def _print(self) -> None:
+        site, types = self._sites[self._record.print_site]
+        dims = dict(zip(self._names, self._sizes, strict=False))
+        addresses = (ctypes.c_void_p * len(types)).from_address(self._record.print_operands) if types else ()
+        arrays = []
+        for (dtype, sizes), address in zip(types, addresses, strict=True):
+            shape = tuple(size if isinstance(size, int) else size.evaluate(dims) for size in sizes)
+            array: Array = np.empty(shape, dtype)
+            ctypes.memmove(address_of(array), address, array.nbytes)
+            arrays.append(array)
+        site.write(arrays)
+
+
+def parsed_sizes(shape: Iterable[Size]) -> tuple[int | Expression, ...]:
+    """The sizes of a shape, those that depend on the call ready to be evaluated."""
+    return tuple(size if isinstance(size, int) else Expression(size) for size in shape)
+
+
+def because_of(expression: Expression, dims: Mapping[str, int], origin: Mapping[str, str]) -> str:
+    """Which sizes an expression got, and from where, in parentheses; empty where it names none."""
+    facts = [f"{name} is {dims[name]} by {origin[name]}" for name in sorted(expression.names)]
+    return f" ({', '.join(facts)})" if facts else ""
+
+
+def bytes_of(shape: Iterable[int], dtype: np.dtype[Any], text: str) -> int:
+    """Bytes of a dense array; ArgumentError, which calls it ``text``, where they leave 64 bits."""
+    # Zero sizes count as one, as NumPy itself does, so that (0, 2**62, 4) is refused too.
+    total = dtype.itemsize
+    empty = False
+    for size in shape:
+        empty |= size == 0
+        total *= max(size, 1)
+    if total > INT64_MAX:
+        raise ArgumentError(f"the result {text} with shape {list(shape)} leaves 64 bits")
+    return 0 if empty else total
+
+
+# ----------------------------------------------------------------------
+# The entry: one native function with its signature.
 
 _MAX_PLANS: Final = 256
 

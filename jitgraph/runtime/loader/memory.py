@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.runtime.loader.abi import ALIGNMENT, libc
-from jitgraph.runtime.loader.dtypes import Array
+from jitgraph.runtime.loader.specs import Array
 
 _HUGE: Final = 2 << 20
 _MADV_HUGEPAGE: Final = 14

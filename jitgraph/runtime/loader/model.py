@@ -11,17 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
-from jitgraph.runtime.loader.arguments import as_array
-from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.runtime.loader.calls import BoundParameters
-from jitgraph.runtime.loader.cpu import cpu_levels, lacking
-from jitgraph.runtime.loader.dtypes import Array, dtype_named
-from jitgraph.runtime.loader.entry import Entry
+from jitgraph.runtime.loader.artifact import AGAIN, WEIGHTS, Artifact
+from jitgraph.runtime.loader.entry import BoundParameters, Entry, as_array
 from jitgraph.runtime.loader.errors import ArgumentError, JitgraphError, LoadError
 from jitgraph.runtime.loader.host import Runtime
-from jitgraph.runtime.loader.image import Image
-from jitgraph.runtime.loader.specs import StateSpec, ValueSpec
+from jitgraph.runtime.loader.image import Image, cpu_levels, lacking
+from jitgraph.runtime.loader.specs import Array, StateSpec, ValueSpec, dtype_named
 
 
 class Model:

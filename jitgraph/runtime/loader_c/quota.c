@@ -1,4 +1,4 @@
-/* How much processor time the control groups of Linux leave this process, as loader/quota.py explains. */
+/* How much processor time the control groups of Linux leave this process, as loader/pool.py explains. */
 
 #pragma once
 

@@ -79,7 +79,7 @@ def device_program(
 ) -> Runnable:
     """Code for the GPU of this name; ``donate`` holds pairs (output, input) that may share memory."""
     with imports.importing():
-        from jitgraph.eager.device_program import program_for  # here: most processes have no GPU
+        from jitgraph.eager.device_emitter import program_for  # here: most processes have no GPU
         from jitgraph.runtime.cuda.streams import device_named
     program: Runnable = program_for(graph, device_named(device), donate=donate, fastmath=fastmath)
     return program

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.native import readable
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError
 from jitgraph.records import NamedTuple

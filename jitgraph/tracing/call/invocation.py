@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.eager import placement
-from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.native import Recycled, output_value
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph, Node

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from jitgraph import foreign
-from jitgraph.eager.device_value import device_type
+from jitgraph.eager.placement import device_type
 from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike

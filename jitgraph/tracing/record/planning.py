@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import dtypes, tree
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType

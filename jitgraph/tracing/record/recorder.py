@@ -15,7 +15,7 @@ from types import CellType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, TraceError, withdraw
 from jitgraph.ir import context
@@ -239,9 +239,9 @@ class Recorder:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Record one op. Without gradients, an operand that requires one first passes ``stop_gradient``."""
         if context.current().autocast is not None:
-            from jitgraph.eager import autocasting  # here, as few programs need it
+            from jitgraph.eager import emitter  # here, as few programs need it
 
-            return autocasting.emit(self, op, inputs, attrs, regions)
+            return emitter.emit(self, op, inputs, attrs, regions)
         operands = [self.own(value) for value in inputs]
         stops = op is ops.stop_gradient
         grad = context.current().grad_enabled and not stops and "nondifferentiable" not in op.traits

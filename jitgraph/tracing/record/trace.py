@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jitgraph import dtypes, ops
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir.dims import Dim

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jitgraph.runtime import loader
-from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader import abi
 from jitgraph.runtime.loader.abi import function_address
 from tests.processes import in_child
 from tests.runtime.handwritten import ENTRY, buffer, entry, image, spec
@@ -344,7 +344,7 @@ def test_exit_during_calls_of_a_daemon_thread() -> None:
 def test_callback() -> None:
     ir = f"""
 {ENTRY} {{
-  %at = getelementptr i8, ptr %host, i64 {offsets.HOST_CALLBACK}
+  %at = getelementptr i8, ptr %host, i64 {abi.HOST_CALLBACK}
   %callback = load ptr, ptr %at
   %code = call i32 %callback(ptr %host, ptr %call, i64 12, ptr %buffers, ptr %dims)
   ret i32 %code

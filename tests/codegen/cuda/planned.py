@@ -15,7 +15,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import parse_dim
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver import FUNCTIONS, SLOTS
-from jitgraph.runtime.loader.dtypes import dtype_named
+from jitgraph.runtime.loader.specs import dtype_named
 from jitgraph_testing.simulator.module import SimulatedModule
 from tests.codegen.cuda.launched import code_of, sizes_of
 

@@ -10,7 +10,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager import fused_ops
-from jitgraph.eager.dispatch import support
+from jitgraph.eager.dispatch import start
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import UFUNCS
 from jitgraph.eager.value import EagerValue
@@ -21,7 +21,7 @@ from tests.graphs import needs_native
 
 pytestmark = [
     needs_native,
-    pytest.mark.skipif(bool(support.lacking()), reason="no native calls here"),
+    pytest.mark.skipif(bool(start.lacking()), reason="no native calls here"),
     pytest.mark.usefixtures("rules_of_their_own"),
 ]
 nn = jg.nn.functional

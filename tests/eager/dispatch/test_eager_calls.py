@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch import start, support
+from jitgraph.eager.dispatch import start
 from jitgraph.eager.dispatch.function import MOST_TABLES
 from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
@@ -27,7 +27,7 @@ from tests.graphs import needs_native
 
 pytestmark = [
     needs_native,
-    pytest.mark.skipif(bool(support.lacking()), reason="no native calls here"),
+    pytest.mark.skipif(bool(start.lacking()), reason="no native calls here"),
     pytest.mark.usefixtures("rules_of_their_own"),
 ]
 ROUNDS = int(os.environ.get("DISPATCH_ROUNDS", "20000"))

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch import start, support
+from jitgraph.eager.dispatch import start
 from jitgraph.ir import context
 from tests.graphs import needs_native
 
 pytestmark = [
     needs_native,
-    pytest.mark.skipif(bool(support.lacking()), reason="no native calls here"),
+    pytest.mark.skipif(bool(start.lacking()), reason="no native calls here"),
     pytest.mark.usefixtures("rules_of_their_own"),
 ]
 PROGRAMS: Final = int(os.environ.get("DISPATCH_PROGRAMS", "12"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch import function, start, support
+from jitgraph.eager.dispatch import function, start
 from jitgraph.runtime.cpython import api, memory
 from jitgraph.runtime.cpython import layout as cpython
 from tests import ROOT
@@ -20,14 +20,14 @@ from tests.graphs import needs_native
 
 @pytest.fixture
 def asked_anew() -> Iterator[None]:
-    support.lacking.cache_clear()
+    start.lacking.cache_clear()
     yield
-    support.lacking.cache_clear()
+    start.lacking.cache_clear()
 
 
 @needs_native
 def test_this_interpreter_is_known(asked_anew: None) -> None:
-    assert support.lacking() == ""
+    assert start.lacking() == ""
     assert start.is_supported()
 
 
@@ -36,19 +36,19 @@ def test_other_builds_are_refused_by_name(
     asked_anew: None, monkeypatch: pytest.MonkeyPatch, flags: str, reason: str
 ) -> None:
     monkeypatch.setattr(sys, "abiflags", flags)
-    assert reason in support.lacking()
+    assert reason in start.lacking()
     assert not start.is_supported()
 
 
 def test_a_subinterpreter_is_refused_by_name(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert api.interpreter_number() == 0
     monkeypatch.setattr(api, "interpreter_number", lambda: 3)
-    assert support.lacking() == "this is a subinterpreter"
+    assert start.lacking() == "this is a subinterpreter"
 
 
 def test_other_pythons_are_refused_by_name(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "implementation", type(sys.implementation)(name="pypy"))
-    assert "pypy" in support.lacking()
+    assert "pypy" in start.lacking()
     assert not start.is_supported()
 
 
@@ -79,8 +79,8 @@ def test_what_lies_elsewhere_is_seen(asked_anew: None, monkeypatch: pytest.Monke
             continue
         with monkeypatch.context() as patch:
             patch.setattr(cpython, name, ELSEWHERE.get(name, value + 8 if isinstance(value, int) else value))
-            support.lacking.cache_clear()
-            if "look otherwise here" not in support.lacking():
+            start.lacking.cache_clear()
+            if "look otherwise here" not in start.lacking():
                 unseen.append(name)
     assert not unseen
 
@@ -119,7 +119,7 @@ def test_a_refusal_is_told_and_calls_go_on(asked_anew: None, monkeypatch: pytest
     anew = start._Start()
     anew.handles = jg.Tensor
     monkeypatch.setattr(start, "_START", anew)
-    monkeypatch.setattr(support, "lacking", lambda: "no reason at all")
+    monkeypatch.setattr(start, "lacking", lambda: "no reason at all")
     double: Any = jg.trace(lambda x: x * 2)
     x = jg.asarray(np.arange(4.0))
     for _ in range(5):

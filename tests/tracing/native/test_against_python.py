@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch.support import lacking
+from jitgraph.eager.dispatch.start import lacking
 from jitgraph.tracing.call.native import native_calls
 from tests.graphs import needs_native
 

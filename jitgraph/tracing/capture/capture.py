@@ -25,7 +25,7 @@ from jitgraph.tracing.capture.attributes import Attributes
 from jitgraph.tracing.capture.builtin_functions import BuiltinFunctions
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, Sink
-from jitgraph.tracing.capture.followed import PACKAGE, STAGING, is_library_module
+from jitgraph.tracing.capture.followed import CALL_LOOKUPS, PACKAGE, STAGING, is_library_module
 from jitgraph.tracing.capture.frames import FrameFollower
 from jitgraph.tracing.capture.guard_collection import GuardCollection
 from jitgraph.tracing.capture.items import Items, Operators
@@ -41,8 +41,6 @@ from jitgraph.tracing.symbolic.numbers import refuse_staged
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
-
-_CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 
 
 class Capture(Sink):
@@ -256,7 +254,7 @@ class Capture(Sink):
         entry = self.identities.known(function)
         if entry is not None and entry.rewritten_from is not MISSING:
             function = entry.rewritten_from
-        if _is_callee(function) and arguments:
+        if _is_call_lookup(function) and arguments:
             return self._staged(arguments[0])
         if (numbers := self._seen.numbers) is not None:
             if function is not type or not view.frame.f_code.co_filename.startswith(PACKAGE):  # which knows their type
@@ -314,9 +312,9 @@ class Capture(Sink):
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
 
 
-def _is_callee(function: Any) -> bool:
-    """Whether a function is the one by which a script finds out what to call."""
-    return is_a(function, types.FunctionType) and (function.__module__, function.__name__) == _CALLEE
+def _is_call_lookup(function: Any) -> bool:
+    """Whether a function is one by which rewritten code finds out what to call."""
+    return any(function is lookup for lookup in CALL_LOOKUPS)
 
 
 def _name_of(function: Any) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import Final
+from typing import Any, Final
 
 from jitgraph.own_code import OWN, STATEFUL, STATELESS
 
@@ -19,6 +20,9 @@ _STANDARD_LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__)) + os.s
 _INSTALLED: Final = ("site-packages", "dist-packages")  # the folders of other libraries, wherever they are
 STAGING: Final = "__jg__"
 """The variable of rewritten functions that holds the staging functions."""
+
+CALL_LOOKUPS: Final[list[Callable[[Any], Any]]] = []
+"""Functions by which rewritten code finds out what to call, which register themselves."""
 
 _REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from a user's, and whether it is all of it
 

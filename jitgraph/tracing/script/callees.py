@@ -18,7 +18,7 @@ from jitgraph.own_code import OWN, STAGED
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tracing.call.undo_log import CHANGERS
-from jitgraph.tracing.capture.followed import is_followed, is_rewritten
+from jitgraph.tracing.capture.followed import CALL_LOOKUPS, is_followed, is_rewritten
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.record.write_log import CONTAINERS
 from jitgraph.tracing.script import builtins, lists, lookups, sums
@@ -291,3 +291,6 @@ def refuse_endless_recursion(function: Any) -> None:
             location=Location.of_user(),
             hint="write a while loop over what the calls hand on, or let a Python number count the depth",
         )
+
+
+CALL_LOOKUPS.append(callee)

@@ -8,7 +8,7 @@ import functools
 import inspect
 import linecache
 import sys
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Final, TypeAlias
 
 from jitgraph.errors import ScriptError
@@ -130,6 +130,14 @@ _FLAGS: Final = functools.reduce(
 _codes: dict[tuple[str, CodeType], CodeType | ScriptError] = {}
 
 
+_staging: list[ModuleType] = []
+
+
+def register_staging(module: ModuleType) -> None:
+    """Say which module has the functions that rewritten code calls; it stands above this one."""
+    _staging[:] = [module]
+
+
 def rewrite(function: FunctionType) -> FunctionType:
     """``function`` with its control flow staged, as one is that a script defines; ScriptError where it cannot be."""
     if is_rewritten(function.__code__):
@@ -145,7 +153,7 @@ def rewrite(function: FunctionType) -> FunctionType:
     if isinstance(code, ScriptError):
         raise code
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[STAGING] = CellType(sys.modules["jitgraph.tracing.script.staging"])
+    cells[STAGING] = CellType(_staging[0])
     closure = tuple(cells[name] for name in code.co_freevars)
     new_function = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     new_function.__kwdefaults__ = function.__kwdefaults__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
@@ -28,6 +29,7 @@ from jitgraph.tracing.script.branches import (
     truth,
 )
 from jitgraph.tracing.script.callees import EndlessRecursionError, callee
+from jitgraph.tracing.script.functions import register_staging
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.lists import growing
 from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, record_while
@@ -454,3 +456,6 @@ def unstaged(what: str) -> None:
             f"{what} in code that runs depending on a tensor cannot be captured",
             hint="use a local variable, and assign it after the if or loop",
         )
+
+
+register_staging(sys.modules[__name__])

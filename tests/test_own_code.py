@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jitgraph.own_code import OWN, STAGED, STATEFUL, STATELESS, Folders
+from jitgraph.tracing.capture import followed
 from tests import ROOT
 from tests.processes import in_child
 
@@ -52,8 +53,9 @@ def test_what_files_are(tmp_path: Path) -> None:
     package = ROOT / "jitgraph"
     files = [
         package / name
-        for name in ("location.py", "nn/module.py", "nn/functional/linear.py", "optim/gradient_descent.py")
+        for name in ("location.py", "nn/module.py", "nn/functional/layers.py", "optim/gradient_descent.py")
     ]
+    assert all(file.exists() for file in files)
     kinds = [[folders.have(str(file)) for folders in (OWN, STATEFUL, STATELESS, STAGED)] for file in files]
     assert kinds == [
         [True, False, False, False],
@@ -70,3 +72,10 @@ def test_folders_by_their_real_paths(tmp_path: Path) -> None:
     for registered, asked in (("real", "link"), ("link", "real")):
         folders = Folders(str(tmp_path / registered))
         assert folders.have(str(tmp_path / asked / "x.py")) and not folders.have(str(tmp_path / "reality" / "x.py"))
+
+
+def test_the_functions_that_scripts_call_are_followed() -> None:
+    """They do what the user's code would do."""
+    assert len(followed._STAGING) == 4
+    assert all(Path(file).exists() and followed.is_followed(file) for file in followed._STAGING)
+    assert not followed.is_followed(str(ROOT / "jitgraph" / "tracing" / "script" / "rewrite.py"))

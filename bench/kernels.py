@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitgraph.codegen.cpu import inlining
+from jitgraph.codegen.cpu import entry as inlining
 from jitgraph.codegen.cpu.native import build_image
 from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Let, Loop
 from jitgraph.codegen.kernels.schedule import Launch, Schedule, ScheduleBuffer

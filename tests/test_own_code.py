@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jitgraph.own_code import OWN, STAGED, STATEFUL, STATELESS, Folders
-from jitgraph.tracing.capture import followed
+from jitgraph.tracing.capture import kinds as followed
 from tests import ROOT
 from tests.processes import in_child
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import random
-from jitgraph.data.dataset import TensorDataset, is_iterable
-from jitgraph.data.samplers import BatchSampler, RandomSampler, SequentialSampler
+from jitgraph.data.dataset import BatchSampler, RandomSampler, SequentialSampler, TensorDataset, is_iterable
 from jitgraph.data.workers import ENDED, Workers, batches
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import Tensor

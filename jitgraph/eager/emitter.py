@@ -15,8 +15,7 @@ from jitgraph.dtypes import DType, float32, float64, is_float, is_inexact
 from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import ByDevice, ByKernel, Rules, evaluated, is_ruled, taped
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.errors import HostAccessError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder

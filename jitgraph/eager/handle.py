@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol, Self
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.tape import LeafRecord
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike

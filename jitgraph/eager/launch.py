@@ -16,7 +16,7 @@ from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import Prepared
 from jitgraph.eager.native import Recycled, fresh, readable
-from jitgraph.eager.value import EagerValue, native_type
+from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir.types import TensorType
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager.value import EagerValue, native_type
+from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import is_unique

@@ -8,8 +8,7 @@ import numpy as np
 
 from jitgraph import ops
 from jitgraph.eager.launch import silently
-from jitgraph.eager.tape import Unfinished, finished
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Unfinished, finished
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.rules import HALF
 

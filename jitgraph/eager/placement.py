@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
-from jitgraph.eager.tape import LeafRecord, Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, LeafRecord, Record
 from jitgraph.errors import DeviceError, HostAccessError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph

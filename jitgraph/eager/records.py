@@ -10,8 +10,7 @@ import numpy as np
 from jitgraph import ops
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager import tape
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph

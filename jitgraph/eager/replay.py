@@ -9,8 +9,7 @@ from jitgraph import ops
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.errors import AnomalyError
 from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import bind_sizes

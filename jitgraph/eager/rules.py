@@ -28,7 +28,7 @@ from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import DTypes, EagerKernels, Half, Prepared, common_shape, exact, is_pointwise
 from jitgraph.eager.launch import KernelCall, silently
 from jitgraph.eager.records import KernelRecord, OpRecord
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, HostAccessError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs

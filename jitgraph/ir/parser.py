@@ -18,8 +18,8 @@ from jitgraph.ir.builder import decomposition
 from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Attr, Graph, Node, Value
-from jitgraph.ir.literals import parse_constraint, parse_elements, parse_scalar, parse_size
 from jitgraph.ir.op import Op, all_ops
+from jitgraph.ir.printer import parse_constraint, parse_elements, parse_scalar, parse_size
 from jitgraph.ir.types import Constant, StackType, TensorType, TokenType, Type
 from jitgraph.location import Location
 

@@ -18,8 +18,7 @@ from jitgraph.ir.attributes import names_in_attr, names_in_type
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.ir.literals import is_size_name
-from jitgraph.ir.printer import Style, lines_of
+from jitgraph.ir.printer import Style, is_size_name, lines_of
 from jitgraph.ir.types import Constant, StackType, TensorType, TokenType, Type
 
 MAX_RANK: Final = 64  # NumPy's

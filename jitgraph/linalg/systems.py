@@ -9,7 +9,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, ShapeError
-from jitgraph.ops import least_squares, linear_systems, matrix_exponential
+from jitgraph.ops import decompositions, linear_systems
 from jitgraph.ops.matrices import adjoint as _adjoint
 from jitgraph.ops.matrices import below, columns_of, lesser, rows_of, upper_of, with_ones
 from jitgraph.tensor import lifting
@@ -133,7 +133,7 @@ def lstsq(a: TensorLike, b: TensorLike, *, rcond: TensorLike | None = None) -> L
     left, right, vector = system_of("lstsq", a, b)
     with placement.beside(left):
         cutoffs = cutoffs_of("lstsq", left, rcond)
-        solution, values = least_squares.lstsq(left, right, cutoffs)
+        solution, values = decompositions.lstsq(left, right, cutoffs)
         solved, rest = wrap(solution), wrap(right) - wrap(left) @ wrap(solution)
         lengths = rest * rest if not dtypes.is_complex(rest.dtype) else rest.real * rest.real + rest.imag * rest.imag
         residuals = lengths.sum(axis=-2)
@@ -169,7 +169,7 @@ def slogdet(x: TensorLike) -> SlogdetResult:
 @array_function
 def matrix_exp(x: TensorLike) -> Tensor:
     """The exponentials of square matrices, by scaling, a Pade approximant and squaring (Higham, 2005)."""
-    return wrap(matrix_exponential.matrix_exp(lifting.value_of(x)))
+    return wrap(decompositions.matrix_exp(lifting.value_of(x)))
 
 
 # ----------------------------------------------------------------------

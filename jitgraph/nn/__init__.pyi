@@ -40,7 +40,10 @@ from jitgraph.nn.activations import Tanh as Tanh
 from jitgraph.nn.activations import Tanhshrink as Tanhshrink
 from jitgraph.nn.activations import Threshold as Threshold
 from jitgraph.nn.adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
+from jitgraph.nn.containers import ModuleDict as ModuleDict
 from jitgraph.nn.containers import ModuleList as ModuleList
+from jitgraph.nn.containers import ParameterDict as ParameterDict
+from jitgraph.nn.containers import ParameterList as ParameterList
 from jitgraph.nn.containers import Sequential as Sequential
 from jitgraph.nn.convolution import Conv1d as Conv1d
 from jitgraph.nn.convolution import Conv2d as Conv2d
@@ -48,9 +51,6 @@ from jitgraph.nn.convolution import Conv3d as Conv3d
 from jitgraph.nn.convolution import ConvTranspose1d as ConvTranspose1d
 from jitgraph.nn.convolution import ConvTranspose2d as ConvTranspose2d
 from jitgraph.nn.convolution import ConvTranspose3d as ConvTranspose3d
-from jitgraph.nn.dictionaries import ModuleDict as ModuleDict
-from jitgraph.nn.dictionaries import ParameterDict as ParameterDict
-from jitgraph.nn.dictionaries import ParameterList as ParameterList
 from jitgraph.nn.embeddings import Embedding as Embedding
 from jitgraph.nn.embeddings import EmbeddingBag as EmbeddingBag
 from jitgraph.nn.layers import Linear as Linear

@@ -7,7 +7,7 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.nn import functional
-from jitgraph.nn.functional import dropouts
+from jitgraph.nn.functional.activation import alpha_dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import full
@@ -353,28 +353,28 @@ class _Variant(Dropout):
 class Dropout1d(_Variant):
     """``functional.dropout1d`` of x[N, C, L]."""
 
-    function = dropouts.dropout1d
+    function = dropout1d
 
 
 class Dropout2d(_Variant):
     """``functional.dropout2d`` of x[N, C, H, W]."""
 
-    function = dropouts.dropout2d
+    function = dropout2d
 
 
 class Dropout3d(_Variant):
     """``functional.dropout3d`` of x[N, C, D, H, W]."""
 
-    function = dropouts.dropout3d
+    function = dropout3d
 
 
 class AlphaDropout(_Variant):
     """``functional.alpha_dropout`` of x."""
 
-    function = dropouts.alpha_dropout
+    function = alpha_dropout
 
 
 class FeatureAlphaDropout(_Variant):
     """``functional.feature_alpha_dropout`` of x[N, C, ...]."""
 
-    function = dropouts.feature_alpha_dropout
+    function = feature_alpha_dropout

@@ -7,7 +7,7 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError
 from jitgraph.nn import functional
-from jitgraph.nn.functional import fractional_pooling
+from jitgraph.nn.functional import pooling
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
@@ -401,10 +401,10 @@ class _FractionalMaxPool(Module):
 class FractionalMaxPool2d(_FractionalMaxPool):
     """``functional.fractional_max_pool2d`` of x[N, C, H, W]."""
 
-    function = fractional_pooling.fractional_max_pool2d
+    function = pooling.fractional_max_pool2d
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """``functional.fractional_max_pool3d`` of x[N, C, D, H, W]."""
 
-    function = fractional_pooling.fractional_max_pool3d
+    function = pooling.fractional_max_pool3d

@@ -114,6 +114,8 @@ from jitgraph.ops.custom_rules import custom_gradient as custom_gradient
 from jitgraph.ops.custom_rules import recompute as recompute
 from jitgraph.ops.decompositions import cholesky as cholesky
 from jitgraph.ops.decompositions import eigh as eigh
+from jitgraph.ops.decompositions import lstsq as lstsq
+from jitgraph.ops.decompositions import matrix_exp as matrix_exp
 from jitgraph.ops.decompositions import qr as qr
 from jitgraph.ops.decompositions import svd as svd
 from jitgraph.ops.distributions import dropout as dropout
@@ -147,7 +149,6 @@ from jitgraph.ops.layers import conv_nd as conv_nd
 from jitgraph.ops.layers import conv_transpose_nd as conv_transpose_nd
 from jitgraph.ops.layers import embedding as embedding
 from jitgraph.ops.layers import linear as linear
-from jitgraph.ops.least_squares import lstsq as lstsq
 from jitgraph.ops.linear_systems import cofactors as cofactors
 from jitgraph.ops.linear_systems import cofactors_gradient as cofactors_gradient
 from jitgraph.ops.linear_systems import det as det
@@ -162,16 +163,12 @@ from jitgraph.ops.loss import cross_entropy as cross_entropy
 from jitgraph.ops.loss import l1_loss as l1_loss
 from jitgraph.ops.loss import mse_loss as mse_loss
 from jitgraph.ops.loss import nll_loss as nll_loss
-from jitgraph.ops.matrix_exponential import matrix_exp as matrix_exp
 from jitgraph.ops.movement import broadcast as broadcast
 from jitgraph.ops.movement import flip as flip
 from jitgraph.ops.movement import reduce_sum as reduce_sum
 from jitgraph.ops.movement import reshape as reshape
 from jitgraph.ops.movement import sum_to as sum_to
 from jitgraph.ops.movement import transpose as transpose
-from jitgraph.ops.normalization import batch_norm as batch_norm
-from jitgraph.ops.normalization import batch_norm_train as batch_norm_train
-from jitgraph.ops.normalization import layer_norm as layer_norm
 from jitgraph.ops.optimisers import adam_step as adam_step
 from jitgraph.ops.pooling import avg_pool2d as avg_pool2d
 from jitgraph.ops.pooling import max_pool2d as max_pool2d
@@ -196,6 +193,9 @@ from jitgraph.ops.spectral import eigenvalue_gradient as eigenvalue_gradient
 from jitgraph.ops.spectral import eigenvalues as eigenvalues
 from jitgraph.ops.spectral import singular_value_gradient as singular_value_gradient
 from jitgraph.ops.spectral import singular_values as singular_values
+from jitgraph.ops.statistics import batch_norm as batch_norm
+from jitgraph.ops.statistics import batch_norm_train as batch_norm_train
+from jitgraph.ops.statistics import layer_norm as layer_norm
 from jitgraph.ops.statistics import log_softmax as log_softmax
 from jitgraph.ops.statistics import logsumexp as logsumexp
 from jitgraph.ops.statistics import masked_softmax as masked_softmax

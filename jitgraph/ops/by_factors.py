@@ -17,7 +17,7 @@ from jitgraph.ops.complex_parts import complex_, imag, real
 from jitgraph.ops.control import while_
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
-from jitgraph.ops.decompositions import svd
+from jitgraph.ops.decompositions import NEAR, PADE, svd
 from jitgraph.ops.linear_systems import det, solve
 from jitgraph.ops.matrices import (
     adjoint,
@@ -35,7 +35,6 @@ from jitgraph.ops.matrices import (
     turned,
     with_ones,
 )
-from jitgraph.ops.matrix_exponential import NEAR, PADE
 from jitgraph.ops.movement import broadcast, reduce_sum
 from jitgraph.ops.predicates import isfinite
 from jitgraph.ops.reduction import reduce_max, reduce_prod

@@ -1,6 +1,4 @@
-"""cholesky, qr, eigh and svd, with gradients over Op calls; NaN where equal values or free phases leave them
-undetermined.
-"""
+"""cholesky, qr, eigh, svd, lstsq and matrix_exp, with gradients over Op calls; NaN where nothing determines them."""
 
 from __future__ import annotations
 
@@ -14,17 +12,20 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.dtypes import is_complex, part_of
 from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.constraints import require_same
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops import small_matrices
+from jitgraph.ops import rules, small_matrices
 from jitgraph.ops.arithmetic import abs, add, bitwise_and, eq, gt, le, maximum, mul, select, sub
 from jitgraph.ops.complex_functions import complex_div
 from jitgraph.ops.complex_parts import imag, real
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.effects import check
-from jitgraph.ops.linear_systems import solve
+from jitgraph.ops.linear_systems import cutoffs, pinv, pinv_gradient, require_cutoffs, solve
 from jitgraph.ops.matrices import (
+    BY_FACTORS,
     adjoint,
     as_like,
     below,
@@ -41,6 +42,7 @@ from jitgraph.ops.matrices import (
     real_part,
     require_matrices,
     require_square,
+    rows_of,
     rows_times,
     with_ones,
 )
@@ -49,6 +51,11 @@ from jitgraph.ops.numeric import Array
 from jitgraph.ops.reduction import reduce_max
 from jitgraph.ops.transcendental import sqrt
 from jitgraph.ops.windows import concat
+from jitgraph.runtime import imports
+
+# ----------------------------------------------------------------------
+# cholesky, qr, eigh and svd, with gradients over Op calls; NaN where equal values or free phases leave them
+# undetermined.
 
 # ----------------------------------------------------------------------
 # Phases of complex eigenvectors and singular vectors are free: a loss that depends on one has no gradient.
@@ -419,4 +426,121 @@ svd: Op = matrix_op(
     complex_samples="plain",
     samples=_svd_samples,
     doc="U, descending singular values and V.mT of which a is the product.",
+)
+
+
+# ----------------------------------------------------------------------
+# lstsq: least squares by the singular value decomposition, also where the rank is not full.
+#
+# The solution is that of least length (Golub and Van Loan, Matrix computations, 4th ed., 2013, section 5.5). Its
+# gradient is that of the pseudo-inverse times b, which holds where the rank does not change.
+
+
+def _type(a: Type, b: Type, rtol: Type) -> tuple[TensorType, TensorType]:
+    left, right = require_matrices("lstsq", a, b)
+    what = f"lstsq({left}, {right})"
+    if left.ndim != right.ndim:
+        rules.same_shape("lstsq", (left, right))
+    batch = rules.same_dims(f"{what}: batches", left.shape[:-2], right.shape[:-2])
+    require_same(context.constraints(), left.shape[-2], right.shape[-2], f"{what}: the rows of both")
+    require_cutoffs("lstsq", left, rtol)
+    size = lesser(left.shape[-2], left.shape[-1])
+    solution = TensorType(left.dtype, (*batch, left.shape[-1], right.shape[-1]))
+    return solution, TensorType(part_of(left.dtype), (*batch, size))
+
+
+def _lstsq(a: Array, b: Array, rtol: Array) -> tuple[Array, Array]:
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    significant = s > cutoffs(a, rtol)[..., None] * s.max(axis=-1, keepdims=True, initial=0)
+    inverse = np.where(significant, 1 / np.where(significant, s, 1), 0)[..., None]
+    return vh.swapaxes(-1, -2).conj() @ (inverse * (u.swapaxes(-1, -2).conj() @ b)), s
+
+
+def _vjp(ct: Any, out: Any, a: Any, b: Any, rtol: Any) -> tuple[Any, Any, None]:
+    by_a = by_b = None
+    if ct[0] is not None:
+        inverse = pinv(a, rtol)
+        by_b = product(adjoint(inverse), ct[0])
+        by_a = pinv_gradient(product(ct[0], adjoint(b)), inverse, a)
+    if ct[1] is not None:
+        u, _, vh = svd(a, full_matrices=False, checked=True)
+        by_values = product(u, diagonal_matrix(as_like(ct[1], u)), vh)
+        by_a = by_values if by_a is None else add(by_a, by_values)
+    return by_a, by_b, None
+
+
+def _samples(array: Any) -> list[Sample]:
+    cases = []
+    for a, b in ((3, 2), (3, 2)), ((2, 3, 2), (2, 3, 1)), ((0, 2), (0, 1)):
+        x = array(*a)
+        shifted = np.asarray(x + np.diag(np.arange(2.0, 6))[: a[-2], : a[-1]].astype(x.dtype))
+        cases.append(Sample((shifted, array(*b), np.full(a[:-2], 1e-5, x.real.dtype))))
+    return cases
+
+
+lstsq: Op = matrix_op(
+    "lstsq",
+    _type,
+    _lstsq,
+    count=2,
+    plain=1,
+    composed=imports.function(BY_FACTORS, "lstsq"),
+    vjp=_vjp,
+    samples=_samples,
+    complex_samples="none",
+    doc="The shortest x for which a @ x is closest to b, and the singular values of a; those up to rtol times the "
+    "greatest are zeros, below 0 it is max(m, n) eps.",
+)
+
+
+# ----------------------------------------------------------------------
+# matrix_exp: by scaling, a Pade approximant of degree 13, and squaring.
+#
+# N. Higham, The scaling and squaring method for the matrix exponential revisited (2005). The gradient is a block of the
+# exponential of a matrix of twice the size: R. Mathias, A chain rule for matrix functions (1996).
+
+PADE: Final = (
+    *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
+    *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
+)
+NEAR: Final = 5.371920351148152  # the norm up to which the approximant is exact to the last bit of a float64
+
+
+def _exponential(a: Array) -> Array:
+    wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
+    if not wide.size:
+        return wide
+    norm = (np.abs(wide.real) + np.abs(wide.imag)).sum(axis=-2).max(axis=-1)
+    halvings = np.maximum(np.frexp(np.where(np.isfinite(norm), norm, 0) / NEAR)[1], 0)[..., None, None]
+    x = np.ldexp(wide.real, -halvings) + (1j * np.ldexp(wide.imag, -halvings) if np.iscomplexobj(wide) else 0)
+    one, b = np.eye(a.shape[-1]), PADE
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    odd = x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * one
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
+    odd = x @ odd
+    approximant = np.linalg.solve(even - odd, even + odd)
+    for step in range(int(halvings.max())):
+        approximant = np.where(step < halvings, approximant @ approximant, approximant)
+    return np.asarray(approximant)
+
+
+def _exponential_vjp(ct: Any, out: Any, a: Any) -> tuple[Any]:
+    size, last = a.shape[-1], len(a.shape) - 1
+    turned = adjoint(a)
+    above = concat(turned, ct, axis=last)
+    below = concat(zeros_like(turned), turned, axis=last)
+    block_exp = matrix_exp(concat(above, below, axis=last - 1))
+    return (rows_of(columns_of(block_exp, size, size + size), 0, size),)
+
+
+matrix_exp: Op = matrix_op(
+    "matrix_exp",
+    lambda a: require_square("matrix_exp", a),
+    _exponential,
+    composed=imports.function(BY_FACTORS, "matrix_exp"),
+    vjp=_exponential_vjp,
+    samples=lambda array: [Sample((array(*shape),)) for shape in ((3, 3), (2, 2, 2), (0, 0), (0, 2, 2))],
+    doc="The exponentials of square matrices; float32 is computed in float64.",
 )

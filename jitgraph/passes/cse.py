@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.ir.graph import Graph, Node
-from jitgraph.ir.literals import format_attr
+from jitgraph.ir.printer import format_attr
 from jitgraph.ir.target import Target
 from jitgraph.passes.rewriter import Rewriter, has_effect, is_tensor, rewrite_regions
 

@@ -12,7 +12,7 @@ import numpy as np
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike

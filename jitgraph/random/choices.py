@@ -15,11 +15,10 @@ from jitgraph.random.basic import device_of, drawn, permutation, randint, requir
 from jitgraph.random.generator import Generator
 from jitgraph.tensor import Tensor, scalars
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import isnan, where
 from jitgraph.tensor.functions.manipulation import moveaxis, take
 from jitgraph.tensor.functions.method import array_function, axis_of
-from jitgraph.tensor.functions.reductions import argmax, argsort
+from jitgraph.tensor.functions.reductions import argmax, argsort, cumsum
 from jitgraph.tensor.functions.reductions import max as greatest
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.lifting import TensorLike

@@ -14,7 +14,7 @@ import numpy as np
 from jitgraph import dtypes, migration_hints, ops
 from jitgraph.autograd import no_grad, streams
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike

@@ -127,7 +127,7 @@ RUNTIME_FUNCTIONS: Final = (
 )  # fmt: skip
 HANDLE_SLOTS: Final = {"_grad": 24, "_indexed": 32, "_requires_grad": 40, "_value": 48, "_weak": 56}
 VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "base": 64, "native": 72, "output": 80, "record": 88}
-"""Where CPython puts the slots of tensors (``eager/handle.py``) and of their values (``eager/value.py``)."""
+"""Where CPython puts the slots of tensors (``eager/handle.py``) and of their values (``eager/tape.py``)."""
 RUNTIME: Final = _words(
     *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "EagerValue", "ndarray", "float",
     "attributes", "clock", "handle_weak_references", "value_weak_references",

@@ -16,7 +16,7 @@ import numpy as np
 
 from jitgraph import ops
 from jitgraph.eager import placement
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.foreign_files import SAVED_FUNCTION, format_of
 from jitgraph.ir import context, dims, parse, verify
@@ -24,7 +24,7 @@ from jitgraph.ir.attributes import resize
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.literals import parse_constraint, parse_size
+from jitgraph.ir.printer import parse_constraint, parse_size
 from jitgraph.ir.types import Constant, TensorType
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import CPU

@@ -17,7 +17,7 @@ from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberA
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.kernels import open_shapes_of
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim

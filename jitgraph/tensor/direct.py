@@ -18,7 +18,7 @@ from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.launch import silently
 from jitgraph.eager.records import OpRecord
 from jitgraph.eager.rules import UFUNCS
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 

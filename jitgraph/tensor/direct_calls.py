@@ -12,11 +12,11 @@ from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.launch import FEW
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 
 if TYPE_CHECKING:
-    from jitgraph.eager.dispatch.runtime import NativeRuntime
+    from jitgraph.eager.dispatch.start import NativeRuntime
     from jitgraph.eager.dispatch.table import NativeTable
     from jitgraph.ir.context import Context
     from jitgraph.tensor.call_recording import OpCall

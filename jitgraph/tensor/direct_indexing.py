@@ -11,7 +11,7 @@ import numpy as np
 
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.tensor import direct
 from jitgraph.tensor.direct_calls import is_basic

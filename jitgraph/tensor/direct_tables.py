@@ -13,8 +13,7 @@ from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.records import OpRecord
 from jitgraph.eager.rules import ByKernel
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.errors import NumberError
 from jitgraph.ir.context import Context
 from jitgraph.tensor import lifting

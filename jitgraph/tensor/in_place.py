@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context
 

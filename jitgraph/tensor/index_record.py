@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from jitgraph import ops
 from jitgraph.eager.partial_cotangents import PartialCotangent
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.ir import context
 from jitgraph.tensor.direct import items_of
 

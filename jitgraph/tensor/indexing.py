@@ -17,7 +17,7 @@ from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.rules import dense
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import IndexingError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike

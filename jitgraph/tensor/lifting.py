@@ -15,7 +15,7 @@ from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike

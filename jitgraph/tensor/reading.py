@@ -10,7 +10,7 @@ from jitgraph import dtypes
 from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.migration_hints import replacement

@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph import ops, tree
 from jitgraph.autograd.transforms import own_part
 from jitgraph.eager import placement, replay
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph, Value

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph.codegen.kernels.index_numpy import evaluate_index
+from jitgraph.codegen.kernels.bounds import evaluate_index
 from jitgraph.codegen.kernels.kernel import Kernel, Load, Statement, Store, Update
 from jitgraph.codegen.kernels.kernel_text import kernel_lines
 from jitgraph.errors import GraphError

@@ -16,8 +16,7 @@ from jitgraph.codegen.cuda import block_loops
 from jitgraph.eager import placement
 from jitgraph.eager.device_emitter import program_for
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.tape import LeafRecord
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.ir.op import Sample
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader

@@ -13,7 +13,7 @@ from jitgraph import dtypes
 from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import ByDevice, ByKernel, Rules
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.op import Sample
 from jitgraph.ops import OPS

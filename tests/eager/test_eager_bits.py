@@ -14,7 +14,7 @@ from jitgraph.compiler import compile
 from jitgraph.eager import launch, tape
 from jitgraph.eager.kernels import is_pointwise
 from jitgraph.eager.rules import gains_by_sizes, is_compiled
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir.builder import GraphBuilder, decomposition
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.op import Op, Sample

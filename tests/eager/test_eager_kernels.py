@@ -18,7 +18,7 @@ from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.kernels import EagerKernels
 from jitgraph.eager.launch import KernelCall
 from jitgraph.eager.rules import runs_kernel
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op
 from jitgraph.ops.contraction import dot

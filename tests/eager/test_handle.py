@@ -13,7 +13,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import HandleStore, ValueHandle
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.tensor import lifting

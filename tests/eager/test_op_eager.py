@@ -12,7 +12,7 @@ import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.compiler import compile
 from jitgraph.eager import tape
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import OPS

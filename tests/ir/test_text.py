@@ -17,8 +17,7 @@ from jitgraph.ir.builder import GraphBuilder, build
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Attr, Graph
-from jitgraph.ir.literals import parse_size
-from jitgraph.ir.printer import large_constants, print_graph
+from jitgraph.ir.printer import large_constants, parse_size, print_graph
 from jitgraph.ir.types import Constant, TensorType
 from jitgraph.location import Location
 from jitgraph.ops.sampling import edges

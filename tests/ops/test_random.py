@@ -11,7 +11,7 @@ import scipy.special
 
 import jitgraph as jg
 from jitgraph import dtypes, ops
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ops import distributions
 from jitgraph.random import basic
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.runtime.buffer import UniqueAmong, are_released, is_unique, ownership
 
 SIZE = 64

@@ -9,9 +9,8 @@ from jitgraph import tree
 from jitgraph.ir.graph import Graph
 from jitgraph.tracing.call.code import call_code, first_failing
 from jitgraph.tracing.call.plan import CallPlan, Effect, Leaf, Template
-from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.guard import Guard, Objects
 from jitgraph.tracing.guards.plain import Plain
-from jitgraph.tracing.guards.predicate import Objects
 
 NOTHING = Template(tree.LEAF, (Leaf("plain", Plain("constant", None)),))
 

@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.plain import mark, plain_of, same_float
-from jitgraph.tracing.guards.predicate import (
+from jitgraph.tracing.guards.guard import (
     Absent,
     Distinct,
     EqualsObject,
     Exactly,
     Extent,
+    Guard,
     HasContents,
     Is,
     IsTensor,
@@ -31,6 +30,7 @@ from jitgraph.tracing.guards.predicate import (
     Same,
     brief,
 )
+from jitgraph.tracing.guards.plain import mark, plain_of, same_float
 from jitgraph.tracing.guards.source import Source
 from tests.tracing.plans import check_of
 

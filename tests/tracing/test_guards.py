@@ -19,9 +19,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.guard import Absent, Guard, Objects
 from jitgraph.tracing.guards.plain import same_float
-from jitgraph.tracing.guards.predicate import Absent, Objects
 from jitgraph.tracing.guards.source import Slot, Source
 from tests.tracing.plans import check_of
 

@@ -13,8 +13,7 @@ import jitgraph as jg
 from jitgraph.ir.dims import Dim
 from jitgraph.tracing.call.code import call_code, first_failing
 from jitgraph.tracing.call.plan import Handle, Input
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Layout, Objects, Relation, Varies
+from jitgraph.tracing.guards.guard import Guard, Layout, Objects, Relation, Varies
 from jitgraph.tracing.guards.source import Source
 from tests.tracing.plans import check_of, plan_of
 

@@ -13,8 +13,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.tracing.call.arguments import Static
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Absent, Objects
+from jitgraph.tracing.guards.guard import Absent, Guard, Objects
 from jitgraph.tracing.guards.source import STEP_NAMES, STEPS, Slot, Source, Step, StepKind, World
 from jitgraph.tracing.record.provenance import Provenance
 from tests.tracing.plans import check_of

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import vectors
-from jitgraph.codegen.cpu.access import emit_load
-from jitgraph.codegen.cpu.kernel_function import Scratch
+from jitgraph.codegen.cpu.kernel_function import Scratch, emit_load
 from jitgraph.codegen.cpu.tile import square_function
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Kernel, Load, Operand, Param, Statement, Var, bodies_of
 from jitgraph.codegen.llvm import loops, machine
-from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, Names, constant_of, integer
-from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, end_of_block, index_value, least, memory_type, multiply, subtract
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, int64
 from jitgraph.ir.dims import Dim, DimLike, names
 from jitgraph.ir.target import Target

@@ -30,15 +30,14 @@ from jitgraph.codegen.cuda.attend_products import (
     weights_pitch,
     zero_for_lowest,
 )
-from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
+from jitgraph.codegen.cuda.team import VECTOR_BYTES, ThreadStatements
 from jitgraph.codegen.cuda.thread_memory import SharedMemory
 from jitgraph.codegen.cuda.warp import WARP, ceil_div, special_register, wait_for_block
 from jitgraph.codegen.kernels.kernel import Attend, Factor, WeightedSum
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.access import memory_type, to_memory
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, memory_type, multiply, subtract, to_memory
 from jitgraph.codegen.llvm.loops import length
 from jitgraph.dtypes import DType, float32, int64
 from jitgraph.errors import CompileError

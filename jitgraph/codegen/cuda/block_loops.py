@@ -12,8 +12,7 @@ from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.grid import MOST_WARPS, wants_team, warps_of_team, with_vector
 from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import KernelLaunch, LaunchNest, launch_nests_of
-from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers
-from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.team import Team, TeamStatements, ThreadStatements, exchanged_buffers
 from jitgraph.codegen.cuda.thread_memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.warp import WARP, special_register, unravelled, wait_for_block
 from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Let, Local, Loop, Statement, statements_of

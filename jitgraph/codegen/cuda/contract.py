@@ -18,15 +18,14 @@ from jitgraph.codegen.cuda.panels import (
     wide,
     word,
 )
-from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.team import ThreadStatements
 from jitgraph.codegen.cuda.thread_memory import SharedMemory
 from jitgraph.codegen.cuda.warp import PROCESSORS, ceil_div, special_register, wait_for_block
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.access import from_memory, memory_type
 from jitgraph.codegen.llvm.builder import LlvmScalar, lanes_of
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, from_memory, index_value, least, memory_type, multiply, subtract
 from jitgraph.dtypes import int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

@@ -17,8 +17,14 @@ from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, LaunchNest, Shape, is_pure, launch_nests_of
 from jitgraph.codegen.cuda.library_products import library_call
 from jitgraph.codegen.cuda.reductions import FEW, is_few
-from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers, is_shared
-from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
+from jitgraph.codegen.cuda.team import (
+    VECTOR_BYTES,
+    Team,
+    TeamStatements,
+    ThreadStatements,
+    exchanged_buffers,
+    is_shared,
+)
 from jitgraph.codegen.cuda.thread_memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.warp import WARP, ceil_div, special_register, unravelled
 from jitgraph.codegen.kernels.index import coefficient

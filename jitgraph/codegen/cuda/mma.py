@@ -8,7 +8,7 @@ from jitgraph.codegen.cuda import panels
 from jitgraph.codegen.cuda.contract import Pipeline, TileResults, steps_of
 from jitgraph.codegen.cuda.indices import AxisPosition
 from jitgraph.codegen.cuda.panels import CHUNK, DEPTH_BYTES, Int32Writer, PanelLayout, Side, wide
-from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.team import ThreadStatements
 from jitgraph.codegen.cuda.thread_memory import SharedMemory
 from jitgraph.codegen.cuda.warp import PROCESSORS, WARP, call, ceil_div, special_register
 from jitgraph.codegen.kernels.kernel import Contract, Let, Operand, Var

@@ -9,10 +9,18 @@ from jitgraph.codegen.cuda.indices import Indices, alignment
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Load, Operand, Var
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.access import element_address, memory_type, to_memory
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmScalar, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.index import (
+    add,
+    element_address,
+    index_value,
+    least,
+    memory_type,
+    multiply,
+    subtract,
+    to_memory,
+)
 from jitgraph.dtypes import DType, int32, int64
 from jitgraph.ir.dims import DimLike, names
 from jitgraph.records import dataclass

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmScalar
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, least, memory_type, multiply, subtract
 from jitgraph.dtypes import DType
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target

@@ -28,7 +28,7 @@ from jitgraph.runtime.dispatch_records import (
 # References, and the life of values and handles: taken from the dead where there are some, and put back when they end.
 #
 # A value's small memory comes from lists of free blocks by size and goes back there. Both classes are Python's own
-# (``eager/value.py``, ``tensor/tensor.py``); what stands here takes the place of their deallocation, subclasses
+# (``eager/tape.py``, ``tensor/tensor.py``); what stands here takes the place of their deallocation, subclasses
 # included.
 
 _NEXT = 24  # where a dead object has the address of the next one

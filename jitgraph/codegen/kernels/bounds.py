@@ -1,23 +1,54 @@
-"""Whether an index stays inside its buffer: interval reasoning over axes, and trial by sample sizes where that is open.
-
-The approximation: each axis is put at the end of its range that makes the index least or greatest, a floor division
-or modulo counts as a value of its own between its bounds, and a polynomial over sizes is known to be at least 0 where
-all its coefficients are, after sizes that must be positive were written as 1 + a natural number. What this leaves
-open (correlated divisions, differences of sizes) is evaluated over the axes for a few values of the sizes: no proof.
+"""Whether an index stays inside its buffer: interval reasoning over axes, and trial by sample sizes where that is
+open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph.codegen.kernels.index_numpy import evaluate_index
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Atom, Dim, DimLike, Mod
+
+# ----------------------------------------------------------------------
+# Index expressions over arrays of int64.
+
+Array = NDArray[Any]
+
+
+def evaluate_index(index: DimLike, lookup: Callable[[str], Array]) -> Array:
+    """The value of ``index`` where a name has the value ``lookup(name)``; division by zero gives 0."""
+    if isinstance(index, int):
+        return np.asarray(index, np.int64)
+    total: Array = np.asarray(0, np.int64)
+    for monomial, coefficient in index.terms.items():
+        product: Array = np.asarray(coefficient, np.int64)
+        for atom in monomial:
+            product = np.asarray(product * _atom(atom, lookup))
+        total = np.asarray(total + product)
+    return total
+
+
+def _atom(atom: Atom, lookup: Callable[[str], Array]) -> Array:
+    if isinstance(atom, str):
+        return lookup(atom)
+    numerator, denominator = evaluate_index(atom.numerator, lookup), evaluate_index(atom.denominator, lookup)
+    with np.errstate(divide="ignore"):
+        return np.asarray((np.remainder if isinstance(atom, Mod) else np.floor_divide)(numerator, denominator))
+
+
+# ----------------------------------------------------------------------
+# Whether an index stays inside its buffer: interval reasoning over axes, and trial by sample sizes where that is open.
+#
+# The approximation: each axis is put at the end of its range that makes the index least or greatest, a floor division
+# or modulo counts as a value of its own between its bounds, and a polynomial over sizes is known to be at least 0 where
+# all its coefficients are, after sizes that must be positive were written as 1 + a natural number. What this leaves
+# open (correlated divisions, differences of sizes) is evaluated over the axes for a few values of the sizes: no proof.
 
 _SAMPLES = (1, 2, 3, 5, 8, 4, 17, 7, 64)
 _POINTS = 4096

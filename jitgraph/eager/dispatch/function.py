@@ -19,7 +19,7 @@ from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 MOST_TABLES: Final = 16
 
 if TYPE_CHECKING:
-    from jitgraph.eager.dispatch.runtime import NativeRuntime
+    from jitgraph.eager.dispatch.start import NativeRuntime
     from jitgraph.eager.dispatch.table import NativeTable
 
     class _NativeFields:

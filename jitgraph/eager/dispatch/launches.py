@@ -15,7 +15,7 @@ from jitgraph.dtypes import DType
 from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
 from jitgraph.eager.native import fresh
-from jitgraph.eager.value import native_type
+from jitgraph.eager.tape import native_type
 from jitgraph.ir.context import Context
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import dispatch_records as layout

@@ -1,10 +1,15 @@
 """The names of ``jitgraph.nn.functional``, and where each is defined."""
 
+from jitgraph.nn.functional.activation import alpha_dropout as alpha_dropout
 from jitgraph.nn.functional.activation import celu as celu
 from jitgraph.nn.functional.activation import celu_ as celu_
 from jitgraph.nn.functional.activation import dropout as dropout
+from jitgraph.nn.functional.activation import dropout1d as dropout1d
+from jitgraph.nn.functional.activation import dropout2d as dropout2d
+from jitgraph.nn.functional.activation import dropout3d as dropout3d
 from jitgraph.nn.functional.activation import elu as elu
 from jitgraph.nn.functional.activation import elu_ as elu_
+from jitgraph.nn.functional.activation import feature_alpha_dropout as feature_alpha_dropout
 from jitgraph.nn.functional.activation import gelu as gelu
 from jitgraph.nn.functional.activation import glu as glu
 from jitgraph.nn.functional.activation import gumbel_softmax as gumbel_softmax
@@ -43,25 +48,18 @@ from jitgraph.nn.functional.classification_losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
 from jitgraph.nn.functional.classification_losses import cross_entropy as cross_entropy
+from jitgraph.nn.functional.classification_losses import ctc_loss as ctc_loss
 from jitgraph.nn.functional.classification_losses import multi_margin_loss as multi_margin_loss
 from jitgraph.nn.functional.classification_losses import multilabel_margin_loss as multilabel_margin_loss
 from jitgraph.nn.functional.classification_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
 from jitgraph.nn.functional.classification_losses import nll_loss as nll_loss
 from jitgraph.nn.functional.classification_losses import one_hot as one_hot
 from jitgraph.nn.functional.classification_losses import soft_margin_loss as soft_margin_loss
-from jitgraph.nn.functional.ctc import ctc_loss as ctc_loss
-from jitgraph.nn.functional.dropouts import alpha_dropout as alpha_dropout
-from jitgraph.nn.functional.dropouts import dropout1d as dropout1d
-from jitgraph.nn.functional.dropouts import dropout2d as dropout2d
-from jitgraph.nn.functional.dropouts import dropout3d as dropout3d
-from jitgraph.nn.functional.dropouts import feature_alpha_dropout as feature_alpha_dropout
 from jitgraph.nn.functional.folding import channel_shuffle as channel_shuffle
 from jitgraph.nn.functional.folding import fold as fold
 from jitgraph.nn.functional.folding import pixel_shuffle as pixel_shuffle
 from jitgraph.nn.functional.folding import pixel_unshuffle as pixel_unshuffle
 from jitgraph.nn.functional.folding import unfold as unfold
-from jitgraph.nn.functional.fractional_pooling import fractional_max_pool2d as fractional_max_pool2d
-from jitgraph.nn.functional.fractional_pooling import fractional_max_pool3d as fractional_max_pool3d
 from jitgraph.nn.functional.interpolation import affine_grid as affine_grid
 from jitgraph.nn.functional.interpolation import grid_sample as grid_sample
 from jitgraph.nn.functional.interpolation import interpolate as interpolate
@@ -69,6 +67,9 @@ from jitgraph.nn.functional.layers import bilinear as bilinear
 from jitgraph.nn.functional.layers import conv1d as conv1d
 from jitgraph.nn.functional.layers import conv2d as conv2d
 from jitgraph.nn.functional.layers import conv3d as conv3d
+from jitgraph.nn.functional.layers import conv_transpose1d as conv_transpose1d
+from jitgraph.nn.functional.layers import conv_transpose2d as conv_transpose2d
+from jitgraph.nn.functional.layers import conv_transpose3d as conv_transpose3d
 from jitgraph.nn.functional.layers import embedding as embedding
 from jitgraph.nn.functional.layers import linear as linear
 from jitgraph.nn.functional.layers import scaled_dot_product_attention as scaled_dot_product_attention
@@ -102,6 +103,8 @@ from jitgraph.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_p
 from jitgraph.nn.functional.pooling import avg_pool1d as avg_pool1d
 from jitgraph.nn.functional.pooling import avg_pool2d as avg_pool2d
 from jitgraph.nn.functional.pooling import avg_pool3d as avg_pool3d
+from jitgraph.nn.functional.pooling import fractional_max_pool2d as fractional_max_pool2d
+from jitgraph.nn.functional.pooling import fractional_max_pool3d as fractional_max_pool3d
 from jitgraph.nn.functional.pooling import lp_pool1d as lp_pool1d
 from jitgraph.nn.functional.pooling import lp_pool2d as lp_pool2d
 from jitgraph.nn.functional.pooling import lp_pool3d as lp_pool3d
@@ -129,6 +132,3 @@ from jitgraph.nn.functional.regression_losses import triplet_margin_loss as trip
 from jitgraph.nn.functional.regression_losses import (
     triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
 )
-from jitgraph.nn.functional.transposed_convolution import conv_transpose1d as conv_transpose1d
-from jitgraph.nn.functional.transposed_convolution import conv_transpose2d as conv_transpose2d
-from jitgraph.nn.functional.transposed_convolution import conv_transpose3d as conv_transpose3d

@@ -90,7 +90,7 @@ def rms_norm(
 
     ``eps`` is the machine epsilon of the dtype unless given.
     """
-    from jitgraph.ops.normalization import inverse_root  # here, as it loads the ops of statistics
+    from jitgraph.ops.statistics import inverse_root  # here, as it loads the ops of statistics
 
     operand, w = floats(input, weight, optional=1)
     x = lifting.cast(operand, dtypes.float32) if operand.dtype.itemsize == 2 else operand

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph.nn.functional import fractional_pooling, pooling
+from jitgraph.nn.functional import pooling
 from jitgraph.nn.functional.classification_losses import cross_entropy
 from jitgraph.nn.functional.interpolation import interpolate
 from jitgraph.nn.functional.layers import conv1d, linear
@@ -70,12 +70,12 @@ def adaptive_max_pool3d_with_indices(input: TensorLike, output_size: Any) -> Any
 
 def fractional_max_pool2d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``fractional_max_pool2d`` with ``return_indices``."""
-    return fractional_pooling.fractional_max_pool2d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
+    return pooling.fractional_max_pool2d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
 def fractional_max_pool3d_with_indices(input: TensorLike, kernel_size: Any, *settings: Any, **kwargs: Any) -> Any:
     """``fractional_max_pool3d`` with ``return_indices``."""
-    return fractional_pooling.fractional_max_pool3d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
+    return pooling.fractional_max_pool3d(input, kernel_size, *settings, **{**kwargs, "return_indices": True})
 
 
 def conv_tbc(input: TensorLike, weight: TensorLike, bias: TensorLike, pad: int = 0) -> Tensor:

@@ -10,8 +10,7 @@ from typing import Any
 
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.nn.containers import ModuleList
-from jitgraph.nn.dictionaries import ModuleDict
+from jitgraph.nn.containers import ModuleDict, ModuleList
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor, lifting
 

@@ -88,12 +88,6 @@ from jitgraph.tensor.functions.creation import tril as tril  # method
 from jitgraph.tensor.functions.creation import triu as triu  # method
 from jitgraph.tensor.functions.creation import zeros as zeros
 from jitgraph.tensor.functions.creation import zeros_like as zeros_like
-from jitgraph.tensor.functions.cumulative import cummax as cummax  # method
-from jitgraph.tensor.functions.cumulative import cummin as cummin  # method
-from jitgraph.tensor.functions.cumulative import cumprod as cumprod  # method
-from jitgraph.tensor.functions.cumulative import cumsum as cumsum  # method
-from jitgraph.tensor.functions.cumulative import cumulative_prod as cumulative_prod  # method
-from jitgraph.tensor.functions.cumulative import cumulative_sum as cumulative_sum  # method
 from jitgraph.tensor.functions.elementwise import abs as abs  # method
 from jitgraph.tensor.functions.elementwise import acos as acos  # method
 from jitgraph.tensor.functions.elementwise import acosh as acosh  # method
@@ -253,6 +247,12 @@ from jitgraph.tensor.functions.reductions import any as any  # method
 from jitgraph.tensor.functions.reductions import argmax as argmax  # method
 from jitgraph.tensor.functions.reductions import argmin as argmin  # method
 from jitgraph.tensor.functions.reductions import argsort as argsort  # method
+from jitgraph.tensor.functions.reductions import cummax as cummax  # method
+from jitgraph.tensor.functions.reductions import cummin as cummin  # method
+from jitgraph.tensor.functions.reductions import cumprod as cumprod  # method
+from jitgraph.tensor.functions.reductions import cumsum as cumsum  # method
+from jitgraph.tensor.functions.reductions import cumulative_prod as cumulative_prod  # method
+from jitgraph.tensor.functions.reductions import cumulative_sum as cumulative_sum  # method
 from jitgraph.tensor.functions.reductions import log_softmax as log_softmax  # method
 from jitgraph.tensor.functions.reductions import logsumexp as logsumexp  # method
 from jitgraph.tensor.functions.reductions import max as max  # method

@@ -14,11 +14,11 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import astype, clip, logical_not, remainder, where
 from jitgraph.tensor.functions.manipulation import broadcast_arrays, concat, moveaxis, stack, take_along_axis
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.reductions import cumsum
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, searchsorted, tensor_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze

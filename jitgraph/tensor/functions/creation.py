@@ -12,7 +12,7 @@ from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import placement
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, NumberError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.ir.dims import Dim, DimLike

@@ -8,7 +8,7 @@ from typing import Any, Final
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike

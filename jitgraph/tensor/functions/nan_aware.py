@@ -8,11 +8,10 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import imag, real
-from jitgraph.tensor.functions.cumulative import cumprod, cumsum
 from jitgraph.tensor.functions.elementwise import astype, isnan, logical_not, maximum, sqrt, where
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.operands import float_tensor, tensor_like
-from jitgraph.tensor.functions.reductions import Axis, argmax, argmin, mean, prod, std, var
+from jitgraph.tensor.functions.reductions import Axis, argmax, argmin, cumprod, cumsum, mean, prod, std, var
 from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import min as min_of

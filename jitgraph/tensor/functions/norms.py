@@ -10,7 +10,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ops.transcendental import root
 from jitgraph.tensor import lifting

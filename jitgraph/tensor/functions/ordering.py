@@ -19,7 +19,6 @@ from jitgraph.tensor import indexing, lifting, scalars
 from jitgraph.tensor.functions.arithmetic import lerp
 from jitgraph.tensor.functions.complex_numbers import imag, real
 from jitgraph.tensor.functions.creation import arange
-from jitgraph.tensor.functions.cumulative import cummax
 from jitgraph.tensor.functions.elementwise import (
     astype,
     ceil,
@@ -38,7 +37,7 @@ from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
 from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import any as any_of
-from jitgraph.tensor.functions.reductions import argmax, argsort, sort
+from jitgraph.tensor.functions.reductions import argmax, argsort, cummax, sort
 from jitgraph.tensor.functions.reductions import max as max_of
 from jitgraph.tensor.functions.reductions import min as min_of
 from jitgraph.tensor.functions.reductions import sum as sum_of

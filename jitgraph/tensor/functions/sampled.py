@@ -15,14 +15,13 @@ from jitgraph.ops import statistics
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import complex as complex_of
 from jitgraph.tensor.functions.complex_numbers import conj, imag, real
-from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import abs, astype, clip, maximum, remainder, sqrt, where
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import concat, flip, moveaxis
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.tensor.functions.operands import float_tensor, tensor_like
 from jitgraph.tensor.functions.ordering import bucketize
-from jitgraph.tensor.functions.reductions import mean
+from jitgraph.tensor.functions.reductions import cumsum, mean
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike

@@ -16,11 +16,11 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.creation import full, shape_of
-from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import astype, clip, maximum, where
 from jitgraph.tensor.functions.manipulation import concat, moveaxis
 from jitgraph.tensor.functions.method import axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
+from jitgraph.tensor.functions.reductions import cumsum
 from jitgraph.tensor.functions.searching import searchsorted
 from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike

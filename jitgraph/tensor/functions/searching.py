@@ -14,11 +14,10 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import equal, logical_and, minimum, not_equal, where
 from jitgraph.tensor.functions.manipulation import concat
 from jitgraph.tensor.functions.method import axis_of, method
-from jitgraph.tensor.functions.reductions import Axis, argsort, sort
+from jitgraph.tensor.functions.reductions import Axis, argsort, cumsum, sort
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.lifting import TensorLike

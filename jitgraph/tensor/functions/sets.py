@@ -18,14 +18,13 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.complex_numbers import imag, real
 from jitgraph.tensor.functions.creation import ones_like
-from jitgraph.tensor.functions.cumulative import cumsum
 from jitgraph.tensor.functions.elementwise import astype, logical_and, not_equal
 from jitgraph.tensor.functions.manipulation import concat, moveaxis
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.operands import tensor_like
 from jitgraph.tensor.functions.ordering import lexsort
 from jitgraph.tensor.functions.reductions import any as any_of
-from jitgraph.tensor.functions.reductions import argsort
+from jitgraph.tensor.functions.reductions import argsort, cumsum
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.searching import counted, flat_of, isin, numbered, tensor_of
 from jitgraph.tensor.functions.shapes import reshape

@@ -1,22 +1,14 @@
-"""Records as plain data for JSON and back, by the types of their fields, each of which is checked when it is read.
-
-A data class or a named tuple is the list of its fields. A field may be a number (from 0 on), a text, a bool, bytes, a
-dtype, a literal, a record, a tuple of any of these, or of one of several types, where a record has the name of its
-class in front. ``Annotated`` says what a type leaves open: what a number counts ("objects", "handles", ...), that a
-text becomes code ("expression"), or, as a dict, the type of a field by the ``kind`` of its record. Texts that recur,
-sources, locations and classes are numbers in tables.
-
-Reading makes records of the classes that the fields name and nothing else; every mistake in the data is a LoadError.
-A record may say why it cannot be stored (``unstorable``), and what is wrong with it once it is read (``fault``).
-"""
+"""Records as plain data for JSON and back, by the types of their fields, and expressions that are checked when read."""
 
 from __future__ import annotations
 
 import binascii
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import numpy as np
@@ -29,10 +21,78 @@ from jitgraph.once import cached_property
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
-from jitgraph.tracing.cache.expressions import checked
+from jitgraph.tracing.guards.guard import Predicate
 from jitgraph.tracing.guards.plain import Plain, plain_of
-from jitgraph.tracing.guards.predicate import Predicate
 from jitgraph.tracing.guards.source import ObjectNumber, Ref, Source, Step
+
+# ----------------------------------------------------------------------
+# Expressions over numbers and sizes as a plan holds them, checked before they become code of a call.
+
+_LETTERS: Final = r"[A-Za-z0-9_ .,'()<>=!+\-*/%&|^~]*"  # no comment and no second line
+_SIMPLE: Final = r"n[0-9]{1,6}"
+_NAME: Final = r"n(_[A-Za-z][A-Za-z0-9_]*|[0-9]{1,6})"
+_FUNCTIONS: Final = frozenset(
+    ["abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "same_float", "type"]
+)
+_KINDS: Final = frozenset(["float", "int"])
+_LONGEST: Final = 1 << 16
+
+
+@lru_cache(maxsize=1024)
+def checked(text: str) -> str:
+    """``text`` where it is arithmetic on numbers of a call and nothing else; LoadError otherwise."""
+    if not isinstance(text, str) or len(text) > _LONGEST or not re.fullmatch(_LETTERS, text):
+        raise LoadError("an expression is malformed")
+    if not re.fullmatch(_SIMPLE, text):
+        import ast  # here: few plans have more than single numbers
+
+        try:
+            _check(ast.parse(text, mode="eval").body, ast)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            raise LoadError(f"{text[:80]!r} is no expression") from None
+    return text
+
+
+def _check(tree: Any, ast: Any) -> None:
+    match tree:
+        case ast.Constant(value=value) if type(value) in (int, float, bool, complex):
+            return
+        case ast.Constant(value=str(text)) if text in ("inf", "-inf", "nan"):
+            return
+        case ast.Name(id=name) if re.fullmatch(_NAME, name) or name in _KINDS:
+            return
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=name), args=parts, keywords=[]):
+            if name.startswith("_"):
+                raise LoadError(f"math.{name} is no function of numbers")
+        case ast.BinOp(left=left, right=right):
+            parts = [left, right]
+        case ast.UnaryOp(operand=operand):
+            parts = [operand]
+        case ast.BoolOp(values=parts) | ast.Tuple(elts=parts):
+            pass
+        case ast.Compare(left=left, comparators=others):
+            parts = [left, *others]
+        case ast.IfExp(test=test, body=body, orelse=other):
+            parts = [test, body, other]
+        case _:
+            raise LoadError(f"an expression holds a {type(tree).__name__}")
+    for part in parts:
+        _check(part, ast)
+
+
+# ----------------------------------------------------------------------
+# Records as plain data for JSON and back, by the types of their fields, each of which is checked when it is read.
+#
+# A data class or a named tuple is the list of its fields. A field may be a number (from 0 on), a text, a bool, bytes, a
+# dtype, a literal, a record, a tuple of any of these, or of one of several types, where a record has the name of its
+# class in front. ``Annotated`` says what a type leaves open: what a number counts ("objects", "handles", ...), that a
+# text becomes code ("expression"), or, as a dict, the type of a field by the ``kind`` of its record. Texts that recur,
+# sources, locations and classes are numbers in tables.
+#
+# Reading makes records of the classes that the fields name and nothing else; every mistake in the data is a LoadError.
+# A record may say why it cannot be stored (``unstorable``), and what is wrong with it once it is read (``fault``).
 
 _DEEPEST: Final = 48  # records in records
 _LONGEST_INT: Final = 4000  # digits, which Python reads without a special permission
@@ -169,7 +229,7 @@ def _read_any_int(data: Any, _: Any) -> int:
 def _read_size(data: Any, _: Any) -> DimLike:
     if type(data) is int:
         return _int(data)
-    from jitgraph.ir.literals import parse_size  # here: few traces have sizes with names
+    from jitgraph.ir.printer import parse_size  # here: few traces have sizes with names
 
     try:
         return parse_size(_typed(data, str))

@@ -1,28 +1,101 @@
-"""What an object is, as plain data that another process can compare with what it finds itself.
-
-Two worlds with equal descriptions have the same modules, classes and functions (by name and code), the same immutable
-values, and instances of the same classes that are, or are not, one object. What an instance or a container holds is
-no part of it: guards say what a recording assumed of that.
-"""
+"""What an object or a code object is, as plain data that another process can compare with what it finds itself."""
 
 from __future__ import annotations
 
 import enum
 import functools
 import os
+import struct
 import sys
 import types
 from array import array
 from collections import deque
+from functools import lru_cache
+from types import CodeType
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.once import cached_property
-from jitgraph.tracing.cache.code_digest import digest_of
+from jitgraph.runtime import digests
 from jitgraph.tracing.cache.codec import NotStorableError, encoded
 from jitgraph.tracing.guards.plain import plain_of
 from jitgraph.tracing.guards.storage import attributes_of, entries_of
+
+# ----------------------------------------------------------------------
+# The digest of a code object: equal in any process that compiled the same source, in the same file, at the same lines.
+#
+# ``marshal`` would tell codes apart by which constants happened to be shared, and by the order of sets of strings.
+
+_FRACTION: Final = struct.Struct("<d")
+
+
+@lru_cache(maxsize=4096)
+def _digest(identity: int, code: CodeType) -> str:
+    digest = digests.sha256()
+    _add(code, digest)
+    return digest.hexdigest()[:40]
+
+
+def digest_of(code: CodeType) -> str:
+    """What tells a code object from any other: its instructions, constants, names, file and lines."""
+    return _digest(id(code), code)  # by identity first: equal codes may stand in other files
+
+
+def _add(value: Any, digest: Any) -> None:
+    """Add a constant with its type, so that 1, 1.0 and True differ, and floats by their bits."""
+    kind = type(value)
+    if kind is CodeType:
+        _add_code(value, digest)
+    elif kind in (tuple, frozenset):
+        parts = list(value)
+        if kind is frozenset:
+            parts.sort(key=_of_constant)
+        _add_bytes(kind.__name__.encode(), digest)
+        _add_bytes(str(len(parts)).encode(), digest)
+        for part in parts:
+            _add(part, digest)
+    else:
+        _add_bytes(kind.__name__.encode(), digest)
+        _add_bytes(_data(value), digest)
+
+
+def _of_constant(value: Any) -> str:
+    digest = digests.sha256()
+    _add(value, digest)
+    return digest.hexdigest()
+
+
+def _data(value: Any) -> bytes:
+    if type(value) is float:
+        return _FRACTION.pack(value)
+    if type(value) is complex:
+        return _FRACTION.pack(value.real) + _FRACTION.pack(value.imag)
+    if type(value) is bytes:
+        return value
+    return repr(value).encode("utf-8", "surrogatepass")
+
+
+def _add_bytes(data: bytes, digest: Any) -> None:
+    digest.update(struct.pack("<Q", len(data)) + data)
+
+
+def _add_code(code: CodeType, digest: Any) -> None:
+    texts = (code.co_name, code.co_qualname, code.co_filename)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno)
+    _add_bytes(repr((texts, names, counts)).encode("utf-8", "surrogatepass"), digest)
+    for data in (code.co_code, code.co_linetable, code.co_exceptiontable):
+        _add_bytes(data, digest)
+    _add(code.co_consts, digest)
+
+
+# ----------------------------------------------------------------------
+# What an object is, as plain data that another process can compare with what it finds itself.
+#
+# Two worlds with equal descriptions have the same modules, classes and functions (by name and code), the same immutable
+# values, and instances of the same classes that are, or are not, one object. What an instance or a container holds is
+# no part of it: guards say what a recording assumed of that.
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _UNFOLLOWED: Final = (_PACKAGE, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)

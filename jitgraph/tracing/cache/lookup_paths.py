@@ -17,8 +17,8 @@ from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.cache.codec import NotStorableError
 from jitgraph.tracing.cache.fingerprint import PARTS, by_name, is_fixed, name_of
 from jitgraph.tracing.call.plan import CallPlan, Copied
+from jitgraph.tracing.guards.guard import Elements, Is
 from jitgraph.tracing.guards.plain import Plain, plain_of
-from jitgraph.tracing.guards.predicate import Elements, Is
 from jitgraph.tracing.guards.source import ObjectNumber, Ref, Source, World
 from jitgraph.tracing.guards.storage import EXPECTED_ERRORS, attributes_of, contents_of, entries_of
 

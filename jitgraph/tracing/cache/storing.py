@@ -32,8 +32,7 @@ from jitgraph.tracing.cache.traces import (
 )
 from jitgraph.tracing.call import backend, invocation
 from jitgraph.tracing.call.specialisation import Specialisation
-from jitgraph.tracing.capture.followed import is_users_class
-from jitgraph.tracing.capture.kinds import may_change
+from jitgraph.tracing.capture.kinds import is_users_class, may_change
 
 if TYPE_CHECKING:
     from jitgraph.passes.autodiff import Vjp

@@ -19,9 +19,8 @@ from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
 from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.tracing.cache.cached_plan import CachedGraph, CachedPlan, folder_here
-from jitgraph.tracing.cache.code_digest import digest_of
 from jitgraph.tracing.cache.codec import NotStorableError, Reading, Writing, codec_of, encoded, types_of
-from jitgraph.tracing.cache.fingerprint import Fingerprinter
+from jitgraph.tracing.cache.fingerprint import Fingerprinter, digest_of
 from jitgraph.tracing.cache.lookup_paths import Finding, LookupPath, loaded_by_name
 from jitgraph.tracing.call import backend
 from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static

@@ -15,15 +15,14 @@ import numpy as np
 
 from jitgraph import dtypes, foreign, tree
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.guard import Equals, Guard, Layout, Objects, Same, Varies
 from jitgraph.tracing.guards.plain import plain_of
-from jitgraph.tracing.guards.predicate import Equals, Layout, Objects, Same, Varies
 from jitgraph.tracing.guards.source import Source
 from jitgraph.tree import Item, TreeDef
 

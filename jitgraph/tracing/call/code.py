@@ -11,7 +11,7 @@ import numpy as np
 
 from jitgraph.eager.native import readable
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import HostAccessError
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.buffer import CPU
@@ -20,8 +20,7 @@ from jitgraph.tracing.call.operands import argument_array, array_operand, number
 from jitgraph.tracing.call.plan import UNKNOWN, CallPlan, Computed, Effect, FixedSources, Input, Leaf, Template
 from jitgraph.tracing.call.undo_log import OPERATION_NAMES, OPERATIONS
 from jitgraph.tracing.guards.check_ops import NAMES
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Layout, Varies
+from jitgraph.tracing.guards.guard import Guard, Layout, Varies
 from jitgraph.tracing.guards.source import STEP_NAMES, STEPS, Source, World
 from jitgraph.tracing.guards.storage import EXPECTED_ERRORS
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 import numpy as np
 
 from jitgraph import config
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.constraints import bind_sizes

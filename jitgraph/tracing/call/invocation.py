@@ -13,7 +13,7 @@ import numpy as np
 from jitgraph.eager import placement
 from jitgraph.eager.native import Recycled, output_value
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.types import TensorType

@@ -11,7 +11,7 @@ from jitgraph import foreign
 from jitgraph.dtypes import is_float
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.native import owned_value, readable, readable_as
-from jitgraph.eager.value import EagerValue, native_type
+from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader

@@ -13,9 +13,8 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tracing.guards.guard import Guard
+from jitgraph.tracing.guards.guard import Expression, Guard, Is, Relation
 from jitgraph.tracing.guards.plain import Plain
-from jitgraph.tracing.guards.predicate import Expression, Is, Relation
 from jitgraph.tracing.guards.source import STEPS, ObjectNumber, Source, World
 from jitgraph.tree import TreeDef
 

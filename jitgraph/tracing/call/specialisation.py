@@ -10,8 +10,7 @@ import numpy as np
 
 from jitgraph import ops
 from jitgraph.eager import placement
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph

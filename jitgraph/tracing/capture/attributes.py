@@ -17,26 +17,28 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jitgraph import tree
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.runtime import stubs
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure, this_process
+from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
-from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.capture.items import Items
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
+    PACKAGE,
     SIMPLE,
     hides_state,
     is_a,
     is_constant,
+    is_followed,
+    is_library_module,
     is_own_class,
     may_change,
 )
 from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import ObjectEntry, Observations
-from jitgraph.tracing.guards.predicate import Absent
+from jitgraph.tracing.guards.guard import Absent
 from jitgraph.tracing.guards.source import Slot
 from jitgraph.tracing.guards.storage import MISSING, attributes_of, class_entry, is_container
 from jitgraph.tracing.symbolic.number import resolved
@@ -273,7 +275,7 @@ class Attributes:
         """``owner.name`` of a class."""
         if is_library_module(owner.__module__) and not may_change(owner):
             self._reads.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}")
-            self._limits.bind_to_process(this_process.of_class(owner))
+            self._limits.bind_to_process(impure.of_class(owner))
         of_meta = self._classes.find(type(owner), name)
         if of_meta is not None and _is_data_descriptor(of_meta[1]):
             if name in ("__mro__", "__bases__"):

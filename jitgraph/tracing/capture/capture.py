@@ -1,46 +1,259 @@
-"""Capture: notes all Python state that a function reads and changes while it is traced.
-
-A tracer stops before each instruction of the user's code (``events.py``) and reads what it is about to use from the
-value stack: owners, keys, callables and arguments are the very objects. Nothing of the user's is run for it:
-attributes are looked up by storage (``attributes.py``). Every object is known by its identity (``observations.py``):
-guarded steps led to it, or it is a container among the arguments, or the function made it.
-
-The standard library, installed packages and jitgraph itself are not followed, except the modules and optimizers of
-``jitgraph.nn`` and ``jitgraph.optim``, which hold state of the user's; what code that is not followed may read is
-guarded as a whole (``calls.py``).
+"""Capture: notes all Python state that a function reads and changes while it is traced, in the frames that it
+follows.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # its ``getsignal`` makes no enums, so that it is fast
 import functools
+import signal
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import _bootstrap, _bootstrap_external
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from jitgraph.runtime import shared
 from jitgraph.runtime.cpython.frames import cell_of
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import this_process
+from jitgraph.tracing.capture import handlers, impure
 from jitgraph.tracing.capture.attributes import Attributes
-from jitgraph.tracing.capture.builtin_functions import BuiltinFunctions
-from jitgraph.tracing.capture.calls import Calls
-from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, Sink
-from jitgraph.tracing.capture.followed import CALL_LOOKUPS, PACKAGE, STAGING, is_library_module
-from jitgraph.tracing.capture.frames import FrameFollower
-from jitgraph.tracing.capture.guard_collection import GuardCollection
+from jitgraph.tracing.capture.calls import BuiltinFunctions, Calls
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, Sink, follow, run_watched
+from jitgraph.tracing.capture.handlers import callee
 from jitgraph.tracing.capture.items import Items, Operators
-from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
-from jitgraph.tracing.capture.object_guards import ObjectGuards
-from jitgraph.tracing.capture.observations import ObjectEntry, Observations
+from jitgraph.tracing.capture.kinds import (
+    CALL_LOOKUPS,
+    PACKAGE,
+    SIMPLE,
+    STAGING,
+    is_a,
+    is_followed,
+    is_library_module,
+    may_change,
+)
+from jitgraph.tracing.capture.object_guards import FunctionGuards, ObjectGuards
+from jitgraph.tracing.capture.observations import (
+    FirstRead,
+    ObjectEntry,
+    Observations,
+    Position,
+    UsedContainer,
+    changed_unseen,
+    is_plain,
+)
 from jitgraph.tracing.capture.writes import Writes
-from jitgraph.tracing.guards.guard import Assumption
+from jitgraph.tracing.guards.guard import Absent, Assumption, HasContents, Predicate
 from jitgraph.tracing.guards.source import Slot
-from jitgraph.tracing.guards.storage import MISSING, is_container
+from jitgraph.tracing.guards.storage import MAX_BYTES, MISSING, is_container, same_extent
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 from jitgraph.tracing.symbolic.numbers import refuse_staged
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
+
+# ----------------------------------------------------------------------
+# The frames that run while a trace records: which of them are followed, and where following stops.
+
+_FINDS: Final[tuple[CodeType, ...]] = (  # the code of ``import`` that asks finders
+    _bootstrap._find_spec.__code__,  # type: ignore[attr-defined]
+    _bootstrap_external.PathFinder._get_spec.__func__.__code__,  # type: ignore[attr-defined]
+)
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
+
+
+class FrameFollower:
+    """Runs a function and follows the frames of the user's functions that it calls.
+
+    Invariant: the sink is told of each instruction of the frames that are followed, and of no other: not of handlers of
+    signals, hooks of forks and finders of modules, which are no part of the function.
+    """
+
+    def __init__(self, sink: Sink, position: Position, functions: FunctionGuards) -> None:
+        handlers.require()
+        self._sink = sink
+        self._position = position
+        self._functions = functions
+        self._known: dict[int, tuple[CodeType, bool]] = {}  # by the id of code, whose hash goes through all of it
+        self._interrupted = False
+
+    def run(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
+        """What the function returns; meanwhile all that it reads and changes is noted."""
+        with shared.PAUSED.inside():
+            try:
+                return run_watched(self._on_call, function, *args, **keywords)
+            finally:
+                self._position.move(None, None)
+
+    def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self._interrupted:
+            return None
+        code = frame.f_code
+        known = self._known.get(id(code))
+        if known is None:
+            followed = _is_followed(frame)
+            if followed and _handles_a_signal(code):  # no longer, perhaps, when it runs again
+                self._interrupted = True
+                frame.f_trace_lines = False
+                return self._until_return
+            known = self._known[id(code)] = code, followed
+        if not known[1]:
+            return None
+        if _finds_a_module(frame) or self._is_run_by_a_fork(frame):
+            self._interrupted = True
+            frame.f_trace_lines = False
+            return self._until_return
+        view = Activation(frame, self._sink)
+        self._functions.enter(view)
+        return follow(frame, view)
+
+    def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """What the handler of a signal, a hook of forks or a finder of modules does is no part of the function."""
+        if event == "return":
+            self._interrupted = False
+        return self._until_return
+
+    def _is_run_by_a_fork(self, frame: FrameType) -> bool:
+        """Whether what runs is a hook of ``os.register_at_fork``: the nearest caller that is followed, or is code of a
+        library that names a fork, waits for a call that forks."""
+        caller = frame.f_back
+        while caller is not None and caller.f_code is not run_watched.__code__:
+            code = caller.f_code
+            if is_followed(code.co_filename) or not impure.FORKS.isdisjoint(code.co_names):
+                return impure.forks(callee(Activation(caller, self._sink)))
+            caller = caller.f_back
+        return False
+
+
+def _is_followed(frame: FrameType) -> bool:
+    code = frame.f_code
+    if code.co_name == "<module>" and not code.co_filename.startswith("<"):  # no state of the call
+        return False
+    if not is_followed(code.co_filename):
+        return False
+    if code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
+        name = frame.f_globals.get("__name__", "__main__")
+        return not (is_library_module(name) or str(name).startswith("namedtuple_"))
+    return True
+
+
+def _finds_a_module(frame: FrameType) -> bool:
+    """Whether an ``import`` asks a finder, of ``sys.meta_path`` or of a path, that is written in Python."""
+    caller = frame.f_back
+    return caller is not None and any(caller.f_code is code for code in _FINDS)
+
+
+def _handles_a_signal(code: CodeType) -> bool:
+    """Whether code is that of a handler of signals, which runs between any two instructions."""
+    return any(getattr(_signal.getsignal(number), "__code__", None) is code for number in _SIGNALS)
+
+
+# ----------------------------------------------------------------------
+# At the end of a trace: what must be true of what was read, so that the recording serves another call.
+
+
+class GuardCollection:
+    """Turns what was read and written into assumptions.
+
+    Invariant: what was read is assumed, or the function wrote there, or it is an input, or a reason why the recording
+    serves one call alone says so.
+    """
+
+    def __init__(self, seen: Observations) -> None:
+        self._limits = seen.limits
+        self._identities = seen.identities
+        self._effects = seen.effects
+        self._reads = seen.reads
+        self._objects = seen.objects
+
+    def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
+        """What must be true of what was read; TraceError where the function changed it in a way not seen.
+
+        ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
+        few.
+        """
+        assumptions: list[Assumption] = []
+        hard = [used.container for used in self._reads.contents if not used.soft]
+        whole = {id(owner) for container in hard for owner in (container, self._identities.owner_of(container))}
+        for location, read in self._reads.by_location():
+            rebound = location in self._effects.writes  # perhaps to what follows of the value that was read
+            if rebound or not self._reads.is_released(location, read):
+                # of an owner that is guarded as a whole ``changes`` sees what was done
+                owner = read.slot.owner
+                changed = rebound or id(owner) in whole or self._identities.is_mutated(owner)
+                assumptions += self._of_read(read, changed, lifted)
+        assumptions += self._of_writes()
+        for slot, handle in self._reads.tensors:
+            if self._identities.entry(handle).identity_used:
+                first = self._reads.first(slot)
+                assert first is not None
+                assumptions.append(Assumption(slot, self._objects.same(handle), first.location))
+        for used in (*self._reads.contents, *self._reads.extents):
+            assumptions += self._of_contents(used)
+        return [*assumptions, *self._reads.of_arguments()]
+
+    def _of_read(self, read: FirstRead, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
+        slot, value, location = read.slot, read.value, read.location
+        if type(value) is SymbolicNumber:  # read again at each call
+            if not written and slot.get_or(None) is not value:
+                raise changed_unseen(slot.text, location)
+            return
+        predicate = Absent() if value is MISSING else self._objects.value(value)
+        assumption = Assumption(slot.as_own, predicate, location)
+        if issubclass(type(value), np.ndarray) and (
+            id(value) not in lifted or self._identities.is_read_by_numpy(value)
+        ):
+            if value.dtype.hasobject:
+                self._limits.cannot_guard(f"the objects in the array {slot.text}", location)
+            elif value.nbytes <= MAX_BYTES:
+                yield assumption._replace(predicate=HasContents.of(value))
+            else:
+                what = f"the {value.nbytes} bytes of the array {slot.text}, used by NumPy"
+                self._limits.cannot_guard(what, location)
+        if written or assumption.holds(self._objects.values):
+            yield assumption
+        elif not read.soft:
+            raise changed_unseen(slot.text, location)
+        else:
+            self._limits.cannot_guard(f"what library code keeps in {slot.text}", location)
+
+    def _of_writes(self) -> Iterator[Assumption]:
+        """What a write that leaves things as they were, or deletes, needs of the place."""
+        for write in self._effects.writes.values():
+            slot, after = write.target, write.target.own_value()
+            if after is write.before and not is_plain(after) and not self._identities.is_own(slot.owner):
+                predicate: Predicate = Absent() if after is MISSING else self._objects.same(after)
+                yield Assumption(slot.as_own, predicate, write.location)
+            elif after is MISSING and self._reads.first(slot) is None and slot.storage is not None:
+                kind = self._objects.kind(type(write.before))  # it is deleted, which another call cannot do without it
+                yield Assumption(slot.as_own, kind, write.location)
+
+    def _of_contents(self, used: UsedContainer) -> Iterator[Assumption]:
+        container, before = used.container, used.before
+        soft = used.soft and not self._identities.is_mutated(container)
+        if soft and not same_extent(self._effects.without_added(container), before):
+            self._limits.cannot_guard(f"what library code keeps in {used.text}", used.location)
+            return
+        slot = Slot("object", container, None, used.text)
+        yield Assumption(slot, self._objects.extent(before, container), used.location)
+        if used.by_identity:
+            yield Assumption(slot, self._objects.elements(before, container), used.location)
+
+
+# ----------------------------------------------------------------------
+# Capture: notes all Python state that a function reads and changes while it is traced.
+#
+# A tracer stops before each instruction of the user's code (``events.py``) and reads what it is about to use from the
+# value stack: owners, keys, callables and arguments are the very objects. Nothing of the user's is run for it:
+# attributes are looked up by storage (``attributes.py``). Every object is known by its identity (``observations.py``):
+# guarded steps led to it, or it is a container among the arguments, or the function made it.
+#
+# The standard library, installed packages and jitgraph itself are not followed, except the modules and optimizers of
+# ``jitgraph.nn`` and ``jitgraph.optim``, which hold state of the user's; what code that is not followed may read is
+# guarded as a whole (``calls.py``).
 
 
 class Capture(Sink):
@@ -305,7 +518,7 @@ class Capture(Sink):
     def store_item(self, view: Activation, site: InstructionSite, owner: Any, key: Any) -> None:
         self._position.move(view, site)
         if is_a(key, slice) and not site.name.startswith("DELETE") and is_a(owner, list):
-            self.limits.bind_to_process(this_process.of_order(view.at(-4 if site.name == "STORE_SLICE" else -3)))
+            self.limits.bind_to_process(impure.of_order(view.at(-4 if site.name == "STORE_SLICE" else -3)))
         self._writes.sets_item(owner, key, removes=site.name.startswith("DELETE"))
 
 

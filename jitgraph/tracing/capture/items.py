@@ -11,7 +11,7 @@ import numpy as np
 
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure, this_process
+from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, is_users_own, plain_key
 from jitgraph.tracing.capture.object_guards import ObjectGuards
@@ -129,7 +129,7 @@ class Items:
         if type(owner) in SIMPLE or is_a(owner, Tensor | range):
             return
         if is_a(owner, set | frozenset):
-            self._limits.bind_to_process(this_process.of_order(owner))
+            self._limits.bind_to_process(impure.of_order(owner))
         if is_a(owner, np.ndarray):
             self._identities.mark_read_by_numpy(owner)
         elif is_container(owner) and not is_users_own(type(owner), "__iter__"):
@@ -212,7 +212,7 @@ class Operators:
             return
         if operation in _TEXTS or (operation == "%" and is_a(operands[0], str | bytes)):
             for operand in operands:
-                self._limits.bind_to_process(this_process.of_text(operand))
+                self._limits.bind_to_process(impure.of_text(operand))
         for index, operand in enumerate(operands):
             if type(operand) in SIMPLE:
                 continue
@@ -227,7 +227,7 @@ class Operators:
                 self._special.guard(operand, operation)
                 if index == 0 and operation in _IN_PLACE and is_a(operand, list | dict | set | deque):
                     for other in () if is_a(operand, set) else operands[1:]:
-                        self._limits.bind_to_process(this_process.of_order(other))
+                        self._limits.bind_to_process(impure.of_order(other))
                     self._writes.mutate(operand, _IN_PLACE[operation])
                 else:
                     self._of_container(operation, operand)

@@ -19,7 +19,6 @@ from jitgraph.runtime.cpython.frames import cell_of
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation
-from jitgraph.tracing.capture.followed import is_followed, original_of
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
     LRU_CACHE,
@@ -28,9 +27,11 @@ from jitgraph.tracing.capture.kinds import (
     hides_state,
     is_a,
     is_constant,
+    is_followed,
     is_iterator,
     is_own_class,
     may_change,
+    original_of,
     slots_of,
 )
 from jitgraph.tracing.capture.observations import Observations, UsedContainer

@@ -21,10 +21,8 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.undo_log import Change, UndoEntry, UndoLog, later_keys
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
-from jitgraph.tracing.capture.followed import PACKAGE
-from jitgraph.tracing.capture.kinds import is_a, may_change
-from jitgraph.tracing.guards.guard import Assumption
-from jitgraph.tracing.guards.predicate import Objects, Predicate
+from jitgraph.tracing.capture.kinds import PACKAGE, is_a, may_change
+from jitgraph.tracing.guards.guard import Assumption, Objects, Predicate
 from jitgraph.tracing.guards.source import Slot, Step, item_step
 from jitgraph.tracing.guards.storage import MISSING, class_entry, contents_of
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved

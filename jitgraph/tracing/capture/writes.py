@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.undo_log import APPENDS

@@ -21,7 +21,7 @@ import numpy as np
 
 from jitgraph import foreign
 from jitgraph.eager.placement import device_type
-from jitgraph.eager.value import EagerValue, native_type
+from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.records import NamedTuple

@@ -11,8 +11,7 @@ from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.call.undo_log import Change, UndoLog
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Disjoint, Objects, Same
+from jitgraph.tracing.guards.guard import Disjoint, Guard, Objects, Same
 from jitgraph.tracing.guards.source import Source
 from jitgraph.tracing.record.provenance import Provenance
 from jitgraph.tree import TreeDef

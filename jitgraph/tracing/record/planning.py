@@ -18,8 +18,7 @@ from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static, guards_o
 from jitgraph.tracing.call.plan import CallPlan, Computed, Effect, Handle, Input, Leaf, PinnedSource, Template
 from jitgraph.tracing.call.undo_log import Change, UndoEntry
 from jitgraph.tracing.guards.check_ops import size_text
-from jitgraph.tracing.guards.guard import Assumption, Guard
-from jitgraph.tracing.guards.predicate import Distinct, IsTensor, Layout, Objects, Relation, Same, Varies
+from jitgraph.tracing.guards.guard import Assumption, Distinct, Guard, IsTensor, Layout, Objects, Relation, Same, Varies
 from jitgraph.tracing.guards.source import Slot, Source
 from jitgraph.tracing.guards.storage import MISSING
 from jitgraph.tracing.record.argument_mutation import Aliasing, ArgumentContainer, changes, moved

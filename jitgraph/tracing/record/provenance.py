@@ -8,7 +8,7 @@ import types
 from functools import partial
 from typing import Any
 
-from jitgraph.tracing.guards.predicate import Objects
+from jitgraph.tracing.guards.guard import Objects
 from jitgraph.tracing.guards.source import Slot, Source, StepKind, item_text
 from jitgraph.tracing.guards.storage import attributes_of
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, TraceError, withdraw
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
@@ -30,17 +30,16 @@ from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.events import run_watched
-from jitgraph.tracing.capture.followed import PACKAGE
-from jitgraph.tracing.record.aliases import Aliases, GrownElement, aliases_of, chosen, unknown_write
+from jitgraph.tracing.capture.kinds import PACKAGE
 from jitgraph.tracing.record.gradients import Gradients
-from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.record.values import Aliases, GrownElement, TracedValue, aliases_of, chosen, unknown_write
 from jitgraph.tracing.symbolic.number import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
     from jitgraph.tracing.capture.capture import Capture
     from jitgraph.tracing.record.printing import PrintText
-    from jitgraph.tracing.record.write_log import WriteLog
+    from jitgraph.tracing.record.region import WriteLog
 
 # ----------------------------------------------------------------------
 # Where an op is recorded: the user's line, and the modules in whose calls it stands, by their names in the model.

@@ -31,7 +31,7 @@ from jitgraph.tracing.call.plan import CallPlan
 from jitgraph.tracing.call.specialisation import Specialisation
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guards.predicate import Objects
+from jitgraph.tracing.guards.guard import Objects
 from jitgraph.tracing.guards.source import Slot, Source, World
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, watch

@@ -19,8 +19,8 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.call.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.guards.guard import Objects
 from jitgraph.tracing.guards.plain import plain_of
-from jitgraph.tracing.guards.predicate import Objects
 from jitgraph.tracing.guards.source import Source
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved

@@ -10,7 +10,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.placement import DeviceValue
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value

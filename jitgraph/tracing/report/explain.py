@@ -11,8 +11,7 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.tracing.call.function import traced
 from jitgraph.tracing.call.plan import CallPlan
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Varies
+from jitgraph.tracing.guards.guard import Guard, Varies
 from jitgraph.tracing.report.cost import cost
 from jitgraph.tracing.report.lowered import Lowered, Text, memory, sizes_of
 

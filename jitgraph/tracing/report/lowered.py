@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import ArgumentError, DeviceError, JitgraphError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim

@@ -13,8 +13,7 @@ from jitgraph.tracing.call.arguments import Arguments
 from jitgraph.tracing.call.code import first_failing
 from jitgraph.tracing.call.plan import CallPlan
 from jitgraph.tracing.call.specialisation import Specialisation
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Layout, Relation
+from jitgraph.tracing.guards.guard import Guard, Layout, Relation
 from jitgraph.tracing.guards.storage import EXPECTED_ERRORS
 
 

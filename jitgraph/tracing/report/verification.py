@@ -14,7 +14,7 @@ import numpy as np
 
 from jitgraph import dtypes, tree
 from jitgraph.eager.emitter import EagerEmitter
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph, Node, Value

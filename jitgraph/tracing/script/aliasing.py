@@ -11,10 +11,9 @@ from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tracing.record.aliases import Condition, GrownElement, aliases_of, unknown_write, value_of
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import Region
-from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.record.values import Condition, GrownElement, TracedValue, aliases_of, unknown_write, value_of
 from jitgraph.tracing.script.variables import Name
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
 

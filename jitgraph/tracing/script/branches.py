@@ -15,8 +15,20 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.record.region import Region, handles_of, operands_of, unchanged, write_back
-from jitgraph.tracing.record.write_log import UNBOUND, Changed, Tail, WriteLog, WriteTarget, grows_by_data, other_extent
+from jitgraph.tracing.record.region import (
+    UNBOUND,
+    Changed,
+    Region,
+    Tail,
+    WriteLog,
+    WriteTarget,
+    grows_by_data,
+    handles_of,
+    operands_of,
+    other_extent,
+    unchanged,
+    write_back,
+)
 from jitgraph.tracing.script.aliasing import Merging, Pair, objects_in
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.variables import (

@@ -18,9 +18,9 @@ from jitgraph.own_code import OWN, STAGED
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tracing.call.undo_log import CHANGERS
-from jitgraph.tracing.capture.followed import CALL_LOOKUPS, is_followed, is_rewritten
+from jitgraph.tracing.capture.kinds import CALL_LOOKUPS, is_followed, is_rewritten
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
-from jitgraph.tracing.record.write_log import CONTAINERS
+from jitgraph.tracing.record.region import CONTAINERS
 from jitgraph.tracing.script import builtins, lists, lookups, sums
 from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import created_here, innermost_write_log, recorders

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from jitgraph.errors import ScriptError
 from jitgraph.location import MODULE_CALLS, Location
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.capture.followed import STAGING, is_rewritten, register_rewritten
+from jitgraph.tracing.capture.kinds import STAGING, is_rewritten, register_rewritten
 from jitgraph.tracing.script.rewrite import rewritten
 
 # ----------------------------------------------------------------------

@@ -22,10 +22,9 @@ from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
-from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.record.write_log import WriteLog
+from jitgraph.tracing.record.region import WriteLog
+from jitgraph.tracing.record.values import GrownElement, SameWhere, TracedValue, note_choice
 from jitgraph.tracing.script.aliasing import OPAQUE, objects_in, require_single
 from jitgraph.tracing.script.branches import created_here, innermost_write_log, recorders
 from jitgraph.tracing.script.variables import Kind, handle, is_staged, kind_of

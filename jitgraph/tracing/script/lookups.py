@@ -20,8 +20,8 @@ from jitgraph.ir.types import Constant
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
-from jitgraph.tracing.record.aliases import SameWhere, note_choice
-from jitgraph.tracing.record.write_log import CONTAINERS
+from jitgraph.tracing.record.region import CONTAINERS
+from jitgraph.tracing.record.values import SameWhere, note_choice
 from jitgraph.tracing.script.branches import choose_value
 from jitgraph.tracing.script.lists import GrowingList
 from jitgraph.tracing.script.variables import Cells, is_staged, same

@@ -18,8 +18,7 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.record import control_flow
-from jitgraph.tracing.record.aliases import GrownElement, SameWhere, note_choice
-from jitgraph.tracing.record.write_log import (
+from jitgraph.tracing.record.region import (
     UNBOUND,
     Changed,
     LastElements,
@@ -28,6 +27,7 @@ from jitgraph.tracing.record.write_log import (
     grows_by_data,
     other_extent,
 )
+from jitgraph.tracing.record.values import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.script.aliasing import (
     CarriedObjects,
     KnownIdentities,

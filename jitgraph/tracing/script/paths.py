@@ -18,9 +18,9 @@ from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tracing.record.aliases import aliases_of
 from jitgraph.tracing.record.recorder import WRITE_TO_ARRAY
-from jitgraph.tracing.record.write_log import CONTAINERS
+from jitgraph.tracing.record.region import CONTAINERS
+from jitgraph.tracing.record.values import aliases_of
 from jitgraph.tracing.script import aliasing
 from jitgraph.tracing.script.branches import DeadEnd, choose_value, innermost_write_log
 from jitgraph.tracing.script.lists import GrowingList, is_growing

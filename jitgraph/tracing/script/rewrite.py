@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
-from jitgraph.tracing.capture.followed import STAGING
+from jitgraph.tracing.capture.kinds import STAGING
 from jitgraph.tracing.script.exits import without_exits
 from jitgraph.tracing.script.matching import MatchesAsTests, permanent
 from jitgraph.tracing.script.names import (

@@ -14,8 +14,8 @@ from jitgraph.errors import ScriptError, TraceError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor, lifting
-from jitgraph.tracing.record.aliases import sameness
-from jitgraph.tracing.record.write_log import CONTAINERS, UNBOUND
+from jitgraph.tracing.record.region import CONTAINERS, UNBOUND
+from jitgraph.tracing.record.values import sameness
 from jitgraph.tracing.script import lookups
 from jitgraph.tracing.script.aliasing import require_single
 from jitgraph.tracing.script.branches import (

@@ -18,7 +18,7 @@ from jitgraph.location import Location, raised_at
 from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.record.recorder import Recorder
-from jitgraph.tracing.record.write_log import UNBOUND, WriteTarget
+from jitgraph.tracing.record.region import UNBOUND, WriteTarget
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.symbolic.staged_integers import require
 from jitgraph.tracing.symbolic.staged_number import StagedNumber

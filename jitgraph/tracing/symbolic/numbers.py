@@ -22,8 +22,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_users_class
-from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS
+from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS, PACKAGE, is_followed, is_users_class
 from jitgraph.tracing.guards.source import Slot
 from jitgraph.tracing.symbolic.number import (
     LEAF,

@@ -10,8 +10,7 @@ from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.call.plan import CallPlan, PinnedSource
 from jitgraph.tracing.call.specialisation import Specialisation
 from jitgraph.tracing.call.undo_log import UndoLog
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.predicate import Equals, Varies
+from jitgraph.tracing.guards.guard import Equals, Guard, Varies
 from jitgraph.tracing.guards.source import Slot, Source, World
 from jitgraph.tracing.symbolic.number import PinnedNumber, source_of
 from jitgraph.tracing.symbolic.numbers import Numbers

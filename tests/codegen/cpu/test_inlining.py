@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cpu import entry, inlining
+from jitgraph.codegen.cpu import entry
 from jitgraph.codegen.llvm import machine
 from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
@@ -131,13 +131,13 @@ def test_loops_that_last_some_milliseconds_ask_nothing(outer: int, inner: int, m
 
 
 def test_a_long_kernel_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inlining, "MOST_LINES", 5)
-    monkeypatch.setattr(inlining, "MOST_STRAIGHT_LINES", 5)
+    monkeypatch.setattr(entry, "MOST_LINES", 5)
+    monkeypatch.setattr(entry, "MOST_STRAIGHT_LINES", 5)
     compiled = made(newton("[]"))
     assert "alwaysinline" not in compiled.llvm_ir and "call i32 @k_" in entry_of(compiled)
     check(compiled, [np.array(3.0), np.array(2.0), np.array(40)])
     monkeypatch.undo()
-    monkeypatch.setattr(inlining, "MOST_LINES_TOGETHER", 5)
+    monkeypatch.setattr(entry, "MOST_LINES_TOGETHER", 5)
     assert "alwaysinline" not in made(newton("[]")).llvm_ir
 
 

@@ -13,7 +13,7 @@ from jitgraph.eager import fused_ops
 from jitgraph.eager.dispatch import start
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import UFUNCS
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ops import OPS
 from jitgraph.tensor.call_recording import record
 from tests.eager.dispatch.test_eager_calls import OFTEN, bits, draw, natively

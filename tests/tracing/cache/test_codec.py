@@ -18,9 +18,7 @@ from jitgraph.tracing.cache import lookup_paths, traces
 from jitgraph.tracing.cache.cached_plan import CachedGraph
 from jitgraph.tracing.cache.codec import NotStorableError, Reading, Writing, codec_of, types_of
 from jitgraph.tracing.call.plan import CallPlan, Computed, Effect, Fresh, Handle, Input, Leaf, PinnedSource, Template
-from jitgraph.tracing.guards.guard import Guard
-from jitgraph.tracing.guards.plain import Plain, plain_of
-from jitgraph.tracing.guards.predicate import (
+from jitgraph.tracing.guards.guard import (
     Absent,
     Disjoint,
     Distinct,
@@ -29,6 +27,7 @@ from jitgraph.tracing.guards.predicate import (
     EqualsObject,
     Exactly,
     Extent,
+    Guard,
     HasContents,
     Is,
     IsOrStandIn,
@@ -39,6 +38,7 @@ from jitgraph.tracing.guards.predicate import (
     Same,
     Varies,
 )
+from jitgraph.tracing.guards.plain import Plain, plain_of
 from jitgraph.tracing.guards.source import Ref, Source
 
 F4 = np.dtype("f4")

@@ -12,7 +12,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import disk_cache, loader
-from jitgraph.tracing.cache.expressions import checked
+from jitgraph.tracing.cache.codec import checked
 from tests.tracing.cache.worlds import outcome, require_fresh
 
 HEAD = "class K: pass\nimport socket, sys, threading\nimport numpy as np\nimport jitgraph as jg\n"

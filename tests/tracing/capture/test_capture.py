@@ -28,7 +28,7 @@ from jitgraph.runtime import shared
 from jitgraph.tracing.capture import events
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.capture.events import OWN
-from jitgraph.tracing.capture.followed import is_followed
+from jitgraph.tracing.capture.kinds import is_followed
 from tests.processes import in_child
 
 

@@ -22,14 +22,16 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import TraceError
 from jitgraph.tracing.capture import impure
-from jitgraph.tracing.capture.followed import is_followed, is_library_module, is_users_class
 from jitgraph.tracing.capture.kinds import (
     OPERATOR_FUNCTIONS,
     SPECIAL,
     hides_state,
     is_constant,
+    is_followed,
     is_iterator,
+    is_library_module,
     is_plain_key,
+    is_users_class,
     may_change,
     slots_of,
 )

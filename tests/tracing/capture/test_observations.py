@@ -16,11 +16,11 @@ import jitgraph as jg
 from jitgraph.location import Location
 from jitgraph.tracing import capture
 from jitgraph.tracing.call.undo_log import UndoLog
-from jitgraph.tracing.capture.guard_collection import GuardCollection
+from jitgraph.tracing.capture.capture import GuardCollection
 from jitgraph.tracing.capture.object_guards import ObjectGuards
 from jitgraph.tracing.capture.observations import IdentityTable, Observations
 from jitgraph.tracing.capture.writes import Writes
-from jitgraph.tracing.guards.predicate import Absent
+from jitgraph.tracing.guards.guard import Absent
 from jitgraph.tracing.guards.source import Slot
 from jitgraph.tracing.guards.storage import MISSING
 

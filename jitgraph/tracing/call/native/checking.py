@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.eager.dispatch.runtime import NativeRuntime
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.dispatch.start import NativeRuntime
+from jitgraph.eager.tape import EagerValue
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.native.reading import Reader
 from jitgraph.tracing.call.operands import number_operand, scalar
 from jitgraph.tracing.call.plan import CallPlan, Input
 from jitgraph.tracing.guards.check_ops import size_name
-from jitgraph.tracing.guards.predicate import Varies
+from jitgraph.tracing.guards.guard import Varies
 from jitgraph.tracing.guards.source import Source
 
 _UNUSED_OPERAND: Final = layout.MOST_INPUTS - 1

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.eager.dispatch.runtime import NativeRuntime
+from jitgraph.eager.dispatch.start import NativeRuntime
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, shared
 from jitgraph.runtime.cpython.memory import put_word

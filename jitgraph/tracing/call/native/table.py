@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Program, Unsupported
-from jitgraph.eager.dispatch.runtime import NativeRuntime
+from jitgraph.eager.dispatch.start import NativeRuntime
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
 from jitgraph.eager.native import output_value
-from jitgraph.eager.value import EagerValue, native_type
+from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Graph
 from jitgraph.runtime import dispatch_records as layout

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 OTHER_PYTHONS ?= 3.12 3.13
 SUITE := -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo test check nightly lint bench mutants wheel docs clean
+.PHONY: demo test check nightly lint bench trend mutants wheel docs clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/digits.py
@@ -101,6 +101,10 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
+
+# Size and speed beside the last release's, which fail nothing.
+trend: $(STAMP)
+	$(BIN)/python -m bench.trend
 
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py

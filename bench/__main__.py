@@ -6,6 +6,7 @@ import importlib
 import sys
 
 NAMES = (
+    "trend",
     "startup",
     "first_calls",
     "compile_time",

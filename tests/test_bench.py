@@ -5,6 +5,7 @@ Peers (PyTorch, JAX, ONNX Runtime) are no dependencies, and importing asks for n
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -86,3 +87,19 @@ def test_the_page_of_accuracy_has_what_its_command_measures() -> None:
         rows = {line.split("|")[1].strip() for line in text.splitlines()[3:] if line.startswith("|")}
         assert rows == set(functions)
         assert accuracy.written(page, table, "| a |\n").count("| a |\n<!-- end of " + table) == 1
+
+
+def test_the_trend_is_shown_beside_a_release() -> None:
+    from bench import trend
+
+    release = {"name": "1.0", "machine": "another", "figures": {"lines": 200.0, "gone": 1.0}}
+    first, lines, new, note = trend.table({"lines": 150.0, "new": 3.0}, release).splitlines()
+    assert first.split() == ["here", "1.0"]
+    assert lines.split() == ["lines", "150.0", "200.0", "-25.0", "%"] and new.split() == ["new", "3.0"]
+    assert "another machine" in note
+    assert "%" not in trend.table({"lines": 150.0}, {})
+    assert (
+        {"files", "lines"}
+        <= set(trend.sizes())
+        <= set(json.loads(trend.STORED.read_text())["figures"]) | {"wheel (kB)"}
+    )

@@ -253,7 +253,7 @@ class Tensor(ReadableHandle):
         return _operate(ops.shift_right, other, self)
 
     def __invert__(self) -> Tensor:
-        return elementwise(ops.bitwise_not, self)
+        return _invert(self)  # type: ignore[no-any-return]
 
     def __neg__(self) -> Tensor:
         return _neg(self)  # type: ignore[no-any-return]
@@ -262,7 +262,7 @@ class Tensor(ReadableHandle):
         return wrap(self.value)
 
     def __abs__(self) -> Tensor:
-        return elementwise(ops.abs, self)
+        return _abs(self)  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return _eq(self, other)  # type: ignore[no-any-return]
@@ -415,7 +415,14 @@ def _indexed(x: Tensor, index: Any) -> Tensor:
 
 
 _getitem = index_call(_indexed)
-_neg = direct_call(lambda x: elementwise(ops.neg, x), 1)
+
+
+def _operator_of_one(op: str) -> Any:
+    """The unary operator of this op."""
+    return direct_call(lambda x: elementwise(getattr(ops, op), x), 1)
+
+
+_neg, _abs, _invert = map(_operator_of_one, ("neg", "abs", "bitwise_not"))
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

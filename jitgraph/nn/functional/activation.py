@@ -12,6 +12,7 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.arguments import axis_or_dim, floats, lowered, written
 from jitgraph.tensor import Tensor, elementwise, lifting, wrap
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions import elementwise as pointwise
 from jitgraph.tensor.functions import reductions
 from jitgraph.tensor.functions.elementwise import abs, exp, maximum, minimum, where
@@ -27,9 +28,18 @@ from jitgraph.tensor.lifting import TensorLike
 # With ``inplace``, or by a name that ends in ``_``, the input has the result's value from then on.
 
 
+def _direct(op: str, *, floating: bool = True) -> Any:
+    """The elementwise op of this name."""
+    return direct_call(lambda x: elementwise(getattr(ops, op), x, floating=floating), 1)
+
+
+_relu = _direct("relu", floating=False)
+_sigmoid, _log_sigmoid, _tanh, _silu = map(_direct, ("sigmoid", "log_sigmoid", "tanh", "silu"))
+
+
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
-    return written(input, elementwise(ops.relu, input), inplace)
+    return written(input, _relu(input), inplace)
 
 
 def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
@@ -46,39 +56,48 @@ def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inp
 
 def sigmoid(input: TensorLike) -> Tensor:
     """1 / (1 + exp(-x)), without overflow."""
-    return elementwise(ops.sigmoid, input, floating=True)
+    return _sigmoid(input)  # type: ignore[no-any-return]
 
 
 def logsigmoid(input: TensorLike) -> Tensor:
     """log(sigmoid(x)), without overflow."""
-    return elementwise(ops.log_sigmoid, input, floating=True)
+    return _log_sigmoid(input)  # type: ignore[no-any-return]
 
 
 def tanh(input: TensorLike) -> Tensor:
     """Hyperbolic tangent."""
-    return elementwise(ops.tanh, input, floating=True)
+    return _tanh(input)  # type: ignore[no-any-return]
 
 
 def silu(input: TensorLike, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return written(input, elementwise(ops.silu, input, floating=True), inplace)
+    return written(input, _silu(input), inplace)
 
 
 def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
     """x * Phi(x), Phi the normal distribution function; ``approximate="tanh"`` for the cheaper formula."""
     if approximate not in ("none", "tanh"):
         raise JitgraphError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
-    return wrap(ops.gelu(floats(input)[0], approximate=approximate))
+    return _gelus[approximate](input)  # type: ignore[no-any-return]
+
+
+_gelus = DirectCalls(lambda form: direct_call(lambda x: wrap(ops.gelu(floats(x)[0], approximate=form)), 1))
 
 
 def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where it is positive, else ``negative_slope * x``."""
-    return written(input, wrap(ops.leaky_relu(floats(input)[0], negative_slope=float(negative_slope))), inplace)
+    return written(input, _leaky_relu(input, negative_slope), inplace)
+
+
+_leaky_relu = direct_call(lambda x, slope: wrap(ops.leaky_relu(floats(x)[0], negative_slope=float(slope))), 2)
 
 
 def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else ``alpha * (exp(x) - 1)``."""
-    return written(input, wrap(ops.elu(floats(input)[0], alpha=float(alpha))), inplace)
+    return written(input, _elu(input, alpha), inplace)
+
+
+_elu = direct_call(lambda x, alpha: wrap(ops.elu(floats(x)[0], alpha=float(alpha))), 2)
 
 
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

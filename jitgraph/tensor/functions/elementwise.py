@@ -30,35 +30,37 @@ class _Binary(Protocol):
     def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 
 
-def _unary(name: str, op: str, doc: str, *, floating: bool = True) -> _Unary:
-    run = direct_call(lambda x: elementwise(getattr(ops, op), x, floating=floating), 1)
+def _public(name: str, doc: str, python: Callable[..., Tensor], count: int) -> Any:
+    """``python`` of one or two tensors as a public function, whose calls that come back go past Python."""
+    run = direct_call(python, count)
 
-    def function(x: TensorLike) -> Tensor:
+    def unary(x: TensorLike) -> Tensor:
         return run(x)  # type: ignore[no-any-return]
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc + (" Integers and bools are computed in float32." if floating else "")
-    return method(function)
-
-
-def _binary(name: str, op: str, doc: str, *, floating: bool = False) -> _Binary:
-    run = direct_call(lambda x1, x2: elementwise(getattr(ops, op), x1, x2, floating=floating), 2)
-
-    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+    def binary(x1: TensorLike, x2: TensorLike) -> Tensor:
         return run(x1, x2)  # type: ignore[no-any-return]
 
+    function: Any = unary if count == 1 else binary
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return method(function)
 
 
-def _comparison(name: str, op: str, doc: str) -> _Binary:
-    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        return compare(getattr(ops, op), x1, x2)
+def _unary(name: str, op: str, doc: str, *, floating: bool = True) -> _Unary:
+    doc += " Integers and bools are computed in float32." if floating else ""
+    function: _Unary = _public(name, doc, lambda x: elementwise(getattr(ops, op), x, floating=floating), 1)
+    return function
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc + " Integers of any two dtypes are compared exactly."
-    return method(function)
+
+def _binary(name: str, op: str, doc: str, *, floating: bool = False) -> _Binary:
+    function: _Binary = _public(name, doc, lambda x, y: elementwise(getattr(ops, op), x, y, floating=floating), 2)
+    return function
+
+
+def _comparison(name: str, op: str, doc: str) -> _Binary:
+    doc += " Integers of any two dtypes are compared exactly."
+    function: _Binary = _public(name, doc, lambda x, y: compare(getattr(ops, op), x, y), 2)
+    return function
 
 
 exp = _unary("exp", "exp", "e to the power x.")
@@ -88,6 +90,7 @@ sigmoid = _unary("sigmoid", "sigmoid", "1 / (1 + exp(-x)), without overflow.")
 relu = _unary("relu", "relu", "max(x, 0).", floating=False)
 square = _unary("square", "square", "x * x.", floating=False)
 negative = _unary("negative", "neg", "-x; integers wrap.", floating=False)
+abs = _unary("abs", "abs", "|x|; the minimum of a signed integer is unchanged.", floating=False)
 sign = _unary("sign", "sign", "-1, 0 or 1; NaN for NaN.", floating=False)
 bitwise_invert = _unary("bitwise_invert", "bitwise_not", "Every bit flipped.", floating=False)
 
@@ -115,15 +118,13 @@ greater_equal = _comparison("greater_equal", "ge", "x1 >= x2.")
 
 
 def _rounding(name: str, op: str, doc: str) -> Any:
-    def function(x: TensorLike) -> Tensor:
+    def rounded(x: TensorLike) -> Tensor:
         dtype = lifting.dtype_of(x)
         if not dtypes.is_inexact(dtype):
             return wrap(lifting.value_of(x))
         return elementwise(getattr(ops, op), x)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc + " Integers are returned as they are."
-    return method(function)
+    return _public(name, doc + " Integers are returned as they are.", rounded, 1)
 
 
 floor = _rounding("floor", "floor", "The largest whole number not above x.")
@@ -167,12 +168,6 @@ def _to_tens(x: Tensor, digits: int) -> Tensor:
     up = (rest > step - rest) | ((rest == step - rest) & (count % 2 == 1))
     rounded: Tensor = (count + up.astype(x.dtype)) * step
     return rounded
-
-
-@method
-def abs(x: TensorLike) -> Tensor:
-    """|x|; the minimum of a signed integer is unchanged."""
-    return elementwise(ops.abs, x)
 
 
 @method
@@ -288,14 +283,12 @@ def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 
 def _logical(name: str, op: str, doc: str) -> Any:
-    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+    def combined(x1: TensorLike, x2: TensorLike) -> Tensor:
         values = lifting.together(*(lifting.value_of(x) for x in (x1, x2)))
         shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
         return wrap(getattr(ops, op)(*(lifting.broadcast_to(value, shape) for value in values)))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return method(function)
+    return _public(name, doc, combined, 2)
 
 
 logical_and = _logical("logical_and", "logical_and", "True where both are nonzero.")
@@ -310,15 +303,13 @@ def logical_not(x: TensorLike) -> Tensor:
 
 
 def _question(name: str, op: str, doc: str, *, of_integers: bool) -> Any:
-    def function(x: TensorLike) -> Tensor:
+    def answered(x: TensorLike) -> Tensor:
         value = lifting.value_of(x)
         if dtypes.is_inexact(value.type.dtype):
             return elementwise(getattr(ops, op), wrap(value))
         return wrap((ops.eq if of_integers else ops.ne)(value, value))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return method(function)
+    return _public(name, doc, answered, 1)
 
 
 isnan = _question("isnan", "isnan", "True where x is NaN.", of_integers=False)

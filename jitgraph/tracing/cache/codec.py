@@ -99,6 +99,7 @@ _LONGEST_INT: Final = 4000  # digits, which Python reads without a special permi
 _MOST: Final = 1 << 62
 _DTYPES: Final = frozenset("biufcSUV")
 _CONSTANTS: Final = {"None": None, "True": True, "False": False, "Ellipsis": Ellipsis, "NotImplemented": NotImplemented}
+_BUILT_IN: Final = {kind.__name__: kind for kind in (int, str, bool, bytes, type)}
 _CONSTANT_NAMES: Final = {id(value): name for name, value in _CONSTANTS.items()}
 
 
@@ -280,7 +281,10 @@ def types_of(record: Any) -> dict[str, Any]:
     else:
         texts = {field.name: field.type for field in fields(record)}
     names = vars(sys.modules[record.__module__])
-    return dict(zip(texts, eval(f"({', '.join(texts.values())},)", names) if texts else (), strict=True))
+    kinds = {name: names.get(text) or _BUILT_IN.get(text) for name, text in texts.items()}
+    if unknown := [name for name, kind in kinds.items() if kind is None]:  # what is more than a name, compiled at once
+        kinds.update(zip(unknown, eval(f"({', '.join([texts[name] for name in unknown])},)", names), strict=True))
+    return kinds
 
 
 class _Record:
@@ -299,6 +303,12 @@ class _Record:
         columns = types_of(self._record).items()
         return [(name, dict(by_kind) if (by_kind := _by_kind(kind)) else codec_of(kind)) for name, kind in columns]
 
+    @cached_property
+    def _reads(self) -> list[Any]:
+        """How the fields are read; nothing where one is read by the kind of the record."""
+        by_kind = any(type(codec) is dict for _, codec in self._fields)
+        return [] if by_kind else [codec.read for _, codec in self._fields]
+
     def write(self, value: Any, writing: Writing) -> list[Any]:
         if reason := getattr(value, "unstorable", ""):
             raise NotStorableError(reason)
@@ -315,11 +325,14 @@ class _Record:
         reading.depth += 1
         if reading.depth > _DEEPEST:
             raise LoadError("records are nested too deeply")
-        values: list[Any] = []
-        for (_, codec), each in zip(self._fields, data, strict=True):
-            if type(codec) is dict:
-                codec = self._of_kind(codec, values[0], LoadError)
-            values.append(codec.read(each, reading))
+        if self._reads:
+            values = [read(each, reading) for read, each in zip(self._reads, data, strict=True)]
+        else:
+            values = []
+            for (_, codec), each in zip(self._fields, data, strict=True):
+                if type(codec) is dict:
+                    codec = self._of_kind(codec, values[0], LoadError)
+                values.append(codec.read(each, reading))
         reading.depth -= 1
         value = tuple.__new__(self._record, values) if self._is_tuple else self._record(*values)
         if self._may_fail and value.fault:
@@ -393,11 +406,12 @@ def _any_of(options: Sequence[Any]) -> Codec:
     if records:
         (first, *others) = records.values()
         codecs.append(_one_of_records(records) if others else codec_of(first))
-    only = codecs[0] if len(codecs) == 1 else None
+    if len(codecs) == 1:
+        return _optional(codecs[0]) if nothing else codecs[0]
     by_form = {codec.form: codec for codec in codecs}
 
     def chosen(value: Any, form: type, error: type[Exception]) -> Any:
-        codec = only or by_form.get(form)
+        codec = by_form.get(form)
         if codec is None:
             raise error(f"{value!r:.40} is of no type that may stand here")
         return codec
@@ -412,6 +426,16 @@ def _any_of(options: Sequence[Any]) -> Codec:
         return None if data is None and nothing else chosen(data, type(data), LoadError).read(data, reading)
 
     return Codec(write, read, codecs[0].form)
+
+
+def _optional(codec: Codec) -> Codec:
+    """A value of one type, or None."""
+    some_write, some_read = codec.write, codec.read
+    return Codec(
+        lambda value, writing: None if value is None else some_write(value, writing),
+        lambda data, reading: None if data is None else some_read(data, reading),
+        codec.form,
+    )
 
 
 def _is_record(kind: Any) -> bool:

@@ -176,6 +176,22 @@ def test_a_record_that_contradicts_itself_is_refused(record: Any) -> None:
         read(type(record), written(record))
 
 
+def test_none_stands_only_where_it_may() -> None:
+    """Also among several records, and where one type alone may stand."""
+    for record in (
+        lookup_paths.CopiedObjects(COPIES),
+        TEMPLATE,
+        Leaf("plain", Plain("int", 1)),
+        Computed("output", 0, True),
+    ):
+        data = written(record)
+        for number in range(len(data["row"])):
+            changed = json.loads(json.dumps(data))
+            changed["row"][number] = [None] if isinstance(data["row"][number], list) else None
+            with pytest.raises(LoadError):
+                read(type(record), changed)
+
+
 def test_depth_ends() -> None:
     data = written(Plain("tuple", ()))
     for _ in range(100):

@@ -255,6 +255,26 @@ def tensors_and_arrays(run: Run) -> None:
         run(f, other)
 
 
+def what_python_alone_checks(run: Run) -> None:
+    members: set[Any] = {1, 2}
+    table: dict[Any, Any] = {1: 2.0, "a": 3.0}
+    numbers = np.arange(3.0, dtype=np.float32)
+    functions = [
+        run.trace(lambda x: x * sum(members)),
+        run.trace(lambda x: x * len([key for key in table if key != "b"])),
+        run.trace(lambda x: x * float(np.sum(numbers))),
+        run.trace(lambda x: x + 1),  # natively
+    ]
+    changes: list[Callable[[], Any]] = [
+        lambda: None, lambda: members.add(3), lambda: table.update({2: 1.0}), lambda: numbers.fill(5),
+        lambda: members.discard(1), lambda: table.update({"b": table.pop(2)}), lambda: members.clear(),
+    ]  # fmt: skip
+    for change in changes:
+        change()
+        for function in functions:
+            run(function, filled())
+
+
 def results(run: Run) -> None:
     f = run.trace(lambda x: (x, x * 1, None, 3))
     for count in (0, 1, 16384, 16385, 40000):
@@ -266,7 +286,7 @@ def results(run: Run) -> None:
 PROGRAMS = [
     attributes, containers, keys_in_order, held_floats, numbers, numbers_on_the_tape, static_arguments, arguments,
     parameters_in_another_order, members_of_classes_in_c, state_in_place, failing_kernels, modes, tensors_and_arrays,
-    results,
+    what_python_alone_checks, results,
 ]  # fmt: skip
 
 

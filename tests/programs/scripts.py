@@ -32,7 +32,7 @@ TESTS = (
 )  # fmt: skip
 LIST = (
     "box[0] = a * 1", "box[0] = box[0] * 0.5 + b", "box[1] += 1", "box[1] = box[1] + n % 3", "box[2][0] = b - 1",
-    "box[2][0], box[0] = box[0], box[2][0]", "box[-1][1] = box[1] * 2",
+    "box[2][0], box[0] = box[0], box[2][0]", "box[-2][1] = box[1] * 2",
 )  # fmt: skip
 DICT = (
     "state['h'] = state['h'] - a", "state['n'] += 2", "state['h'], a = a, state['h']", "state['deep']['b'] = b + 0.5",

@@ -303,12 +303,12 @@ def _exchanged(before: Callable[[Any, Any], Any], left: list[Any], right: list[A
 
 
 def has_attribute(value: Any, name: str, /) -> bool:
-    """``hasattr``; a staged number has the attributes of its kind."""
-    return hasattr(value.kind if type(value) is StagedNumber else value, name)
+    """``hasattr``; a staged number has the attributes of numbers of its kind."""
+    return hasattr(value.kind() if type(value) is StagedNumber else value, name)
 
 
 def attribute(value: Any, name: str, /, *default: Any) -> Any:
-    """``getattr``; a staged number has the attributes of its kind."""
-    if type(value) is StagedNumber and not hasattr(value.kind, name):
+    """``getattr``; a staged number has the attributes of numbers of its kind."""
+    if type(value) is StagedNumber and not hasattr(value.kind(), name):
         return getattr(value.kind(), name, *default)
     return getattr(value, name, *default)

@@ -223,6 +223,11 @@ def pick(values: Sequence[Any], position: Any) -> Any:
             holds = [partial(ops.eq, position, number_of(number)) for number in range(len(values))]
             note_choice(context.current().trace, chosen, list(map(SameWhere, values, holds)))
             return chosen
+    if all(isinstance(value, Tensor) or is_number(value) for value in values) and any(map(is_number, values)):
+        raise ScriptError(
+            "an element is a tensor or a Python number, as a number says that is known only when the graph runs",
+            hint="make all of them tensors, as by jg.asarray(k), or all of them numbers, as by int(x)",
+        )
     for value in values:
         if isinstance(value, CONTAINERS) or (hasattr(value, "__dict__") and not callable(value)):
             raise ScriptError(

@@ -155,7 +155,7 @@ class StagedNumber:
 
     def __getattr__(self, name: str) -> Any:
         """What ints and floats have besides, none of which a graph computes."""
-        if not hasattr(self.kind, name):
+        if not hasattr(_SAMPLE[self.kind], name):  # the class has more than its instances
             raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
         refuse(f"{self.kind.__name__}.{name}")
 

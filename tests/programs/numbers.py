@@ -41,7 +41,8 @@ INTS: Final = _split("""
     i.bit_count()  i.real  i.imag  i.numerator  i.denominator  i.conjugate()  i.as_integer_ratio()
     i.__index__ is None  type(i) is int  type(i) is float  isinstance(i, int)  isinstance(i, (float, str))
     isinstance(i, bool)  type(i / 3) is float  type(i // 3) is int  type(i > 3) is bool  isinstance(i + 0.5, float)
-    callable(i)  hasattr(i, 'shape')  hasattr(i, 'bit_length')  hasattr(i, '__dict__')  hasattr(i, '__name__')  i is None  i is not None  i == None  i == 'a'
+    callable(i)  hasattr(i, 'shape')  hasattr(i, 'bit_length')  hasattr(i, '__dict__')
+    hasattr(i, '__name__')  i is None  i is not None  i == None  i == 'a'
     i != (1, 2)  i is True  i in {3, 5}  i not in {3, 5}  i in (0, 1.0, 'a')  i in [2.0, 3.5]
     i in frozenset([62, -7])  i in {0: 1, 3: 2}  i in range(-3, 64, 3)  i in range(10, 0, -2)  i in {3: 1}.keys()
     i in ()  3 in [i, 5]  1 in (i, i + 1)  {0: 4, 3: 5}.get(i, 9)  {0: 4, 3: 5}.get(i, 9) + 1  {}.get(i, 3)

@@ -202,7 +202,8 @@ def test_what_no_graph_does_is_refused(name: str) -> None:
 @pytest.mark.parametrize("elements", ["n, i, 2", "i, n, i", "2, n, i", "n * 0.5, i * 0.5, 1.5"])
 def test_tensors_and_numbers_in_one_list_are_told_apart(elements: str) -> None:
     """Which of both an element is decides the dtype of what is computed from it."""
-    program = define(f"def program(n):\n    x = n\n    for i in range(n):\n        x = [{elements}][i % 3]\n    return x")
+    head = "def program(n):\n    x = n\n    for i in range(n):\n"
+    program = define(f"{head}        x = [{elements}][i % 3]\n    return x")
     with pytest.raises(jg.ScriptError, match=r"an element is a tensor or a Python number.*\n.*:4\n.*hint: "):
         jg.script(program)(jg.asarray(3))
 

@@ -458,7 +458,7 @@ def test_a_decorated_function_has_loaded_no_op() -> None:
         "jitgraph.ops.registry",
         "jitgraph.ops.rules",
     }
-    assert not loaded & {f"jitgraph.runtime.loader.{part}" for part in ("archive", "artifact", "model", "weights")}
+    assert not loaded & {f"jitgraph.runtime.loader.{part}" for part in ("artifact", "model")}
     assert not loaded & {"jitgraph.ir.interpreter", "jitgraph.ir.control", "jitgraph.ir.fault", "jitgraph.eager.replay"}
     assert not loaded & {"numpy.typing", "fractions", "decimal", "string", "json", "base64"}
     assert len([name for name in loaded if name.startswith("jitgraph")]) <= 137

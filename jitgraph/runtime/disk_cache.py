@@ -103,7 +103,7 @@ class DiskCache:
         self._warned = False
 
     def find(self, key: str, what: str) -> bytes | None:
-        """The content of an entry; ``key`` is of ``cache_entry.key_of``, and ``what`` it holds is for the log."""
+        """The content of an entry; ``key`` is of ``key_of``, and ``what`` it holds is for the log."""
         content, reason = self._read(key) if self._usable() else (None, "there is no folder for it")
         self._count("misses" if content is None else "hits")
         if config.logs("cache"):

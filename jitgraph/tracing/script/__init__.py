@@ -15,10 +15,10 @@ means what it means in Python. On tensors:
   that the loop stacks (``lists.py``): ``jg.stack`` of it, ``out[-1]``, ``len``, ``sum`` and loops over it record as
   much for thousands of turns as for ten. Comprehensions of lists are such loops. How often a list is appended to
   cannot depend on the values of tensors.
-- A Python number that a staged statement changes becomes a staged number (``staged_number.py``): an int64, double or bool
-  of the graph with all operations of Python's int, float or bool, exact or checked when the graph runs. Beside a tensor
-  it takes that one's dtype, in the body or on the other side of an ``if``. Returned, it is a Python number again. What
-  needs the number itself (a hash, a text, a library) is refused; a loop of known length is then unrolled.
+- A Python number that a staged statement changes becomes a staged number (``staged_number.py``): an int64, double or
+  bool of the graph with all operations of Python's int, float or bool, exact or checked when the graph runs. Beside a
+  tensor it takes that one's dtype, in the body or on the other side of an ``if``. Returned, it is a Python number
+  again. What needs the number itself (a hash, a text, a library) is refused; a loop of known length is then unrolled.
 - A variable that is defined on one side alone, in a body that may not run or by ``:=`` in a later operand may be read:
   where it has no value, the graph raises UnboundLocalError. Types that differ are errors where the variable is read
   later.

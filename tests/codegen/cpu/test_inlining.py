@@ -241,6 +241,7 @@ def test_all_outputs_are_stored_when_the_call_ends() -> None:
 FOREVER = """
 import os, signal, sys, threading, time
 import numpy as np
+import jitgraph.ops
 from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 made = compile(parse({text!r}))

@@ -55,10 +55,10 @@ def written(page: str, name: str, table: str) -> str:
     """The page with the table of that name replaced."""
     begin, end = f"<!-- {name}: python -m bench accuracy -->\n", f"\n<!-- end of {name} -->"
     pattern = re.escape(begin) + ".*?" + re.escape(end)
-    found, count = re.subn(pattern, lambda _: begin + table.rstrip("\n") + end, page, flags=re.DOTALL)
+    actual, count = re.subn(pattern, lambda _: begin + table.rstrip("\n") + end, page, flags=re.DOTALL)
     if count != 1:
         raise ValueError(f"{PAGE.name} has {count} places for the table {name}")
-    return found
+    return actual
 
 
 def main(arguments: list[str] | None = None) -> int:

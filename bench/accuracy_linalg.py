@@ -39,10 +39,10 @@ def exact(name: str, x: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Any:
     return mp.expm(a)
 
 
-def error(found: np.ndarray[Any, Any], wanted: Any) -> float:
-    if found.ndim == 0:
-        return float(abs(mp.mpf(float(found)) - wanted) / abs(wanted))
-    got = mp.matrix(found.astype(np.float64).tolist())
+def error(actual: np.ndarray[Any, Any], wanted: Any) -> float:
+    if actual.ndim == 0:
+        return float(abs(mp.mpf(float(actual)) - wanted) / abs(wanted))
+    got = mp.matrix(actual.astype(np.float64).tolist())
     return float(mp.mnorm(got - wanted, "f") / mp.mnorm(wanted, "f"))
 
 
@@ -78,8 +78,8 @@ def main() -> None:
                 results = [call(jg.asarray(x), jg.asarray(b)).numpy()]
                 graph = jg.trace(call).lower(jg.asarray(x), jg.asarray(b)).graph
                 results.append(compiler.compile(graph, Target.host().without_python()).run([x, b])[0])
-                for found in results:
-                    errors = np.array([error(y, z) for y, z in zip(found, wanted, strict=True)])
+                for actual in results:
+                    errors = np.array([error(y, z) for y, z in zip(actual, wanted, strict=True)])
                     cells.append(f"{np.max(errors / unit):.2f}")
             print(f"| {name} | {size} | {' | '.join(cells)} |", flush=True)
 

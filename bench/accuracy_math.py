@@ -39,13 +39,13 @@ def erfinv(x: Any) -> Any:
         return mp.inf * x
     if size < 0.5:
         return mp.erfinv(x)
-    found = mp.sqrt(-mp.log(rest * (1 + size))) * mpf("0.95")
+    actual = mp.sqrt(-mp.log(rest * (1 + size))) * mpf("0.95")
     for _ in range(60):
-        step = (mp.erfc(found) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(found**2)
-        found += step / (1 + found * step)
+        step = (mp.erfc(actual) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(actual**2)
+        actual += step / (1 + actual * step)
         if abs(step) < mpf(10) ** -40:
             break
-    return mp.sign(x) * found
+    return mp.sign(x) * actual
 
 
 GROWS = ("exp", "exp2", "expm1", "sinh", "cosh", "tanh")  # 2000 stands for anything beyond: the result is the same
@@ -69,8 +69,8 @@ def points(dtype: Any, count: int, rng: np.random.Generator) -> Any:
 def arguments(name: str, dtype: Any, count: int) -> list[Any]:
     rng = np.random.default_rng(0)
     if name not in ("pow", "atan2", "hypot"):
-        found = points(dtype, count, rng)
-        return [found[found > 0] if name in POSITIVE else found]
+        actual = points(dtype, count, rng)
+        return [actual[actual > 0] if name in POSITIVE else actual]
     first = points(dtype, count, rng)
     second = rng.permutation(points(dtype, count, rng))[: len(first)]
     first = first[: len(second)]

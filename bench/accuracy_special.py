@@ -49,8 +49,8 @@ def betainc(a: float, b: float, x: float, *, upper: bool = False) -> Any:
             total *= change
             if abs(change - 1) < mp.mpf(10) ** -45:
                 break
-        found = front * total
-        return 1 - found if turned != upper else found
+        actual = front * total
+        return 1 - actual if turned != upper else actual
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {  # the exact one, and ranges of arguments
@@ -114,16 +114,16 @@ def worst(name: str, dtype: Any, points: int) -> tuple[float, tuple[float, ...]]
     exact, ranges = FUNCTIONS[name]
     rng = np.random.default_rng(1)
     arguments = [rng.uniform(low, high, points).astype(dtype) for low, high in ranges]
-    found = getattr(jg.special, name)(*arguments).numpy()
-    top, place = 0.0, 0
+    result = getattr(jg.special, name)(*arguments).numpy()
+    top, position = 0.0, 0
     for i in range(points):
         value = exact(*(mp.mpf(float(argument[i])) for argument in arguments))
         if abs(value) > mp.mpf(float(np.finfo(dtype).max)):
             continue
-        error = float(abs(mp.mpf(float(found[i])) - value) / mp.mpf(float(np.spacing(dtype(abs(float(value)))))))
+        error = float(abs(mp.mpf(float(result[i])) - value) / mp.mpf(float(np.spacing(dtype(abs(float(value)))))))
         if error > top:
-            top, place = error, i
-    return top, tuple(float(argument[place]) for argument in arguments)
+            top, position = error, i
+    return top, tuple(float(argument[position]) for argument in arguments)
 
 
 def row(name: str, points: int) -> str:

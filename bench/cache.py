@@ -144,9 +144,9 @@ def _beside_peers(program: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(2 + ROUNDS):
             for peer in times:
-                found = in_a_process(peer, program, PEERS[peer](os.path.join(folder, peer)))
-                assert found is not None, f"{peer} has no {program}"
-                times[peer] += [found] if number >= 2 else []
+                result = in_a_process(peer, program, PEERS[peer](os.path.join(folder, peer)))
+                assert result is not None, f"{peer} has no {program}"
+                times[peer] += [result] if number >= 2 else []
     ours = np.array(times["jitgraph"])[:, 0]
     for peer, found_times in times.items():
         elapsed, used = np.array(found_times).T

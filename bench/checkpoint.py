@@ -59,10 +59,10 @@ def theirs(net: str, *, checkpointed: bool) -> float:
 
     blocks, x = blocks_of(torch.nn, net)
     optimizer = torch.optim.Adam([parameter for block in blocks for parameter in block.parameters()], lr=1e-3)
-    given = torch.from_numpy(x)
+    inputs = torch.from_numpy(x)
 
     def step() -> None:
-        h = given
+        h = inputs
         for block in blocks:
             h = checkpoint(block, h, use_reentrant=False) if checkpointed else block(h)
         loss = (h * h).mean()

@@ -97,8 +97,8 @@ def jax() -> dict[str, Callable[[], Call]]:
     import jax.numpy as jnp
 
     def compiled(function: Callable[..., Any]) -> Any:
-        made = jax.jit(function)
-        return lambda *args: jax.block_until_ready(made(*args))
+        actual = jax.jit(function)
+        return lambda *args: jax.block_until_ready(actual(*args))
 
     def loss(weights: Any, x: Any, y: Any) -> Any:
         w1, b1, gain, shift, w2, b2 = weights
@@ -185,7 +185,7 @@ def onnxruntime() -> dict[str, Callable[[], Call]]:
     import onnxruntime
     from onnx import TensorProto, helper
 
-    def model(steps: list[tuple[str, float | str]], places: int) -> bytes:
+    def model(steps: list[tuple[str, float | str]], positions: int) -> bytes:
         """A chain over ``x``; operands are numbers or the input ``y``."""
         nodes, constants, last = [], [], "x"
         for number, (op, operand) in enumerate(steps):
@@ -194,11 +194,11 @@ def onnxruntime() -> dict[str, Callable[[], Call]]:
                 constants.append(helper.make_tensor(f"c{number}", TensorProto.FLOAT, [], [operand]))
             last = f"v{number}"
             nodes.append(helper.make_node(op, names, [last]))
-        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in ("x", "y")[:places]]
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE) for name in ("x", "y")[:positions]]
         result = helper.make_tensor_value_info(last, TensorProto.FLOAT, SHAPE)
         graph = helper.make_graph(nodes, "chain", values, [result], constants)
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-        return bytes(onnx.ModelProto.SerializeToString(made))
+        actual = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+        return bytes(onnx.ModelProto.SerializeToString(actual))
 
     x, y = _pair()
 
@@ -207,11 +207,11 @@ def onnxruntime() -> dict[str, Callable[[], Call]]:
         file = tempfile.NamedTemporaryFile(suffix=".onnx")  # noqa: SIM115 - until the process ends
         file.write(data)
         file.flush()
-        given = dict(zip(("x", "y"), arrays, strict=False))
+        inputs = dict(zip(("x", "y"), arrays, strict=False))
 
         def call() -> object:
             assert file
-            return onnxruntime.InferenceSession(file.name, providers=["CPUExecutionProvider"]).run(None, given)
+            return onnxruntime.InferenceSession(file.name, providers=["CPUExecutionProvider"]).run(None, inputs)
 
         return call
 

@@ -68,9 +68,9 @@ def main() -> None:
     from jitgraph.codegen import prebuilt
 
     prebuilt.write()  # the libraries' objects, as a wheel has them
-    asked = os.environ.get("PEERS", "").split(",") if os.environ.get("PEERS") else list(PEERS)
-    installed = [peer for peer in asked if importlib.util.find_spec(peer)]
-    if absent := [peer for peer in asked if peer not in installed]:
+    requested = os.environ.get("PEERS", "").split(",") if os.environ.get("PEERS") else list(PEERS)
+    installed = [peer for peer in requested if importlib.util.find_spec(peer)]
+    if absent := [peer for peer in requested if peer not in installed]:
         print(f"not installed, so left out: {', '.join(absent)}")
     programs = os.environ.get("PROGRAMS", "").split(",") if os.environ.get("PROGRAMS") else list(AIMS)
     for program in programs:
@@ -78,11 +78,11 @@ def main() -> None:
         times: dict[str, list[tuple[float, float]]] = {peer: [] for peer in installed}
         for number in range(ROUNDS + 1):
             for peer in list(times):
-                found = in_a_process(peer, program, WITHOUT_CACHES)
-                if found is None:
+                result = in_a_process(peer, program, WITHOUT_CACHES)
+                if result is None:
                     del times[peer]
                 elif number:  # the first writes Python's own files of bytecode
-                    times[peer].append(found)
+                    times[peer].append(result)
         for peer, values in times.items():
             print(f"  {peer:12} {_shown(values)}")
 

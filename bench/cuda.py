@@ -42,8 +42,8 @@ def is_rehearsal() -> bool:
 
 def about() -> dict[str, Any]:
     """The GPU, the driver, and the versions of the peers."""
-    found = jg.cuda.get_device_properties()
-    properties = {name: getattr(found, name) for name in found.__dataclass_fields__}
+    result = jg.cuda.get_device_properties()
+    properties = {name: getattr(result, name) for name in result.__dataclass_fields__}
     from importlib.metadata import PackageNotFoundError, version
 
     versions = {}
@@ -82,13 +82,13 @@ def tests() -> dict[str, Any]:
 
 def sanitizer() -> dict[str, Any] | None:
     """``compute-sanitizer`` over the training step of a small model; None where it is not installed."""
-    found = shutil.which("compute-sanitizer")
-    if found is None or is_rehearsal():
+    result = shutil.which("compute-sanitizer")
+    if result is None or is_rehearsal():
         return None
     code = "from tests.cuda.models import trained; trained('digits', 'cuda', traced=True, steps=2)"
     tools = {}
     for tool in ("memcheck", "racecheck"):
-        run = [found, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", code]
+        run = [result, "--tool", tool, "--error-exitcode", "9", sys.executable, "-c", code]
         tools[tool] = command(run, _SANITIZER_SECONDS / 2)
     return tools
 
@@ -133,27 +133,27 @@ class Timer:
 
 def measure(runs: dict[str, Callable[[], Run]], *, rounds: int) -> dict[str, dict[str, Any]]:
     """For each candidate the time of a call, of the first one, and of the host alone; or why there is none."""
-    found: dict[str, dict[str, Any]] = {}
+    outputs: dict[str, dict[str, Any]] = {}
     ready: dict[str, tuple[Run, Timer, int]] = {}
     for name, make in runs.items():
         try:
             timer, run = Timer(name), make()
             started = time.perf_counter()
             timer.wait(run())
-            found[name] = {"first_ms": 1e3 * (time.perf_counter() - started)}
+            outputs[name] = {"first_ms": 1e3 * (time.perf_counter() - started)}
             timer(run, 3)
             each = timer(run, 1 if rounds < 3 else 3)
             ready[name] = run, timer, 1 if rounds < 3 else max(1, min(_MOST_CALLS, int(_ROUND_MS / each)))
         except Exception:  # one candidate that fails is a result, and the others are still measured
-            found[name] = {"error": traceback.format_exc(limit=-2)[-600:]}
+            outputs[name] = {"error": traceback.format_exc(limit=-2)[-600:]}
     times: dict[str, list[float]] = {name: [] for name in ready}
     for _ in range(rounds):
         for name, (run, timer, calls) in ready.items():
             times[name].append(timer(run, calls))
     for name, (run, timer, _) in ready.items():
-        found[name] |= {"ms": statistics.median(times[name]), "least_ms": min(times[name])}
-        found[name]["host_us"] = 1e6 * host_seconds(run, timer, 2 if rounds < 3 else 100)
-    return found
+        outputs[name] |= {"ms": statistics.median(times[name]), "least_ms": min(times[name])}
+        outputs[name]["host_us"] = 1e6 * host_seconds(run, timer, 2 if rounds < 3 else 100)
+    return outputs
 
 
 def host_seconds(run: Run, timer: Timer, calls: int) -> float:
@@ -171,8 +171,8 @@ def copy_bandwidth(*, rounds: int) -> float:
     """Bytes a second that a copy on the device reads and writes, together: the limit of all that only moves memory."""
     size = 1 << (12 if is_rehearsal() else 28)
     x = jg.zeros((size // 4,), device="cuda")
-    found = measure({"jitgraph": lambda: lambda: jg.asarray(x, copy=True)}, rounds=rounds)["jitgraph"]
-    return float(2 * size / (found["least_ms"] * 1e-3))
+    actual = measure({"jitgraph": lambda: lambda: jg.asarray(x, copy=True)}, rounds=rounds)["jitgraph"]
+    return float(2 * size / (actual["least_ms"] * 1e-3))
 
 
 def report(results: dict[str, Any]) -> str:
@@ -187,15 +187,15 @@ def report(results: dict[str, Any]) -> str:
     rate = "share of copy bandwidth, or Tflop/s"
     lines += [f"| case | candidate | ms | {rate} | of jitgraph's time | first call, ms | host, us |"]
     lines += ["| --- " * 7 + "|"]
-    for case, found in results["cases"].items():
-        ours = found["times"].get("jitgraph", {}).get("ms")
-        for name, each in found["times"].items():
+    for case, actual in results["cases"].items():
+        ours = actual["times"].get("jitgraph", {}).get("ms")
+        for name, each in actual["times"].items():
             if "ms" not in each:
                 lines.append(f"| {case} | {name} | failed: {each['error'].strip().splitlines()[-1]} | | | | |")
                 continue
             seconds = each["ms"] * 1e-3
-            rate = f"{100 * found['bytes'] / seconds / results['copy']:.0f} %" if found["bytes"] else ""
-            rate = f"{found['operations'] / seconds / 1e12:.1f}" if found["operations"] else rate
+            rate = f"{100 * actual['bytes'] / seconds / results['copy']:.0f} %" if actual["bytes"] else ""
+            rate = f"{actual['operations'] / seconds / 1e12:.1f}" if actual["operations"] else rate
             beside = f"{each['ms'] / ours:.2f}" if ours else ""
             times = f"{each['ms']:.4f} | {rate} | {beside} | {each['first_ms']:.0f} | {each['host_us']:.1f}"
             lines.append(f"| {case} | {name} | {times} |")

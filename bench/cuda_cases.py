@@ -65,15 +65,15 @@ class Case(NamedTuple):
         return lambda: self.jitgraph(*operands)
 
     def _operands(self) -> list[Any]:
-        found = [jg.asarray(array, device="cuda") for array in self.arrays]
-        return [x.astype(getattr(jg, self.dtype)) if x.dtype == jg.float32 else x for x in found]
+        results = [jg.asarray(array, device="cuda") for array in self.arrays]
+        return [x.astype(getattr(jg, self.dtype)) if x.dtype == jg.float32 else x for x in results]
 
     def _torch(self) -> Run:
         import torch
 
         kind = getattr(torch, self.dtype)
-        found = [torch.from_numpy(array).to(torch_place()) for array in self.arrays]
-        operands = [x.to(kind) if x.dtype == torch.float32 else x for x in found]
+        results = [torch.from_numpy(array).to(torch_place()) for array in self.arrays]
+        operands = [x.to(kind) if x.dtype == torch.float32 else x for x in results]
         assert self.torch is not None
         function = self.torch
         return lambda: function(*operands)
@@ -82,16 +82,16 @@ class Case(NamedTuple):
         import torch
 
         kind = getattr(torch, self.dtype)
-        found = [torch.from_numpy(array).to(torch_place()) for array in self.arrays]
-        operands = [x.to(kind) if x.dtype == torch.float32 else x for x in found]
+        results = [torch.from_numpy(array).to(torch_place()) for array in self.arrays]
+        operands = [x.to(kind) if x.dtype == torch.float32 else x for x in results]
         function = torch.compile(self.torch)
         return lambda: function(*operands)
 
     def _jax(self) -> Run:
         import jax
 
-        found = [jax.numpy.asarray(array) for array in self.arrays]
-        operands = [x.astype(self.dtype) if x.dtype == np.float32 else x for x in found]
+        results = [jax.numpy.asarray(array) for array in self.arrays]
+        operands = [x.astype(self.dtype) if x.dtype == np.float32 else x for x in results]
         function = jax.jit(self.jax)
         return lambda: function(*operands)
 
@@ -183,11 +183,11 @@ def _training(name: str) -> Work:
 
     def step(library: str, wrap: Callable[[Any], Any]) -> Run:
         lib = eager_models.Library(library)
-        place = "cuda" if library == "jitgraph" else torch_place()
+        device = "cuda" if library == "jitgraph" else torch_place()
         model, arrays = make(lib)
-        model = model.to(place)
+        model = model.to(device)
         optimizer = lib.optim.Adam(model.parameters(), lr=1e-3)
-        operands = [lib.tensor(array).to(place) for array in arrays]
+        operands = [lib.tensor(array).to(device) for array in arrays]
 
         def one(x: Any, y: Any) -> Any:
             optimizer.zero_grad()
@@ -212,7 +212,7 @@ def cases(*, tiny: bool) -> dict[str, Callable[[], Work]]:
     """The measurements by name."""
     elements, rows, side, heads, length = (1 << 10, 8, 48, 2, 32) if tiny else (1 << 25, 1 << 14, 4096, 32, 2048)
     columns, width = (64, 16) if tiny else (2048, 64)
-    found: dict[str, Callable[[], Work]] = {
+    results: dict[str, Callable[[], Work]] = {
         f"pointwise chain, {elements} elements": lambda: _pointwise(elements).work(),
         f"sums of {rows} rows of {columns}": lambda: _rows(rows, columns).work(),
         f"softmax of {rows} rows of {columns}": lambda: _softmax(rows, columns).work(),
@@ -224,5 +224,5 @@ def cases(*, tiny: bool) -> dict[str, Callable[[], Work]]:
         "training step, mlp": lambda: _training("mlp"),
     }
     if not tiny:
-        found["training step, cnn"] = lambda: _training("cnn")
-    return found
+        results["training step, cnn"] = lambda: _training("cnn")
+    return results

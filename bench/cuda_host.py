@@ -75,12 +75,12 @@ def silent_driver() -> object:
     fake = FakeDriver()
     last = ctypes.c_uint64()  # where the last error record lies
     text = _TEXT.replace("<LAST>", str(ctypes.addressof(last)))
-    image, found = mapped(text, ("nothing", *_OTHERS.values()), hot=True)
-    made = SimulatedDriver(fake)
-    silent = dict.fromkeys(_NOTHING, found["nothing"]) | {symbol: found[name] for symbol, name in _OTHERS.items()}
-    Driver.__init__(made, {**fake.addresses, **silent}, "a driver that does nothing")
-    made.kept = image, last  # type: ignore[attr-defined]  # for as long as its functions are called
-    return made
+    image, actual = mapped(text, ("nothing", *_OTHERS.values()), hot=True)
+    result = SimulatedDriver(fake)
+    silent = dict.fromkeys(_NOTHING, actual["nothing"]) | {symbol: actual[name] for symbol, name in _OTHERS.items()}
+    Driver.__init__(result, {**fake.addresses, **silent}, "a driver that does nothing")
+    result.kept = image, last  # type: ignore[attr-defined]  # for as long as its functions are called
+    return result
 
 
 def candidates() -> dict[str, Run]:

@@ -96,29 +96,29 @@ def counted(family: Family) -> Compiled:
     return Compiled(code, arrays, run(schedule, code, arrays, profile=counts), counts)
 
 
-def figures(found: Compiled) -> Figures:
+def figures(actual: Compiled) -> Figures:
     """What the launches of a family did, together."""
-    arrays = [*found.arrays, *found.outputs]
-    moved = _SECTOR * sum(count.sectors_of_blocks for count in found.counts)
-    executed = sum(count.instructions for count in found.counts)
-    turns = sum(count.shared.transactions for count in found.counts)
+    arrays = [*actual.arrays, *actual.outputs]
+    moved = _SECTOR * sum(count.sectors_of_blocks for count in actual.counts)
+    executed = sum(count.instructions for count in actual.counts)
+    turns = sum(count.shared.transactions for count in actual.counts)
     return Figures(
-        launches=len(found.counts),
-        memory_bytes=_SECTOR * sum(count.sectors_of_launch for count in found.counts),
+        launches=len(actual.counts),
+        memory_bytes=_SECTOR * sum(count.sectors_of_launch for count in actual.counts),
         cache_bytes=moved,
         least_bytes=sum(array.nbytes for array in arrays),
         instructions=executed / max(array.size for array in arrays),
         turns=turns,
-        least_turns=sum(count.shared.least for count in found.counts),
-        mma_share=_mma_share(found, executed, turns, moved),
+        least_turns=sum(count.shared.least for count in actual.counts),
+        mma_share=_mma_share(actual, executed, turns, moved),
     )
 
 
-def _mma_share(found: Compiled, instructions: int, turns: int, moved: int) -> float | None:
+def _mma_share(actual: Compiled, instructions: int, turns: int, moved: int) -> float | None:
     """The share of cycles in which a multiprocessor's tensor cores multiply; None where there is no such product."""
-    if not _MMA.search(found.code.texts["ptx"]):
+    if not _MMA.search(actual.code.texts["ptx"]):
         return None
-    (left, right), (result,) = found.arrays, found.outputs
+    (left, right), (result,) = actual.arrays, actual.outputs
     assert result.shape == (left.shape[0], right.shape[1])
     products = result.size * left.shape[1] / (16 * 8 * 16)
     multiplying = products * _MMA_CYCLES / _SCHEDULERS
@@ -127,11 +127,11 @@ def _mma_share(found: Compiled, instructions: int, turns: int, moved: int) -> fl
 
 def usage(codes: Sequence[CudaCode], sm: int) -> list[list[FunctionUsage]]:
     """What the assembler says of the functions of each code, by their own names; needs ``ptxas``."""
-    found = []
+    results = []
     for code in codes:
         used = assemble([code.texts["ptx"]], f"sm_{sm}")
-        found.append([replace(each, name=each.name.removesuffix("_m0")) for each in used])
-    return found
+        results.append([replace(each, name=each.name.removesuffix("_m0")) for each in used])
+    return results
 
 
 def occupancies(launch: KernelLaunch, used: Sequence[FunctionUsage], sm: int) -> Occupancy:
@@ -151,12 +151,13 @@ def table() -> list[str]:
         f"| family | launches | {moved} | instructions an element | registers, spills | occupancy {names} | turns |",
         "| --- " * 7 + "|",
     ]
-    for number, (name, found) in enumerate(runs.items()):
-        of = figures(found)
-        largest = max(range(of.launches), key=lambda i: found.counts[i].sectors_of_blocks)
+    for number, (name, actual) in enumerate(runs.items()):
+        of = figures(actual)
+        largest = max(range(of.launches), key=lambda i: actual.counts[i].sectors_of_blocks)
         here = used[90][number]
         shares = ", ".join(
-            f"{100 * occupancies(found.code.launches[largest], used[sm][number], sm).share:.0f} %" for sm in GENERATIONS
+            f"{100 * occupancies(actual.code.launches[largest], used[sm][number], sm).share:.0f} %"
+            for sm in GENERATIONS
         )
         registers = f"{max(each.registers for each in here)}, {sum(each.spilled for each in here)}"
         turns = f"{of.conflicts:.2f}" if of.least_turns else ""

@@ -44,14 +44,14 @@ def _case(
     torch: Callable[..., object] | None = None,
 ) -> dict[str, Run]:
     tensors = [jg.asarray(array) for array in arrays]
-    found: dict[str, Run] = {"jitgraph": lambda: ours(*tensors)}
+    results: dict[str, Run] = {"jitgraph": lambda: ours(*tensors)}
     if numpy is not None:
-        found["numpy"] = lambda: numpy(*arrays)
+        results["numpy"] = lambda: numpy(*arrays)
     if torch is not None and HAS_TORCH:
         _torch()
         theirs = [torch_tensor(array) for array in arrays]
-        found["torch"] = lambda: torch(*theirs)
-    return found
+        results["torch"] = lambda: torch(*theirs)
+    return results
 
 
 def torch_tensor(array: np.ndarray) -> Any:
@@ -158,8 +158,8 @@ def main() -> int:
             run()
         first = interleaved(candidates, rounds=3)
         calls = max(1, int(2e-3 / min(float(np.min(times)) for times in first.values())))
-        found = interleaved(candidates, rounds=21 if calls > 1 else 11, calls=calls)
-        texts = [f"{which} {_spread(times)}" for which, times in found.items()]
+        result = interleaved(candidates, rounds=21 if calls > 1 else 11, calls=calls)
+        texts = [f"{which} {_spread(times)}" for which, times in result.items()]
         print(f"{name:18} {'; '.join(texts)}", flush=True)
     return 0
 

@@ -86,7 +86,7 @@ def _cnn(lib: Library) -> Model:
 
 def gpt(lib: Library, width: int = 48, heads: int = 4, layers: int = 4, vocabulary: int = 65) -> Model:
     """A decoder of 64 places, norms first, its query, key and value by one product; eight sequences of words."""
-    nn, places = lib.nn, 64
+    nn, positions = lib.nn, 64
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -111,7 +111,7 @@ def gpt(lib: Library, width: int = 48, heads: int = 4, layers: int = 4, vocabula
     class Gpt(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
-            self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(places, width)
+            self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
             self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
             self.last, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
 
@@ -119,7 +119,7 @@ def gpt(lib: Library, width: int = 48, heads: int = 4, layers: int = 4, vocabula
             x = self.words(words) + self.places(lib.arange(words.shape[1]))
             return self.head(self.last(self.blocks(x))).reshape(-1, vocabulary)
 
-    return Gpt(), [labels(vocabulary, 8, places), labels(vocabulary, 8 * places)]
+    return Gpt(), [labels(vocabulary, 8, positions), labels(vocabulary, 8 * positions)]
 
 
 def _lstm(lib: Library, width: int = 32, steps: int = 16) -> Model:
@@ -162,13 +162,13 @@ def _candidates(make: Callable[[Library], Model]) -> dict[str, Run]:
     ours = Library("jitgraph")
     operands = [ours.tensor(array) for array in make(ours)[1]]
     eager, compiled = _step(make, ours), jg.trace(_step(make, ours))
-    found: dict[str, Run] = {"jitgraph": lambda: eager(*operands), "compiled": lambda: compiled(*operands)}
+    results: dict[str, Run] = {"jitgraph": lambda: eager(*operands), "compiled": lambda: compiled(*operands)}
     if find_spec("torch") is not None:
         lib = Library("torch")
         theirs = [lib.tensor(array) for array in make(lib)[1]]
         step = _step(make, lib)
-        found["torch"] = lambda: step(*theirs)
-    return found
+        results["torch"] = lambda: step(*theirs)
+    return results
 
 
 MODELS: dict[str, Callable[[Library], Model]] = {"mlp": _mlp, "cnn": _cnn, "gpt": gpt, "lstm": _lstm}

@@ -108,8 +108,8 @@ def _onnx(layers: Layers) -> Any:
         for name, width in (("x", layers[0][0].shape[1]), (value, layers[-1][0].shape[0]))
     ]
     graph = helper.make_graph(nodes, "mlp", ends[:1], ends[1:], constants)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    return runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    result = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return runtime.InferenceSession(result.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
 def _repeated(call: Callable[[], object]) -> Batch:
@@ -142,10 +142,10 @@ def _peers(layers: Layers, x: np.ndarray) -> dict[str, Batch]:
         torch: Any = importlib.import_module("torch")
     except ImportError:
         return peers
-    tensors, given = [tuple(map(torch.from_numpy, layer)) for layer in layers], torch.from_numpy(x)
+    tensors, inputs = [tuple(map(torch.from_numpy, layer)) for layer in layers], torch.from_numpy(x)
 
     def torch_() -> Any:
-        h = given
+        h = inputs
         for i, (weight, bias) in enumerate(tensors):
             h = torch.nn.functional.linear(h, weight, bias)
             if i + 1 < len(tensors):
@@ -183,21 +183,21 @@ def candidates(sizes: Sequence[int], folder: Path) -> Mapping[str, Batch]:
     c = _library(folder)
     y = np.zeros(sizes[-1], np.float32)
     pointer, size = ctypes.c_void_p, ctypes.c_int64
-    found: dict[str, Batch] = {}
+    results: dict[str, Batch] = {}
     for title, path in paths.items():
         loaded = loader.load(path)
         handle = pointer(c.jg_load(str(path).encode(), None))
-        given = (handle, pointer(x.ctypes.data), size(x.size))
+        inputs = (handle, pointer(x.ctypes.data), size(x.size))
 
-        def in_c(calls: int, given: tuple[Any, ...] = given) -> None:
-            assert c.run(*given, pointer(y.ctypes.data), size(y.size), size(calls)) == 0
+        def in_c(calls: int, argument: tuple[Any, ...] = inputs) -> None:
+            assert c.run(*argument, pointer(y.ctypes.data), size(y.size), size(calls)) == 0
 
-        def allocating(calls: int, given: tuple[Any, ...] = given) -> None:
-            assert c.allocating(*given, size(calls)) == 0
+        def allocating(calls: int, argument: tuple[Any, ...] = inputs) -> None:
+            assert c.allocating(*argument, size(calls)) == 0
 
-        found[f"Python loader, {title}"] = _repeated(lambda loaded=loaded: loaded(x))  # type: ignore[misc]
-        found[f"C loader, {title}"] = in_c
-        found[f"C loader, {title}, allocating"] = allocating
+        results[f"Python loader, {title}"] = _repeated(lambda loaded=loaded: loaded(x))  # type: ignore[misc]
+        results[f"C loader, {title}"] = in_c
+        results[f"C loader, {title}, allocating"] = allocating
     tensor = jg.asarray(x)
     with jg.no_grad():
         known(tensor)
@@ -207,25 +207,25 @@ def candidates(sizes: Sequence[int], folder: Path) -> Mapping[str, Batch]:
             for _ in range(calls):
                 known(tensor)
 
-    found["call in process"] = in_process
-    found |= _peers(layers, x)
+    results["call in process"] = in_process
+    results |= _peers(layers, x)
     weights = np.concatenate([weight.T.ravel() for weight, _ in layers])
     sums, widths = np.ones(sum(sizes), np.float32), np.array(sizes, np.int64)
-    found["limit: reading the weights"] = lambda calls: c.read_all(
+    results["limit: reading the weights"] = lambda calls: c.read_all(
         pointer(weights.ctypes.data), size(weights.size), size(calls)
     )
-    found["limit: products in plain C"] = lambda calls: c.products(
+    results["limit: products in plain C"] = lambda calls: c.products(
         pointer(weights.ctypes.data), pointer(sums.ctypes.data), pointer(widths.ctypes.data), size(len(layers)),
         size(calls),
     )  # fmt: skip
-    return found
+    return results
 
 
-def measure(found: Mapping[str, Batch], rounds: int = ROUNDS) -> dict[str, np.ndarray]:
+def measure(actual: Mapping[str, Batch], rounds: int = ROUNDS) -> dict[str, np.ndarray]:
     """Seconds a call of each, in turns."""
-    times: dict[str, list[float]] = {name: [] for name in found}
+    times: dict[str, list[float]] = {name: [] for name in actual}
     for turn in range(rounds + 1):
-        for name, batch in found.items():
+        for name, batch in actual.items():
             batch(2)
             started = time.perf_counter()
             batch(CALLS)

@@ -101,12 +101,12 @@ def _erfinv_ratio(w: Any) -> Any:
     if w < mpf(10) ** -20:
         return mp.sqrt(mp.pi) / 2
     rest = mp.exp(-w) / (1 + mp.sqrt(-mp.expm1(-w)))  # 1 - x
-    found = mp.erfinv(mp.sqrt(-mp.expm1(-w))) if w < mpf("0.1") else mp.sqrt(w) * mpf("0.95")
+    actual = mp.erfinv(mp.sqrt(-mp.expm1(-w))) if w < mpf("0.1") else mp.sqrt(w) * mpf("0.95")
     for _ in range(60):
-        step = (mp.erfc(found) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(found**2)
-        found += step / (1 + found * step)
+        step = (mp.erfc(actual) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(actual**2)
+        actual += step / (1 + actual * step)
         if abs(step) < mpf(10) ** -50:
-            return found / (1 - rest)
+            return actual / (1 - rest)
     raise ArithmeticError(w)
 
 
@@ -198,13 +198,13 @@ def literal(coefficient: Any, bits: int) -> str:
 
 def rounded_fit(f: Function, weight: Function, low: Any, high: Any, degree: int, kind: Any) -> list[float]:
     """Coefficients rounded to ``kind``, lowest first, the later ones fitted anew after each rounding."""
-    found = []
+    results = []
     for left in range(degree, -1, -1):
         coefficient = float(kind(float(remez(f, weight, low, high, left)[0][0])))
-        found.append(coefficient)
+        results.append(coefficient)
         f = lambda x, f=f, c=coefficient: (f(x) - mpf(c)) / x
         weight = lambda x, w=weight: w(x) * x
-    return found
+    return results
 
 
 def show(name: str, what: str, problem: tuple[Function, Function, Any, Any], degree: int, bits: int) -> None:

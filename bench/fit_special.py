@@ -22,15 +22,15 @@ def expansion(f: Callable[[Any], Any]) -> list[float]:
     """The coefficients of f on [-1, 1], by the discrete orthogonality of Chebyshev polynomials at their zeros."""
     nodes = [mp.cos(mp.pi * (j + mp.mpf(1) / 2) / POINTS) for j in range(POINTS)]
     values = [f(t) for t in nodes]
-    found = [
+    results = [
         2 * mp.fsum(v * mp.cos(mp.pi * k * (j + mp.mpf(1) / 2) / POINTS) for j, v in enumerate(values)) / POINTS
         for k in range(POINTS)
     ]
-    found[0] /= 2
-    top = max(map(abs, found))
-    while abs(found[-1]) < top * mp.mpf(2) ** -60:
-        found.pop()
-    return [float(c) for c in found]
+    results[0] /= 2
+    top = max(map(abs, results))
+    while abs(results[-1]) < top * mp.mpf(2) ** -60:
+        results.pop()
+    return [float(c) for c in results]
 
 
 def far(order: int) -> Callable[[Any], Any]:
@@ -189,12 +189,12 @@ def temme(orders: int = 9, powers: int = 16) -> list[list[float]]:
     for n in range(1, length + 1):
         inverse.append(-mp.fsum(mu[i + 1] * inverse[n - i] for i in range(1, n + 1)))
     row = first = inverse[1:]
-    found = []
+    results = []
     for _ in range(orders):
-        found.append([float(c) for c in row[:powers]])
+        results.append([float(c) for c in row[:powers]])
         g = -row[1]
         row = [(n + 2) * row[n + 2] + g * first[n] for n in range(len(row) - 2)]
-    return found
+    return results
 
 
 def write_temme() -> None:

@@ -81,8 +81,8 @@ def time_kernel(kernel: Kernel, sizes: Mapping[str, int], target: Target | None 
         filled = np.random.default_rng(len(arrays)).random(size) + 0.5
         arrays.append(filled.astype(param.dtype) if is_float(param.dtype) else np.zeros(size, param.dtype))
     buffers = tuple(
-        ScheduleBuffer(f"b{place}", TensorType(param.dtype, (param.size,)), "input", place)
-        for place, param in enumerate(kernel.params)
+        ScheduleBuffer(f"b{position}", TensorType(param.dtype, (param.size,)), "input", position)
+        for position, param in enumerate(kernel.params)
     )
     launch = Launch(kernel, tuple(buffer.name for buffer in buffers))
     schedule = Schedule("alone", buffers, (launch,) * REPEATS, tuple(sizes))

@@ -52,26 +52,26 @@ def generated(op: str, operands: list[np.ndarray[Any, Any]]) -> Callable[[], obj
     }
     function = functions.get(op) or getattr(jg.linalg, op)
     graph = jg.trace(lambda *xs: function(*xs)).lower(*map(jg.asarray, operands)).graph
-    made = compiler.compile(graph, Target.host().without_python())
-    assert not made.stages.schedule.calls, f"{op} calls Python"
-    return partial(made.run, operands)
+    compiled = compiler.compile(graph, Target.host().without_python())
+    assert not compiled.stages.schedule.calls, f"{op} calls Python"
+    return partial(compiled.run, operands)
 
 
 def peers(op: str, operands: list[np.ndarray[Any, Any]]) -> dict[str, Callable[[], object]]:
     """The same by NumPy and, where it is installed, by SciPy, without its look for NaN."""
-    found: dict[str, Callable[[], object]] = {}
+    results: dict[str, Callable[[], object]] = {}
     if op != "lu":
         named = partial(np.linalg.svd, full_matrices=False) if op == "svd" else getattr(np.linalg, op)
-        found["NumPy"] = partial(named, *operands)
+        results["NumPy"] = partial(named, *operands)
     try:
         from scipy import linalg
     except ImportError:
-        return found
+        return results
     options: dict[str, Any] = {"check_finite": False}
     options |= {"lower": True} if op == "cholesky" else {"mode": "economic"} if op == "qr" else {}
     options |= {"full_matrices": False} if op == "svd" else {}
-    found["SciPy"] = partial(getattr(linalg, op), *operands, **options)
-    return found
+    results["SciPy"] = partial(getattr(linalg, op), *operands, **options)
+    return results
 
 
 def measure(wanted: list[str]) -> None:

@@ -75,14 +75,14 @@ def candidates(name: str, *, short: bool) -> dict[str, Run]:
     eager = Training(name, "jitgraph", None, short=short)
     state = eager.model.state_dict()
     traced = Training(name, "jitgraph", state, short=short)
-    found: dict[str, Run] = {"eager": eager.step(), "compiled": jg.trace(traced.step())}
+    results: dict[str, Run] = {"eager": eager.step(), "compiled": jg.trace(traced.step())}
     if find_spec("torch") is not None:
         import torch
 
-        found["torch"] = Training(name, "torch", state, short=short).step()
+        results["torch"] = Training(name, "torch", state, short=short).step()
         if not short and (shutil.which("c++") or shutil.which("g++")):
-            found["torch.compile"] = Training(name, "torch", state, short=short).step(torch.compile)
-    return found
+            results["torch.compile"] = Training(name, "torch", state, short=short).step(torch.compile)
+    return results
 
 
 def require_same_losses(steps: dict[str, Run]) -> dict[str, float]:
@@ -122,16 +122,16 @@ def measure(name: str, *, short: bool) -> None:
     for which, values in times.items():
         low, median, high = 1e3 * np.percentile(values, [25, 50, 75])
         beside = f", {ratio(values, times['torch'])} times torch" if "torch" in times and which != "torch" else ""
-        found = (
+        actual = (
             f"{median:8.1f} ms ({low:.1f} to {high:.1f}), {busy[which]:.2f} busy, first {first[which]:.2f} s{beside}"
         )
-        print(f"{name:8} {threads} threads {which:14} {found}", flush=True)
+        print(f"{name:8} {threads} threads {which:14} {actual}", flush=True)
 
 
 def main() -> None:
-    given = sys.argv[1:] if sys.argv[0].endswith("models.py") else []
-    short = "--short" in given
-    wanted = [name for name in given if name != "--short"] or list(MODELS)
+    inputs = sys.argv[1:] if sys.argv[0].endswith("models.py") else []
+    short = "--short" in inputs
+    wanted = [name for name in inputs if name != "--short"] or list(MODELS)
     if unknown := set(wanted) - set(MODELS):
         sys.exit(f"no model {', '.join(sorted(unknown))}; there are {', '.join(MODELS)}")
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; median, and quartiles between parentheses")

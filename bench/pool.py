@@ -76,8 +76,8 @@ def _ends(shared: Launches, cycles: float, turns: float) -> None:
         ends, whose = out[:, 3::3], out[:, 4::3]
         own = np.where(whose == out[:, 4:5], ends, 0).max(axis=1)
         waited = np.median(out[:, 1] - own) / cycles
-        whole = np.median(out[:, 1] - out[:, 0]) / cycles
-        print(f"  chunks of {size:4.0f} us: {whole:7.1f} us, {50 * size / whole:.0%} of ideal; waits {waited:.1f} us")
+        full = np.median(out[:, 1] - out[:, 0]) / cycles
+        print(f"  chunks of {size:4.0f} us: {full:7.1f} us, {50 * size / full:.0%} of ideal; waits {waited:.1f} us")
 
 
 def _break_even(shared: Launches, serial: Launches, cycles: float, turns: float) -> None:

@@ -37,17 +37,19 @@ def _resnet(lib: Library, *, short: bool) -> Model:
     width, batch, side = (4, 8, 32) if short else (64, 8, 64)
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self, given: int, made: int, stride: int) -> None:
+        def __init__(self, argument: int, result: int, stride: int) -> None:
             super().__init__()
-            self.conv1, self.bn1 = nn.Conv2d(given, made, 3, stride, 1, bias=False), nn.BatchNorm2d(made)
-            self.conv2, self.bn2 = nn.Conv2d(made, made, 3, 1, 1, bias=False), nn.BatchNorm2d(made)
+            self.conv1, self.bn1 = nn.Conv2d(argument, result, 3, stride, 1, bias=False), nn.BatchNorm2d(result)
+            self.conv2, self.bn2 = nn.Conv2d(result, result, 3, 1, 1, bias=False), nn.BatchNorm2d(result)
             self.downsample = None
-            if stride != 1 or given != made:
-                self.downsample = nn.Sequential(nn.Conv2d(given, made, 1, stride, bias=False), nn.BatchNorm2d(made))
+            if stride != 1 or argument != result:
+                self.downsample = nn.Sequential(
+                    nn.Conv2d(argument, result, 1, stride, bias=False), nn.BatchNorm2d(result)
+                )
 
         def forward(self, x: Any) -> Any:
-            found = self.bn2(self.conv2(lib.functional.relu(self.bn1(self.conv1(x)))))
-            return lib.functional.relu(found + (x if self.downsample is None else self.downsample(x)))
+            result = self.bn2(self.conv2(lib.functional.relu(self.bn1(self.conv1(x)))))
+            return lib.functional.relu(result + (x if self.downsample is None else self.downsample(x)))
 
     stages = [Block(width << max(0, n - 1), width << n, 1 if n == 0 else 2) for n in range(4)]
     blocks = [block for n, first in enumerate(stages) for block in (first, Block(width << n, width << n, 1))]

@@ -87,31 +87,31 @@ def ours() -> dict[str, Run]:
 def peers() -> dict[str, Run]:
     """``x * y + z`` on 16 floats by those that are installed; PyTorch's compiler needs one for C++."""
     a, b, c = _arrays(3)
-    found: dict[str, Run] = {"NumPy": lambda: a * b + c}
+    outputs: dict[str, Run] = {"NumPy": lambda: a * b + c}
     if importlib.util.find_spec("numba"):
         import numba
 
         compiled = numba.njit(lambda x, y, z: x * y + z)
-        found["Numba"] = lambda: compiled(a, b, c)
+        outputs["Numba"] = lambda: compiled(a, b, c)
     if importlib.util.find_spec("jax"):
         import jax
 
-        jitted, given = jax.jit(lambda x, y, z: x * y + z), [jax.numpy.asarray(array) for array in (a, b, c)]
-        found["JAX"] = lambda: jitted(*given)
+        jitted, inputs = jax.jit(lambda x, y, z: x * y + z), [jax.numpy.asarray(array) for array in (a, b, c)]
+        outputs["JAX"] = lambda: jitted(*inputs)
     if importlib.util.find_spec("torch"):
         import torch
 
         torch.set_num_threads(1)
         x, y, z = (torch.from_numpy(array) for array in (a, b, c))
-        found["PyTorch"] = lambda: x * y + z
+        outputs["PyTorch"] = lambda: x * y + z
         made = torch.compile(lambda x, y, z: x * y + z)
         try:
             made(x, y, z)
         except Exception as error:
             print(f"torch.compile is left out: {type(error).__name__}")
         else:
-            found["torch.compile"] = lambda: made(x, y, z)
-    return found
+            outputs["torch.compile"] = lambda: made(x, y, z)
+    return outputs
 
 
 def main() -> None:

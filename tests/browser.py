@@ -41,6 +41,6 @@ def run_in_page(html: str, script: str, folder: Path) -> tuple[str, list[str]]:
         f"{{ document.getElementById('told').textContent = String({script}) }})</script>"
     )
     shown, console = open_page(str(page), folder / "profile")
-    found = re.search(r"<pre id=.told.>(.*?)</pre>", shown, re.DOTALL)
-    assert found is not None, shown[-2000:]
-    return unescape(found[1]), console
+    matched = re.search(r"<pre id=.told.>(.*?)</pre>", shown, re.DOTALL)
+    assert matched is not None, shown[-2000:]
+    return unescape(matched[1]), console

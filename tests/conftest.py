@@ -105,11 +105,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    found = getattr(node, "workeroutput", {}).get("coverage_table", ())
-    if found:
+    actual = getattr(node, "workeroutput", {}).get("coverage_table", ())
+    if actual:
         from tests import coverage_table
 
-        coverage_table.merge(found)
+        coverage_table.merge(actual)
     if programs := getattr(node, "workeroutput", {}).get("capture.table"):
         from tests.capture import table
 

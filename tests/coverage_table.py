@@ -64,8 +64,8 @@ def reason(op: Op, column: str) -> str | None:
 def _is_complex(op: Op) -> bool:
     """Whether an op takes or gives complex numbers in all of its samples."""
     samples = op.samples(dtypes.float32) if op.samples is not None else ()
-    found = [x for sample in samples for x in sample.inputs if isinstance(x, np.ndarray)]
-    return op.name in ("complex", "rfft") or (bool(found) and all(dtypes.is_complex(x.dtype) for x in found))
+    results = [x for sample in samples for x in sample.inputs if isinstance(x, np.ndarray)]
+    return op.name in ("complex", "rfft") or (bool(results) and all(dtypes.is_complex(x.dtype) for x in results))
 
 
 def dump() -> list[tuple[str, str, int]]:
@@ -73,9 +73,9 @@ def dump() -> list[tuple[str, str, int]]:
     return [(op, column, count) for (op, column), count in counts.items()]
 
 
-def merge(found: Iterable[tuple[str, str, int]]) -> None:
+def merge(actual: Iterable[tuple[str, str, int]]) -> None:
     """Add the counts of another process."""
-    for op, column, count in found:
+    for op, column, count in actual:
         counts[op, column] += count
 
 

@@ -57,15 +57,15 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 
 def refused_programs() -> dict[str, str]:
     """What a GPU refuses in traced functions, and the reason."""
-    found = {}
+    results = {}
     with machine(must_end_clean=False):
         x = jg.asarray(X, device="cuda")
         for name, function in PROGRAMS.items():
             try:
                 jg.trace(function)(x)
             except UnsupportedOp as error:
-                found[name] = str(error).splitlines()[0]
-    return found
+                results[name] = str(error).splitlines()[0]
+    return results
 
 
 def refused_ops(every: bool = True) -> dict[str, str]:
@@ -74,15 +74,15 @@ def refused_ops(every: bool = True) -> dict[str, str]:
 
     The op loop (``tests/codegen/cuda/test_op_loop.py``) fails where it refuses one of the others.
     """
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for name, dtype in cases():
-        if name in found or not (every or OPS[name].lowering == "host" or _has_regions(name, dtype)):
+        if name in results or not (every or OPS[name].lowering == "host" or _has_regions(name, dtype)):
             continue
         try:
             code_of(schedule_of(samples_of(name, dtype).graph))
         except UnsupportedOp as error:
-            found[name] = str(error).splitlines()[0]
-    return found
+            results[name] = str(error).splitlines()[0]
+    return results
 
 
 def _has_regions(name: str, dtype: dtypes.DType) -> bool:
@@ -99,9 +99,9 @@ def refusals(every: bool = True) -> str:
 
 def part(text: str, name: str) -> str:
     """What stands between the marks of a generated part."""
-    found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
-    assert found, f"docs/cuda.md has no part {name!r}"
-    return found[1]
+    matched = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
+    assert matched, f"docs/cuda.md has no part {name!r}"
+    return matched[1]
 
 
 def replaced(text: str, name: str, new: str) -> str:

@@ -45,19 +45,19 @@ def check(graph: Graph, arguments: Sequence[Any], order: int = 1) -> None:
     verify(function)
     verify(gradient)
     rng = np.random.default_rng(0)
-    given = [np.asarray(x) for x in arguments]
-    shapes = [y.shape for y in interpret(graph, given) if y.dtype == float64]
-    inputs = [x.shape for x in given if x.dtype == float64]
+    operands = [np.asarray(x) for x in arguments]
+    shapes = [y.shape for y in interpret(graph, operands) if y.dtype == float64]
+    inputs = [x.shape for x in operands if x.dtype == float64]
     for i in range(order):
         drawn = [rng.uniform(0.5, 1.5, shape) for shape in (inputs if i else shapes)]
-        given += drawn
-    last = given[len(given) - len(drawn) :]
-    moved = given[: len(given) - len(drawn)]
-    found = interpret(gradient, given)
+        operands += drawn
+    last = operands[len(operands) - len(drawn) :]
+    moved = operands[: len(operands) - len(drawn)]
+    result = interpret(gradient, operands)
     floats = [i for i, x in enumerate(arguments) if np.asarray(x).dtype == float64]
     scale = 1.0 + sum(float(np.sum(np.abs(x))) for x in last)
-    for i, value in zip(floats, found, strict=True):
-        direction = rng.choice([-1.0, 1.0], given[i].shape) * rng.uniform(0.5, 1.0, given[i].shape)
+    for i, value in zip(floats, result, strict=True):
+        direction = rng.choice([-1.0, 1.0], operands[i].shape) * rng.uniform(0.5, 1.0, operands[i].shape)
         wanted = along(function, moved, i, direction, last)
         have = float(np.sum(value * direction))
         assert have == pytest.approx(wanted, rel=1e-7, abs=2e-9 * scale), f"gradient of input {i} at order {order}"

@@ -66,21 +66,21 @@ class Case:
         return [(number, match[1].strip()) for number, line in lines if (match := re.search(r"# error: (.*)", line))]
 
     def runs(self) -> list[tuple[list[Any], list[Any]]]:
-        found = []
+        outputs = []
         for call in re.findall(r"# run: (.*)", self.text):
             arguments, results = re.fullmatch(r"\w+\((.*)\) == (.*)", call).groups()  # type: ignore[union-attr]
             values = {"nan": float("nan"), "inf": float("inf"), "true": True, "false": False}
-            found.append(tuple(list(eval(f"({text},)", values)) for text in (arguments, results)))
-        return found  # type: ignore[return-value]
+            outputs.append(tuple(list(eval(f"({text},)", values)) for text in (arguments, results)))
+        return outputs  # type: ignore[return-value]
 
     def require(self, text: str) -> None:
         """AssertionError, with a diff and the way out, where ``text`` is not what the file expects."""
         assert self.expected is not None
-        wanted, found = self.expected.strip("\n").split("\n"), text.strip("\n").split("\n")
-        place = f"{self.file.name}:{self.line} @{self.name}"
-        diff = "\n".join(difflib.unified_diff(wanted, found, f"expected by {place}", "found", lineterm="", n=2))
+        wanted, actual = self.expected.strip("\n").split("\n"), text.strip("\n").split("\n")
+        location = f"{self.file.name}:{self.line} @{self.name}"
+        diff = "\n".join(difflib.unified_diff(wanted, actual, f"expected by {location}", "found", lineterm="", n=2))
         hint = "hint: if the new text is right, `python -m pytest tests/test_golden.py --bless` writes it to the file"
-        assert wanted == found, f"{place} gives another text under {self.command!r}\n{diff}\n{hint}"
+        assert wanted == actual, f"{location} gives another text under {self.command!r}\n{diff}\n{hint}"
 
 
 Options = Mapping[str, str]
@@ -112,16 +112,16 @@ def cases(pattern: str = "*") -> list[Case]:
 
 def read(file: Path) -> list[Case]:
     """The cases of a golden file."""
-    found = []
+    outputs = []
     command, line = "", 1
     for block in re.split(r"^===\n", file.read_text(), flags=re.MULTILINE):
         if match := re.search(r"^# RUN: (.*)$", block, flags=re.MULTILINE):
             command = match[1].strip()
         text, *expected = re.split(r"\n---[ \t]*(?:\n|\Z)", block, maxsplit=1)
         case = Case(file, line, command, text, None)
-        found.append(case if case.errors() else replace(case, expected=expected[0] if expected else ""))
+        outputs.append(case if case.errors() else replace(case, expected=expected[0] if expected else ""))
         line += block.count("\n") + 1
-    return found
+    return outputs
 
 
 def write(file: Path, blocks: list[str]) -> None:
@@ -136,5 +136,5 @@ def arrays(graph: Graph, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
 
 def check_run(graph: Graph, arguments: list[Any], results: list[Any]) -> None:
     """Run a graph and compare every output."""
-    for found, wanted, value in zip(interpret(graph, arrays(graph, arguments)), results, graph.outputs, strict=True):
-        np.testing.assert_array_equal(found, np.array(wanted, value.dtype), strict=False)
+    for actual, wanted, value in zip(interpret(graph, arrays(graph, arguments)), results, graph.outputs, strict=True):
+        np.testing.assert_array_equal(actual, np.array(wanted, value.dtype), strict=False)

@@ -89,8 +89,8 @@ def _activity(graph: Graph, target: Target, options: Options) -> Result:
     for node in graph.nodes:
         depends = active_outputs(node, tuple(carries_gradient(v.type) for v in node.inputs))
         useful = useful_inputs(node, tuple(carries_gradient(v.type) for v in node.outputs))
-        made = _listed(names, node.outputs, depends)
-        lines.append(f"{node.op.name}: depends {made}; reaches {_listed(names, node.inputs, useful)}")
+        result = _listed(names, node.outputs, depends)
+        lines.append(f"{node.op.name}: depends {result}; reaches {_listed(names, node.inputs, useful)}")
     reached = reaching(graph, tuple(carries_gradient(value.type) for value in graph.outputs))
     lines.append(f"graph: reaches {_listed(names, graph.inputs, reached)}")
 
@@ -109,8 +109,8 @@ def _listed(names: Mapping[Value, str], values: Sequence[Value], flags: Sequence
 
 def _names(graph: Graph) -> dict[Value, str]:
     """The names of the values in the graph's text, regions apart."""
-    made = [value for node in graph.nodes for value in node.outputs]
-    return {v: f"%{v.hint}" for v in graph.inputs} | {value: f"%{i}" for i, value in enumerate(made)}
+    results = [value for node in graph.nodes for value in node.outputs]
+    return {v: f"%{v.hint}" for v in graph.inputs} | {value: f"%{i}" for i, value in enumerate(results)}
 
 
 def _joint(graph: Graph) -> Joint:

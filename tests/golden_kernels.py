@@ -63,10 +63,10 @@ def _llvm(kernel: Kernel) -> str:
     native = Native(schedule)
     for size in SIZES:
         expected, sizes = _memory(kernel, size)
-        found = {name: array.copy() for name, array in expected.items()}
+        actual = {name: array.copy() for name, array in expected.items()}
         execute_kernel(kernel, expected, sizes)
-        native([found[param.name].ctypes.data for param in kernel.params], sizes)
-        for name, array in found.items():
+        native([actual[param.name].ctypes.data for param in kernel.params], sizes)
+        for name, array in actual.items():
             assert same_bits(array, expected[name]).all(), (name, size)
     functions = re.findall(r"^define .*?^}$", text, flags=re.MULTILINE | re.DOTALL)
     bodies = [function for function in functions if re.match(r"define \S+ \S+ @k_\w+_body\(", function)]

@@ -52,10 +52,10 @@ def samples(graph: Graph, seed: int = 0, *, numbers: Numbers = "ordinary") -> li
     """Arguments of ``graph``: small integers, and floats of about 1 of both signs, above 0, or the edge values."""
     rng = np.random.default_rng(seed)
     sizes = sizes_of(graph)
-    found: list[Any] = []
+    results: list[Any] = []
     for value in graph.inputs:
         if isinstance(value.type, TokenType):
-            found.append(Token())
+            results.append(Token())
             continue
         shape = tuple(dims.evaluate(dim, sizes) for dim in value.shape)
         if is_bool(value.dtype):
@@ -67,8 +67,8 @@ def samples(graph: Graph, seed: int = 0, *, numbers: Numbers = "ordinary") -> li
         else:
             signs = [1] if numbers == "positive" else [-1, 1]
             array = rng.uniform(0.25, 1.75, shape) * rng.choice(signs, shape)
-        found.append(np.asarray(array).astype(value.dtype))
-    return found
+        results.append(np.asarray(array).astype(value.dtype))
+    return results
 
 
 Outcome = tuple[type[Exception], str] | list[Any]
@@ -96,36 +96,36 @@ def require_same_values(before: Graph, after: Graph, *, fastmath: bool = False) 
     Tokens are left out. Where the one raises, so does the other. Under fast math it holds about, for numbers above 0.
     """
     tensors = replace(after, outputs=tuple(value for value in after.outputs if isinstance(value.type, TensorType)))
-    ways: tuple[Numbers, ...] = ("positive",) if fastmath else ("ordinary", "ordinary", "edges", "edges")
-    for seed, numbers in enumerate(ways):
+    modes: tuple[Numbers, ...] = ("positive",) if fastmath else ("ordinary", "ordinary", "edges", "edges")
+    for seed, numbers in enumerate(modes):
         arguments = samples(before, seed, numbers=numbers)
         kept = [x for x in arguments if len(after.inputs) == len(before.inputs) or not isinstance(x, Token)]
-        wanted, found = outcome(interpret, before, arguments), outcome(interpret, after, _stored_for(after, kept))
-        if isinstance(wanted, list) and isinstance(found, list):
-            wanted = [as_stored(x) if have.dtype != x.dtype else x for x, have in zip(wanted, found, strict=True)]
-        if isinstance(wanted, tuple) or isinstance(found, tuple):
-            assert found == wanted
+        wanted, actual = outcome(interpret, before, arguments), outcome(interpret, after, _stored_for(after, kept))
+        if isinstance(wanted, list) and isinstance(actual, list):
+            wanted = [as_stored(x) if have.dtype != x.dtype else x for x, have in zip(wanted, actual, strict=True)]
+        if isinstance(wanted, tuple) or isinstance(actual, tuple):
+            assert actual == wanted
         elif fastmath:
-            for have, want in zip(found, wanted, strict=True):
+            for have, want in zip(actual, wanted, strict=True):
                 np.testing.assert_allclose(have, want, rtol=1e-5)
         else:
-            assert_same(tensors, found, wanted)
+            assert_same(tensors, actual, wanted)
 
 
 def require_same_schedule(graph: Graph, schedule: Schedule) -> None:
     """The slow executor of the schedule gives what the interpreter gives, with and without donated memory."""
-    ways: tuple[Numbers, ...] = ("ordinary", "ordinary", "edges")
-    for seed, numbers in enumerate(ways):
+    modes: tuple[Numbers, ...] = ("ordinary", "ordinary", "edges")
+    for seed, numbers in enumerate(modes):
         arguments = samples(graph, seed, numbers=numbers)
         wanted = outcome(interpret, graph, arguments)
         for donate in (False, True):
-            found = outcome(execute_schedule, schedule, arguments, donate=donate)
-            if isinstance(wanted, tuple) or isinstance(found, tuple):
-                assert isinstance(wanted, tuple) and isinstance(found, tuple), (wanted, found)
-                assert found[0] is wanted[0]
-                assert found[1].startswith(wanted[1])
+            result = outcome(execute_schedule, schedule, arguments, donate=donate)
+            if isinstance(wanted, tuple) or isinstance(result, tuple):
+                assert isinstance(wanted, tuple) and isinstance(result, tuple), (wanted, result)
+                assert result[0] is wanted[0]
+                assert result[1].startswith(wanted[1])
             else:
-                assert_same(graph, found, wanted)
+                assert_same(graph, result, wanted)
 
 
 def require_gradients(
@@ -135,11 +135,11 @@ def require_gradients(
     rng = np.random.default_rng(7)
     for seed in range(2):
         arguments = samples(graph, seed)
-        function, given = _stopped(replace(graph, outputs=tuple(graph.outputs[i] for i in seeds)), arguments)
-        cotangents = [rng.uniform(0.5, 1.5, x.shape).astype(x.dtype) for x in interpret(function, given)]
+        function, inputs = _stopped(replace(graph, outputs=tuple(graph.outputs[i] for i in seeds)), arguments)
+        cotangents = [rng.uniform(0.5, 1.5, x.shape).astype(x.dtype) for x in interpret(function, inputs)]
         for i, gradient in zip(wrt, pull(arguments, cotangents), strict=True):
             direction = rng.uniform(0.5, 1.0, arguments[i].shape)
-            slope = along(function, given, i, direction, cotangents)
+            slope = along(function, inputs, i, direction, cotangents)
             np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=1e-6, atol=1e-7, err_msg=f"input {i}")
 
 

@@ -48,16 +48,16 @@ def result_of(case: Case) -> Result:
     graph = case.graph()
     verify(graph)
     target = replace(TARGET, fastmath="fastmath" in case.options)
-    found = Result((graph,), lambda: None)
+    result = Result((graph,), lambda: None)
     for name in case.steps:
-        (graph,) = found.graphs
-        found = _STEPS[name](graph, target, case.options) if name in _STEPS else _pass(name, graph, target)
-        for made in found.graphs:
-            verify(made)
-            again = parse(print_graph(made, locations=False))
-            assert again == replace(made, name=again.name), "the text does not give the graph back"
-        found.check()
-    return found
+        (graph,) = result.graphs
+        result = _STEPS[name](graph, target, case.options) if name in _STEPS else _pass(name, graph, target)
+        for actual in result.graphs:
+            verify(actual)
+            again = parse(print_graph(actual, locations=False))
+            assert again == replace(actual, name=again.name), "the text does not give the graph back"
+        result.check()
+    return result
 
 
 def _pass(name: str, graph: Graph, target: Target) -> Result:
@@ -125,9 +125,9 @@ def _vmap(graph: Graph, target: Target, options: Options) -> Result:
     def check() -> None:
         rows = [samples(graph, seed) for seed in range(size)]
         shared = rows[0]
-        given = [np.stack([row[i] for row in rows]) if flag else shared[i] for i, flag in enumerate(flags)]
+        inputs = [np.stack([row[i] for row in rows]) if flag else shared[i] for i, flag in enumerate(flags)]
         alone = [interpret(graph, [row[i] if flag else shared[i] for i, flag in enumerate(flags)]) for row in rows]
-        for got, want in zip(interpret(after, given), zip(*alone, strict=True), strict=True):
+        for got, want in zip(interpret(after, inputs), zip(*alone, strict=True), strict=True):
             np.testing.assert_array_equal(got, np.stack(want))
 
     return Result((after,), check)

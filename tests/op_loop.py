@@ -109,14 +109,14 @@ def as_stored(x: Any) -> Any:
 
 
 def require_same(
-    expected: Sequence[Any], found: Sequence[Any], *, ulps: float, scale: float = 1.0, signs: bool = True
+    expected: Sequence[Any], actual: Sequence[Any], *, ulps: float, scale: float = 1.0, signs: bool = True
 ) -> None:
     """Equal dtypes, shapes and values: bit for bit (any NaN equals any other), or to ``ulps`` of the dtype.
 
     ``scale`` is the magnitude below which an error counts as one of that magnitude; without ``signs``, -0.0 is 0.0.
     """
-    assert len(expected) == len(found)
-    for number, (want, got) in enumerate(zip(expected, found, strict=True)):
+    assert len(expected) == len(actual)
+    for number, (want, got) in enumerate(zip(expected, actual, strict=True)):
         want, got = np.asarray(want), np.asarray(got)
         if dtypes.is_complex(want.dtype) or dtypes.is_complex(got.dtype):
             want, got = as_stored(want), as_stored(got)

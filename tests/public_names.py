@@ -37,8 +37,8 @@ def names_of(module: str) -> list[str]:
     """The public names of ``jitgraph`` (for "") or of one of its modules."""
     if module == "runtime.loader":
         return sorted(LOADER)
-    found: Any = importlib.import_module(f"jitgraph.{module}" if module else "jitgraph")
-    return sorted(found.__all__)
+    result: Any = importlib.import_module(f"jitgraph.{module}" if module else "jitgraph")
+    return sorted(result.__all__)
 
 
 def sentence(value: Any) -> str:
@@ -85,11 +85,11 @@ def planned_names(text: str) -> list[str]:
 
 def find(name: str) -> Any:
     """What ``jg.name`` is; AttributeError where there is nothing."""
-    found: Any = jg
+    actual: Any = jg
     for part in name.split("."):
-        found = getattr(found, part)
-        assert isinstance(found, ModuleType | type) or part == name.rpartition(".")[2], name
-    return found
+        actual = getattr(actual, part)
+        assert isinstance(actual, ModuleType | type) or part == name.rpartition(".")[2], name
+    return actual
 
 
 if __name__ == "__main__":

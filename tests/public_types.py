@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 
 def readme_blocks() -> list[str]:
     """The blocks of Python in README.md that are whole programs: those that import what they use."""
-    found = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    return [block for block in found if block.startswith("import ")]
+    result = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in result if block.startswith("import ")]
 
 
 def main() -> int:

@@ -84,19 +84,19 @@ def imports(path: Path) -> list[tuple[int, str]]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
-    found = []
+    results = []
     for node in nodes:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            results += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             base = node.module or ""
             for alias in node.names:
                 inner = f"{base}.{alias.name}"
-                found.append((node.lineno, inner if is_module(inner) else base))
-    return found
+                results.append((node.lineno, inner if is_module(inner) else base))
+    return results
 
 
 @cache
@@ -116,24 +116,24 @@ def in_strings(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts |= {id(part) for part in node.values[1:]}
-    found = []
+    results = []
     for node in nodes:
         match node:
             case ast.Constant(value=str(text)) if id(node) not in parts and PATH_OF_MODULE.fullmatch(text):
-                found.append((node.lineno, longest_module(text)))
+                results.append((node.lineno, longest_module(text)))
             case (
                 ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])
                 | ast.BinOp(left=ast.Constant(value=str(text)))
             ):
                 if BEGINNING_OF_PATH.fullmatch(text):
-                    found.append((node.lineno, longest_module(text.rpartition(".")[0])))
+                    results.append((node.lineno, longest_module(text.rpartition(".")[0])))
             case ast.Subscript(value=ast.Attribute(attr="modules"), slice=ast.Constant(value="jitgraph")):
-                found.append((node.lineno, "jitgraph"))
+                results.append((node.lineno, "jitgraph"))
             case ast.Call(
                 func=ast.Attribute(attr="get" | "module" | "import_module"), args=[ast.Constant(value="jitgraph"), *_]
             ):
-                found.append((node.lineno, "jitgraph"))
-    return found
+                results.append((node.lineno, "jitgraph"))
+    return results
 
 
 PATH_OF_MODULE = re.compile(r"jitgraph(\.\w+)+(:\w+)?|jitgraph_testing(\.\w+)*")
@@ -175,10 +175,10 @@ f"{__name__}.jitgraph.nn"
 
 def test_imports_are_seen() -> None:
     """In functions too, of modules and of names in them, but not those for type checkers."""
-    found = {imported for _, imported in imports(PACKAGE / "passes" / "partition.py")}
-    assert {"jitgraph.ir.dims", "jitgraph.passes.rewriter", "collections.abc"} <= found
-    found = {imported for _, imported in imports(PACKAGE / "codegen" / "cpu" / "native.py")}
-    assert {"jitgraph.codegen.cpu.entry", "jitgraph.codegen.llvm.machine"} <= found
+    actual = {imported for _, imported in imports(PACKAGE / "passes" / "partition.py")}
+    assert {"jitgraph.ir.dims", "jitgraph.passes.rewriter", "collections.abc"} <= actual
+    actual = {imported for _, imported in imports(PACKAGE / "codegen" / "cpu" / "native.py")}
+    assert {"jitgraph.codegen.cpu.entry", "jitgraph.codegen.llvm.machine"} <= actual
     assert "jitgraph.passes.reverse" not in {name for _, name in imports(PACKAGE / "passes" / "control_gradients.py")}
 
 
@@ -324,8 +324,8 @@ def test_packages_of_layer_7(package: str) -> None:
 
 
 def test_each_module_of_layer_7_is_in_a_package() -> None:
-    found = {module_name(path).partition(".")[0] for path in SOURCES if layer_of(module_name(path)) == 7}
-    assert found == set(PACKAGES_OF_LAYER_7)
+    actual = {module_name(path).partition(".")[0] for path in SOURCES if layer_of(module_name(path)) == 7}
+    assert actual == set(PACKAGES_OF_LAYER_7)
 
 
 def test_heavy_libraries_stay_where_they_belong() -> None:
@@ -350,14 +350,14 @@ def test_the_loader_needs_numpy_and_the_standard_library_alone() -> None:
 
 
 def test_the_order_of_the_loader_has_all_of_its_parts() -> None:
-    found = {path.stem for path in (PACKAGE / "runtime" / "loader").glob("*.py")}
-    assert found == {*PARTS, "__init__"} and len(PARTS) == len(set(PARTS))
+    actual = {path.stem for path in (PACKAGE / "runtime" / "loader").glob("*.py")}
+    assert actual == {*PARTS, "__init__"} and len(PARTS) == len(set(PARTS))
 
 
 def test_reference_counts_are_asked_in_one_place() -> None:
     """Those of memory in ``runtime/buffer.py``; ``tensor/tensor.py`` asks whether a handle has a name."""
-    found = {module_name(path) for path in SOURCES if "getrefcount" in path.read_text()}
-    assert found == {"runtime.buffer", "tensor.tensor"}
+    actual = {module_name(path) for path in SOURCES if "getrefcount" in path.read_text()}
+    assert actual == {"runtime.buffer", "tensor.tensor"}
 
 
 def modules_after(statement: str) -> set[str]:
@@ -400,7 +400,7 @@ def compared_ops(path: Path) -> list[int]:
                 return True
         return False
 
-    found = []
+    results = []
     for node in nodes:
         match node:
             case ast.Compare(left=left, comparators=others):
@@ -416,14 +416,14 @@ def compared_ops(path: Path) -> list[int]:
             case _:
                 continue
         if asks:
-            found.append(node.lineno)
-    return found
+            results.append(node.lineno)
+    return results
 
 
 def test_what_an_op_is_to_passes_is_said_by_the_op() -> None:
     """Above ops/ nothing asks which op a node applies, but for what is about that very op."""
-    found = {module_name(path): compared_ops(path) for path in SOURCES if layer_of(module_name(path)) != 3}
-    assert {module: len(lines) for module, lines in found.items() if lines} == OPS_BY_NAME, found
+    actual = {module_name(path): compared_ops(path) for path in SOURCES if layer_of(module_name(path)) != 3}
+    assert {module: len(lines) for module, lines in actual.items() if lines} == OPS_BY_NAME, actual
 
 
 def test_import_is_lazy() -> None:
@@ -599,9 +599,9 @@ def test_files_are_named_by_subject() -> None:
 
 def test_no_class_name_stands_twice() -> None:
     """A traceback, a reader or a search that meets a class by its name meets one class."""
-    places: dict[str, list[str]] = {}
+    positions: dict[str, list[str]] = {}
     for path in (*SOURCES, *SOURCES_FOR_TESTS):
         for node in nodes_of(path):
             if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert not {name: found for name, found in places.items() if len(found) > 1}
+                positions.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: actual for name, actual in positions.items() if len(actual) > 1}

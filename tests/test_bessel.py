@@ -32,11 +32,11 @@ def function(name: str) -> Any:
     return getattr(jg.special, name)
 
 
-def eps_of(found: Any, name: str, points: Any) -> float:
+def eps_of(actual: Any, name: str, points: Any) -> float:
     """The greatest error in units of 2^-53 of the result; for J and Y of sqrt(2 / (pi x)), the height of the waves."""
     worst = 0.0
     with mp.workdps(40):
-        for value, x in zip(found.tolist(), points.tolist(), strict=True):
+        for value, x in zip(actual.tolist(), points.tolist(), strict=True):
             exact = EXACT[name](mp.mpf(x))
             if abs(exact) > 1e-290:
                 height = min(mp.mpf(1), mp.sqrt(2 / (mp.pi * x))) if name in OSCILLATING else mp.mpf(0)
@@ -61,8 +61,8 @@ def test_zeros_of_the_second_kind_below_8_keep_their_precision(order: int, name:
     points = np.concatenate([zero + steps for zero in zeros])
     with mp.workdps(40):
         exact = [EXACT[name](mp.mpf(x)) for x in points.tolist()]
-        found = function(name)(points).tolist()
-        errors = [abs((mp.mpf(f) - e) / e) * 2**53 for f, e in zip(found, exact, strict=True)]
+        result = function(name)(points).tolist()
+        errors = [abs((mp.mpf(f) - e) / e) * 2**53 for f, e in zip(result, exact, strict=True)]
     assert max(errors) < 64
 
 

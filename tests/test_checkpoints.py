@@ -60,18 +60,18 @@ print(np.random.rand())
 
 def run(*arguments: Any) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", SCRIPT, *map(str, arguments)], env=environment, capture_output=True, text=True
     )
-    assert made.returncode == 0, made.stderr
-    return made.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_a_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     """Ten epochs in one process, and five and five in two: weights, statistics, rates and random numbers."""
     path = tmp_path / "run.safetensors"
-    whole = run(path, 5, 5).split()
-    assert run(path, 0, 5).split()[:-1] == whole[:-1]
+    full = run(path, 5, 5).split()
+    assert run(path, 0, 5).split()[:-1] == full[:-1]
 
 
 def test_what_a_file_holds(tmp_path: Path) -> None:
@@ -85,24 +85,24 @@ def test_what_a_file_holds(tmp_path: Path) -> None:
         "tensors": [jg.asarray([1 + 2j]), jg.ones(2, dtype=jg.bfloat16), jg.asarray(True)],
     }
     jg.save_checkpoint(path, tree=tree)
-    found = jg.load_checkpoint(path)["tree"]
-    assert list(found) == list(tree) and found["text"] == "ä\n" and found["counts"] == tree["counts"]
+    actual = jg.load_checkpoint(path)["tree"]
+    assert list(actual) == list(tree) and actual["text"] == "ä\n" and actual["counts"] == tree["counts"]
     assert (
-        found["bytes"] == tree["bytes"]
-        and repr(found["numbers"]) == repr(tree["numbers"])
-        and type(found["counts"]) is Counter
+        actual["bytes"] == tree["bytes"]
+        and repr(actual["numbers"]) == repr(tree["numbers"])
+        and type(actual["counts"]) is Counter
     )
-    scalar, strided, empty = found[3]
+    scalar, strided, empty = actual[3]
     assert type(scalar) is np.float32 and scalar == 2.5 and strided.tolist() == [[0, 2], [3, 5]]
     assert empty.shape == (0, 2) and empty.dtype == np.uint16
-    for x, y in zip(found["tensors"], tree["tensors"], strict=True):
+    for x, y in zip(actual["tensors"], tree["tensors"], strict=True):
         assert isinstance(x, jg.Tensor) and x.dtype == y.dtype and x.tolist() == y.tolist()
 
 
 def test_arrays_in_the_byte_order_of_another_machine(tmp_path: Path) -> None:
     jg.save_checkpoint(tmp_path / "c", x=np.arange(3, dtype=">i4"), y=np.array([0.5], ">f8"))
-    found = jg.load_checkpoint(tmp_path / "c")
-    assert found["x"].tolist() == [0, 1, 2] and found["y"].tolist() == [0.5] and found["x"].dtype == np.int32
+    result = jg.load_checkpoint(tmp_path / "c")
+    assert result["x"].tolist() == [0, 1, 2] and result["y"].tolist() == [0.5] and result["x"].dtype == np.int32
 
 
 def test_what_holds_itself_is_refused(tmp_path: Path) -> None:
@@ -156,10 +156,10 @@ def test_damaged_files(tmp_path: Path) -> None:
         changed[rng.integers(len(changed))] ^= 1 << rng.integers(8)
         bad.write_bytes(changed)
         try:
-            found = jg.load_checkpoint(bad, restore_random=False)
+            result = jg.load_checkpoint(bad, restore_random=False)
         except jg.LoadError:
             continue
-        assert found["rate"] == 0.5 and np.array_equal(found["weight"], np.arange(40.0))  # a gap between them
+        assert result["rate"] == 0.5 and np.array_equal(result["weight"], np.arange(40.0))  # a gap between them
     for size in (0, 7, 100, len(stored) - 1):
         bad.write_bytes(stored[:size])
         with pytest.raises(jg.LoadError):

@@ -67,8 +67,8 @@ def log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     monkeypatch.setenv("JITGRAPH_LOG", "cache")
 
     def lines() -> list[str]:
-        found = [line.removeprefix("[cache] ") for line in capsys.readouterr().err.splitlines()]
-        told = [line.partition(" (")[0] for line in found if not line.startswith("digest")]
+        results = [line.removeprefix("[cache] ") for line in capsys.readouterr().err.splitlines()]
+        told = [line.partition(" (")[0] for line in results if not line.startswith("digest")]
         return [re.sub("miss, .*", "miss", line) for line in told]
 
     return lines
@@ -80,9 +80,9 @@ def compiled(graph: Graph | str, **how: Any) -> Executable:
     return made
 
 
-def require_same(found: Executable, made: Executable) -> None:
-    assert found.image == made.image and found.signature == made.signature
-    for a, b in zip(found.run([X, INDICES]), made.run([X, INDICES]), strict=True):
+def require_same(actual: Executable, result: Executable) -> None:
+    assert actual.image == result.image and actual.signature == result.signature
+    for a, b in zip(actual.run([X, INDICES]), result.run([X, INDICES]), strict=True):
         assert a.tobytes() == b.tobytes()
 
 
@@ -189,11 +189,11 @@ def test_other_code_is_never_found(what: str, log: Log, monkeypatch: pytest.Monk
     donating(TEXT)
     donating(TEXT)
     assert log()[-1] == "code of f, for these lines: hit"
-    made = OTHERS[what]()
+    result = OTHERS[what]()
     assert not [line for line in log() if line.startswith("code") and line.endswith("hit")]
     monkeypatch.setenv("JITGRAPH_CACHE_DIR", "off")
     wanted = OTHERS[what]()
-    assert made.image == wanted.image and made.signature == wanted.signature
+    assert result.image == wanted.image and result.signature == wanted.signature
 
 
 def test_no_name_is_no_name_that_says_so() -> None:
@@ -217,8 +217,8 @@ def test_large_constants_count_by_content() -> None:
           return %1
         }"""
         graph = parse(text.replace("DIGEST", constant.digest), constants={constant.digest: constant})
-        (found,) = compiled(graph).run([np.ones(100, np.float32)])
-        assert found[-1] == last
+        (actual,) = compiled(graph).run([np.ones(100, np.float32)])
+        assert actual[-1] == last
 
 
 def test_an_op_that_is_not_of_the_table_is_not_looked_up(log: Log) -> None:
@@ -457,8 +457,8 @@ def test_an_edited_source_is_another_compiler(tmp_path: Path) -> None:
     copy, cache = tmp_path / "copy", tmp_path / "own"
     shutil.copytree(ROOT / "jitgraph", copy / "jitgraph", ignore=shutil.ignore_patterns("__pycache__"))
     first = run_program(cache=cache)
-    found = run_program(copy, cache=cache)
-    assert found[:2] == (first[0], 0), found[2]
+    result = run_program(copy, cache=cache)
+    assert result[:2] == (first[0], 0), result[2]
     edited = copy / "jitgraph" / "passes" / "cse.py"
     edited.write_text(edited.read_text() + "\n")
     bits, modules, log = run_program(copy, cache=cache)
@@ -479,8 +479,8 @@ def test_eight_processes_at_once(folder: Path) -> None:
         if child == 0:
             code = 1
             try:
-                found = [[array.tobytes() for array in compiled(text).run([abs(X), INDICES])] for text in texts]
-                code = 0 if found == wanted and jg.cache.info().errors == 0 else 2
+                results = [[array.tobytes() for array in compiled(text).run([abs(X), INDICES])] for text in texts]
+                code = 0 if results == wanted and jg.cache.info().errors == 0 else 2
             finally:
                 os._exit(code)
         children.append(child)

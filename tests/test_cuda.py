@@ -19,11 +19,11 @@ def test_devices() -> None:
         assert jg.cuda.is_available() and jg.cuda.device_count() == 3 and jg.cuda.current_device() == 0
         with jg.cuda.device(2):
             assert jg.cuda.current_device() == 2
-            found: list[int] = []
-            thread = threading.Thread(target=lambda: found.append(jg.cuda.current_device()))
+            results: list[int] = []
+            thread = threading.Thread(target=lambda: results.append(jg.cuda.current_device()))
             thread.start()
             thread.join()
-            assert found == [0], "the current device is a thread's own"
+            assert results == [0], "the current device is a thread's own"
             with jg.cuda.device("cuda:1"):
                 assert jg.cuda.current_device() == 1
             with jg.cuda.device(None):
@@ -51,8 +51,8 @@ def test_a_number_names_a_device() -> None:
         assert [p.device for p in model.parameters()] == ["cuda:1"] * 2
         moved = jg.trace(lambda x, n: x.to(n) + n)
         for n in (0, 1, 0, 1):
-            found = moved(x.to(n), n)
-            assert found.device == f"cuda:{n}" and found.tolist() == [1 + n] * 3
+            result = moved(x.to(n), n)
+            assert result.device == f"cuda:{n}" and result.tolist() == [1 + n] * 3
         for absent in (2, -1):
             with pytest.raises(DeviceError, match=f"there is no cuda:{absent}"):
                 x.to(absent)
@@ -73,17 +73,17 @@ def test_arrays_beside_tensors_of_a_gpu() -> None:
                 call()
         with pytest.raises(DeviceError, match=r'hint: x\.to\("cuda:0"\) brings x to the other'):
             both(x, jg.ones(3))
-        for found in (x + np.float32(2), both(x, np.float32(2)), both(x, jg.asarray(array, device="cuda")) + 1):
-            assert found.device == "cuda:0" and found.tolist() == [3, 3, 3]
+        for actual in (x + np.float32(2), both(x, np.float32(2)), both(x, jg.asarray(array, device="cuda")) + 1):
+            assert actual.device == "cuda:0" and actual.tolist() == [3, 3, 3]
 
 
 def test_properties() -> None:
     with machine():
-        found = jg.cuda.get_device_properties("cuda:1")
-        assert jg.cuda.get_device_name(1) == found.name == "Simulated GPU 1"
-        assert jg.cuda.get_device_capability() == (found.major, found.minor) == (9, 0)
-        assert (found.total_memory, found.warp_size, found.multi_processor_count) == (1 << 30, 32, 4)
-        assert found.shared_memory_per_block_optin == 227 << 10
+        result = jg.cuda.get_device_properties("cuda:1")
+        assert jg.cuda.get_device_name(1) == result.name == "Simulated GPU 1"
+        assert jg.cuda.get_device_capability() == (result.major, result.minor) == (9, 0)
+        assert (result.total_memory, result.warp_size, result.multi_processor_count) == (1 << 30, 32, 4)
+        assert result.shared_memory_per_block_optin == 227 << 10
 
 
 def test_memory() -> None:

@@ -20,7 +20,7 @@ PAIR = re.compile(r"`([^`]+)`: `([^`]+)`")
 
 def cells() -> list[tuple[str, str, str, str]]:
     """(library, row, expression, what it gives) for each cell with an expression."""
-    found = []
+    results = []
     for line in PAGE.splitlines():
         if not line.startswith("| ") or line.startswith(("| what", "| ---")):
             continue
@@ -31,8 +31,8 @@ def cells() -> list[tuple[str, str, str, str]]:
                 assert cell in ("not defined", "not at all", "deprecated"), cell
                 continue
             (pair,) = PAIR.findall(cell)
-            found.append((library, row.strip("| "), *pair))
-    return found
+            results.append((library, row.strip("| "), *pair))
+    return results
 
 
 CELLS = cells()

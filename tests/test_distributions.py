@@ -37,11 +37,11 @@ DISCRETE: dict[str, tuple[Callable[..., Any], Any]] = {
 def test_continuous(name: str) -> None:
     draw, wanted = CONTINUOUS[name]
     jg.random.seed(5)
-    found = draw()
-    assert found.dtype == jg.float32
-    assert scipy.stats.kstest(found.numpy().astype(np.float64), wanted.cdf).pvalue > 1e-3
+    result = draw()
+    assert result.dtype == jg.float32
+    assert scipy.stats.kstest(result.numpy().astype(np.float64), wanted.cdf).pvalue > 1e-3
     jg.random.seed(5)
-    np.testing.assert_allclose(jg.trace(draw)().numpy(), found.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(jg.trace(draw)().numpy(), result.numpy(), rtol=1e-6)
     assert draw(dtype=jg.float64, generator=jg.Generator(3)).dtype == jg.float64
 
 
@@ -50,9 +50,9 @@ def test_discrete(name: str) -> None:
     """Counts against the probabilities of what is met often."""
     draw, wanted = DISCRETE[name]
     jg.random.seed(7)
-    found = draw()
-    assert found.dtype == jg.int64
-    values = found.numpy()
+    result = draw()
+    assert result.dtype == jg.int64
+    values = result.numpy()
     often = [k for k in range(int(values.min()), int(values.max()) + 1) if wanted.pmf(k) * N >= 8]
     counts = [int((values == k).sum()) for k in often]
     expected = [wanted.pmf(k) * N for k in often]

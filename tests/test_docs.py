@@ -17,24 +17,24 @@ TOUR = re.findall(r"`(jitgraph/[\w/]+\.py)`: `([\w.]+)`", (ROOT / "docs" / "tour
 
 def defined(tree: ast.AST) -> dict[str, ast.AST]:
     """Functions, classes and assigned names directly inside a module or class."""
-    found: dict[str, ast.AST] = {}
+    results: dict[str, ast.AST] = {}
     for node in getattr(tree, "body", []):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = node
+            results[node.name] = node
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
+            results[node.target.id] = node
         elif isinstance(node, ast.Assign):
-            found.update((target.id, node) for target in node.targets if isinstance(target, ast.Name))
-    return found
+            results.update((target.id, node) for target in node.targets if isinstance(target, ast.Name))
+    return results
 
 
 @pytest.mark.parametrize(("file", "symbol"), TOUR, ids=[f"{f}:{s}" for f, s in TOUR])
 def test_the_tour_names_what_exists(file: str, symbol: str) -> None:
-    place: ast.AST = ast.parse((ROOT / file).read_text())
+    location: ast.AST = ast.parse((ROOT / file).read_text())
     for name in symbol.split("."):
-        names = defined(place)
+        names = defined(location)
         assert name in names, f"docs/tour.md: {file} has no {symbol}"
-        place = names[name]
+        location = names[name]
 
 
 def test_the_tour_is_short_and_in_order() -> None:
@@ -62,8 +62,8 @@ def targets_in(text: str) -> list[str]:
 
 def test_names_in_documents_are_found() -> None:
     texts = [(ROOT / document).read_text() for document in DOCUMENTS]
-    for found, least in ((files_in, 50), (links_in, 10), (targets_in, 5)):
-        assert sum(len(found(text)) for text in texts) >= least, found.__name__
+    for actual, least in ((files_in, 50), (links_in, 10), (targets_in, 5)):
+        assert sum(len(actual(text)) for text in texts) >= least, actual.__name__
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -30,9 +30,9 @@ CALLS = [
 @pytest.mark.parametrize(("name", "kw"), CALLS, ids=str)
 def test_transforms_are_numpys(name: str, kw: dict[str, Any]) -> None:
     x = A if name in ("rfft", "ihfft", "rfftn", "rfft2") else Z
-    expected, found = getattr(np.fft, name)(x, **kw), getattr(jg.fft, name)(jg.asarray(x), **kw).numpy()
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    expected, actual = getattr(np.fft, name)(x, **kw), getattr(jg.fft, name)(jg.asarray(x), **kw).numpy()
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 30, 37, 97, 1000, 1024])  # 37 and 97 are convolutions
@@ -48,9 +48,9 @@ def test_errors_stay_below_u_log_n(n: int, dtype: Any) -> None:
         (jg.fft.rfft(jg.asarray(real)), wide_real),
         (jg.fft.irfft(jg.asarray(wide_real.astype(dtype)), n), real),
     ]
-    for found, expected in pairs:
-        assert found.dtype == (real if expected is real else z).dtype
-        error = np.linalg.norm(found.numpy() - expected) / np.linalg.norm(expected)
+    for actual, expected in pairs:
+        assert actual.dtype == (real if expected is real else z).dtype
+        error = np.linalg.norm(actual.numpy() - expected) / np.linalg.norm(expected)
         assert error <= 1.5 * unit, error / unit
 
 

@@ -33,7 +33,7 @@ def along_the_last(function: Callable[..., Any], x: Any) -> Any:
 @cache
 def public() -> dict[str, tuple[Callable[..., Any], int]]:
     """The public functions of one or two operands by namespace and name, with the number of these."""
-    found = {}
+    outputs = {}
     for space, module in SPACES.items():
         for name in dir(module):
             function = getattr(module, name)
@@ -48,8 +48,8 @@ def public() -> dict[str, tuple[Callable[..., Any], int]]:
                 parameters = inspect.signature(function).parameters
             needed = [p for p in parameters.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
             if len(needed) in (1, 2):
-                found[f"{space}.{name}"] = function, len(needed)
-    return found
+                outputs[f"{space}.{name}"] = function, len(needed)
+    return outputs
 
 
 def called(function: Callable[..., Any], arity: int, points: Any) -> Any:
@@ -60,7 +60,7 @@ def called(function: Callable[..., Any], arity: int, points: Any) -> Any:
 @cache
 def values() -> dict[str, list[Any]]:
     """What each gives at two sets of points, where that is floats of the points' shape and not the points."""
-    found = {}
+    outputs = {}
     for path, (function, arity) in public().items():
         try:
             results = [called(function, arity, points) for points in (INSIDE, AROUND)]
@@ -70,34 +70,34 @@ def values() -> dict[str, list[Any]]:
             arrays = [y.detach().numpy() for y in results]
             trivial = [np.array_equal(arrays[1], each) for each in (AROUND, np.sort(AROUND), np.zeros(9))]
             if arrays[0].dtype == np.float64 and not any(trivial):
-                found[path] = arrays
-    return found
+                outputs[path] = arrays
+    return outputs
 
 
 def pairs() -> list[tuple[str, str]]:
     """Names of functions that agree to rounding, or share a name, and are not one object."""
-    found = []
+    outputs = []
     for (a, left), (b, right) in itertools.combinations(values().items(), 2):
         names = frozenset(path.rpartition(".")[2] for path in (a, b))
         if public()[a][0] is public()[b][0] or public()[a][1] != public()[b][1] or names in OTHER:
             continue
         close = all(np.allclose(x, y, rtol=1e-7, atol=1e-9, equal_nan=True) for x, y in zip(left, right, strict=True))
         if close or len(names) == 1:
-            found.append((a, b))
-    return found
+            outputs.append((a, b))
+    return outputs
 
 
 def derived(path: str) -> list[bytes]:
     """The bits of values and of derivatives of first and second order."""
     function, arity = public()[path]
-    found = []
+    outputs = []
     for dtype in (np.float32, np.float64):
         points = POINTS.astype(dtype)
         first = jg.grad(lambda x: jg.sum(called(function, arity, x)))
         second = jg.grad(lambda x, first=first: jg.sum(first(x)))  # type: ignore[misc]
-        found.append(called(function, arity, points).numpy().tobytes())
-        found += [each(jg.asarray(points)).numpy().tobytes() for each in (first, second)]
-    return found
+        outputs.append(called(function, arity, points).numpy().tobytes())
+        outputs += [each(jg.asarray(points)).numpy().tobytes() for each in (first, second)]
+    return outputs
 
 
 def test_functions_that_are_one_by_their_values_are_one_to_the_bit() -> None:

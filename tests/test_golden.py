@@ -90,10 +90,10 @@ def test_bless(request: pytest.FixtureRequest) -> None:
 
 def bless(file: Path) -> None:
     """Write what the steps of each case give into its file."""
-    found = read(file)
+    actual = read(file)
     blocks = [
         case.text.rstrip() if case.expected is None else f"{case.text.rstrip()}\n---\n{found_text(case)}"
-        for case in found
+        for case in actual
     ]
     write(file, blocks)
 
@@ -146,8 +146,8 @@ def test_a_case_appended_without_its_text_is_red_until_it_is_blessed(tmp_path: P
     refused = "graph @refused(%x: f64[n]) -> f64[n] {\n  return %y  # error: %y\n}\n"
     first = f"# RUN: cse\n{DIFFERENCE}\n---\n{DIFFERENCE}\n===\n{refused}"
     file.write_text(f"{first}===\n{DIFFERENCE.replace('@difference', '@appended')}{end}")
-    whole, _, appended = read(file)
-    whole.require(found_text(whole))
+    full, _, appended = read(file)
+    full.require(found_text(full))
     with pytest.raises(AssertionError, match="--bless"):
         appended.require(found_text(appended))
     bless(file)
@@ -168,10 +168,10 @@ def test_the_folder_holds_cases_alone() -> None:
 def test_every_pass_has_golden_cases(name: str) -> None:
     """Three or more cases in files named after the module, which reach its code and change something."""
     files = PARTS.get(name, name)
-    found = [case for case in CASES if case.file.stem == files or case.file.stem.startswith(f"{files}_")]
-    found = [case for case in found if case.expected is not None]
-    assert len(found) >= 3, f"tests/golden has {len(found)} cases of {name}: write graphs, then --bless"
-    changed = [case for case in found if case.expected != f"{print_graph(case.graph(), locations=False)}\n"]
+    outputs = [case for case in CASES if case.file.stem == files or case.file.stem.startswith(f"{files}_")]
+    outputs = [case for case in outputs if case.expected is not None]
+    assert len(outputs) >= 3, f"tests/golden has {len(outputs)} cases of {name}: write graphs, then --bless"
+    changed = [case for case in outputs if case.expected != f"{print_graph(case.graph(), locations=False)}\n"]
     assert len(changed) >= 2, f"the golden cases of {name} change nothing"
     reached: set[str] = set()
 

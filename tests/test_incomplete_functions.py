@@ -23,9 +23,9 @@ FACTORS = np.clip(1 + RNG.normal(0, 0.3, 160), 0.01, None)
 POINTS = np.where(RNG.random(160) < 0.6, ORDERS * FACTORS, 10 ** RNG.uniform(-4, 3, 160))
 
 
-def require_near(found: np.ndarray[Any, Any], exact: list[Any], ulps: float, deep: float) -> None:
+def require_near(actual: np.ndarray[Any, Any], exact: list[Any], ulps: float, deep: float) -> None:
     """Within so many ulps of the exact numbers, and ``deep`` of those below 1e-3, whose exponents round."""
-    for value, wanted in zip(found, exact, strict=True):
+    for value, wanted in zip(actual, exact, strict=True):
         if wanted > 1e-290:
             error = float(abs(mp.mpf(float(value)) - wanted) / wanted) * 2**52
             assert error <= (ulps if wanted > 1e-3 else deep), (value, wanted, error)
@@ -38,9 +38,9 @@ def test_gamma_against_many_digits() -> None:
         upper = [mp.gammainc(a, x, mp.inf, regularized=True) for a, x in pairs]
     usual = ORDERS <= 500  # beyond, exponents of some hundreds round
     for function, exact in ((jg.special.gammainc, lower), (jg.special.gammaincc, upper)):
-        found = function(ORDERS, POINTS).numpy()
-        require_near(found[usual], [x for x, near in zip(exact, usual, strict=True) if near], 40, 40)
-        require_near(found[~usual], [x for x, near in zip(exact, usual, strict=True) if not near], 40, 3000)
+        result = function(ORDERS, POINTS).numpy()
+        require_near(result[usual], [x for x, near in zip(exact, usual, strict=True) if near], 40, 40)
+        require_near(result[~usual], [x for x, near in zip(exact, usual, strict=True) if not near], 40, 3000)
 
 
 def test_rising_factorials_beside_poles() -> None:
@@ -54,8 +54,8 @@ def test_rising_factorials_beside_poles() -> None:
         exact = [
             mp.gamma(mp.mpf(a) + mp.mpf(b)) * mp.rgamma(mp.mpf(a)) for a, b in zip(z.tolist(), m.tolist(), strict=True)
         ]
-        found = jg.special.poch(z, m).numpy()
-        for value, wanted in zip(found.tolist(), exact, strict=True):
+        result = jg.special.poch(z, m).numpy()
+        for value, wanted in zip(result.tolist(), exact, strict=True):
             assert float(abs(value - wanted) / abs(wanted)) < 100 * 2**-52, (value, float(wanted))
 
 
@@ -86,8 +86,8 @@ def test_beta_of_unequal_orders_against_many_digits() -> None:
     x = np.where((x > 0) & (x < 1), x, rng.random(120))
     x[::7], x[3::7] = 10.0 ** rng.uniform(-25, 0, 18), 1 - 10.0 ** rng.uniform(-14, 0, 17)
     for function, pairs in (("betainc", (a, b, x)), ("betaincc", (b, a, x))):
-        found = getattr(jg.special, function)(*pairs).numpy()
-        for p, q, t, value in zip(*pairs, found, strict=True):
+        result = getattr(jg.special, function)(*pairs).numpy()
+        for p, q, t, value in zip(*pairs, result, strict=True):
             exact = exact_betainc(p, q, t) if function == "betainc" else exact_betainc(p, q, t, upper=True)
             if exact > 1e-290:
                 error = float(abs(mp.mpf(float(value)) - exact) / exact) * 2**52
@@ -96,23 +96,23 @@ def test_beta_of_unequal_orders_against_many_digits() -> None:
 
 def test_beta_of_orders_near_zero() -> None:
     """There I_x(a, b) tends to b / (a + b), and 1 - I_x(b, a) is no difference."""
-    found = jg.special.betainc(np.array([1.0, 1e-20, 2.0]), np.array([1e-300, 1e-300, 1e-17]), np.full(3, 0.9)).numpy()
+    result = jg.special.betainc(np.array([1.0, 1e-20, 2.0]), np.array([1e-300, 1e-300, 1e-17]), np.full(3, 0.9)).numpy()
     wanted = [1e-300 * math.log(10), 1e-280, 1e-17 * (math.log(10) - 0.9)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+    np.testing.assert_allclose(result, wanted, rtol=1e-14)
     small = np.float64(1e-300)
-    found = jg.special.fdtr(1e6, small, small).item(), jg.special.betaincc(small, 30.0, 1e-10).item()
-    np.testing.assert_allclose(found, (2.7988725228625855e-301, 1.90641971352534e-299), rtol=1e-12)
+    result = jg.special.fdtr(1e6, small, small).item(), jg.special.betaincc(small, 30.0, 1e-10).item()
+    np.testing.assert_allclose(result, (2.7988725228625855e-301, 1.90641971352534e-299), rtol=1e-12)
 
 
 def test_limits_are_those_of_scipy() -> None:
     a, x = map(np.ravel, np.meshgrid([0, 0.5, 1, 3, INF, NAN, -1, 1e300], [0, 0.7, 60, INF, NAN, -1]))
     for name in ("gammainc", "gammaincc"):
-        found = getattr(jg.special, name)(a, x).numpy()
-        np.testing.assert_allclose(found, getattr(scipy.special, name)(a, x), rtol=1e-12, atol=0, err_msg=name)
+        result = getattr(jg.special, name)(a, x).numpy()
+        np.testing.assert_allclose(result, getattr(scipy.special, name)(a, x), rtol=1e-12, atol=0, err_msg=name)
     values = [0, 0.5, 1, 2, INF, NAN, -1]
     a, b, x = map(np.ravel, np.meshgrid(values, values, [0, 0.3, 1, NAN, -0.1, 1.1]))
-    found, wanted = jg.special.betainc(a, b, x).numpy(), scipy.special.betainc(a, b, x)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=0)
+    result, wanted = jg.special.betainc(a, b, x).numpy(), scipy.special.betainc(a, b, x)
+    np.testing.assert_allclose(result, wanted, rtol=1e-12, atol=0)
 
 
 def test_an_element_does_not_depend_on_the_others() -> None:
@@ -136,8 +136,8 @@ def test_beta_of_large_orders() -> None:
     a, b = np.array([pair for pair in orders for _ in range(7)]).T
     middle = a / (a + b)
     x = middle + np.sqrt(middle * (1 - middle) / (a + b)) * np.tile([-6.0, -2.0, -0.5, 0.0, 0.3, 1.0, 5.0], len(orders))
-    found = jg.special.betainc(a, b, x).numpy()
-    np.testing.assert_allclose(found, scipy.special.betainc(a, b, x), rtol=5e-8)
+    result = jg.special.betainc(a, b, x).numpy()
+    np.testing.assert_allclose(result, scipy.special.betainc(a, b, x), rtol=5e-8)
     largest = np.finfo(np.float64).max
     for order, at, wanted in (
         *((1e300, at, wanted) for at, wanted in ((0.4, 0.0), (0.5, 0.5), (0.6, 1.0))),
@@ -166,10 +166,10 @@ def test_gradients_of_both_orders(name: str) -> None:
     first = lambda x: jg.grad(lambda x: function(x).sum())(x)
     second = lambda x: jg.grad(lambda x: first(x).sum())(x)
     shifts = (-2, -1, 1, 2)
-    for found, base in ((first, reference), (second, lambda x: first(jg.asarray(x)).numpy())):
+    for actual, base in ((first, reference), (second, lambda x: first(jg.asarray(x)).numpy())):
         left, near, right, far = (base(x + shift * step) for shift in shifts)
         wanted = (8 * (right - near) - (far - left)) / (12 * step)
-        for run in (found, jg.trace(found)):
+        for run in (actual, jg.trace(actual)):
             np.testing.assert_allclose(run(jg.asarray(x)).numpy(), wanted, rtol=1e-7, atol=1e-9 * np.abs(wanted).max())
 
 
@@ -188,17 +188,17 @@ def test_a_gradient_with_respect_to_the_order_is_refused(traced: bool) -> None:
 def test_float32_is_rounded_once_and_traces_and_maps_agree(tmp_path: Path) -> None:
     a, x = ORDERS[:40].astype(np.float32), POINTS[:40].astype(np.float32)
     wanted = scipy.special.gammaincc(a.astype(np.float64), x.astype(np.float64))
-    found = jg.special.gammaincc(a, x)
-    assert found.dtype == jg.float32
-    np.testing.assert_allclose(found.numpy(), wanted.astype(np.float32), rtol=1.5e-7, atol=1e-37)
+    result = jg.special.gammaincc(a, x)
+    assert result.dtype == jg.float32
+    np.testing.assert_allclose(result.numpy(), wanted.astype(np.float32), rtol=1.5e-7, atol=1e-37)
     traced = jg.trace(lambda a, x: jg.special.gammaincc(a, x))
-    np.testing.assert_array_equal(traced(a, x).numpy(), found.numpy())
+    np.testing.assert_array_equal(traced(a, x).numpy(), result.numpy())
     mapped = jg.vmap(lambda a, x: jg.special.gammaincc(a, x))(jg.asarray(a), jg.asarray(x))
-    np.testing.assert_allclose(mapped.numpy(), found.numpy(), rtol=2e-7)
+    np.testing.assert_allclose(mapped.numpy(), result.numpy(), rtol=2e-7)
     assert jg.special.gammainc(2, 3).dtype == jg.float32
     assert jg.special.gammainc(jg.ones((0, 3)), jg.ones((1, 3))).shape == (0, 3)
     jg.save(traced, tmp_path / "q.jg", example_inputs=(a, x))
-    np.testing.assert_array_equal(jg.load(tmp_path / "q.jg")(a, x).numpy(), found.numpy())
+    np.testing.assert_array_equal(jg.load(tmp_path / "q.jg")(a, x).numpy(), result.numpy())
 
 
 @needs_native

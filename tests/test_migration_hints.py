@@ -101,8 +101,8 @@ def test_keywords_of_numpy_that_are_not_taken_say_which_are() -> None:
         theirs = getattr(np, name, None)
         if not callable(theirs) or name in ("asarray", "arange"):
             continue
-        given = {} if isinstance(theirs, np.ufunc) else inspect.signature(theirs).parameters
-        names = {key for key, p in given.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)} or of_ufuncs
+        inputs = {} if isinstance(theirs, np.ufunc) else inspect.signature(theirs).parameters
+        names = {key for key, p in inputs.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)} or of_ufuncs
         own = inspect.signature(functions[name]).parameters
         for keyword in names - set(own):
             with pytest.raises(jg.JitgraphError, match=f": {keyword}= is not a parameter\n  hint: "):
@@ -129,16 +129,20 @@ def test_save_says_what_it_needs(tmp_path: Any) -> None:
 
 def test_numpy_functions_without_a_form_give_arrays() -> None:
     x = jg.asarray([[1.0, 2.0], [3.0, 4.0]])
-    for found, wanted in ((np.corrcoef(x), [[1, 1], [1, 1]]), (np.array_equal(x, x), True), (np.allclose(x, 2), False)):
-        assert not isinstance(found, jg.Tensor)
-        np.testing.assert_allclose(found, wanted)
+    for actual, wanted in (
+        (np.corrcoef(x), [[1, 1], [1, 1]]),
+        (np.array_equal(x, x), True),
+        (np.allclose(x, 2), False),
+    ):
+        assert not isinstance(actual, jg.Tensor)
+        np.testing.assert_allclose(actual, wanted)
     assert np.shape(x) == (2, 2)
     assert jg.trace(lambda y: y * np.shape(y)[0])(x).tolist() == [[2, 4], [6, 8]]
 
 
 def test_numpy_operators_give_tensors() -> None:
     x, array = jg.asarray([1.0, 2.0]), np.array([4.0, 2.0], np.float32)
-    for found, wanted in (
+    for actual, wanted in (
         (array * x, [4, 4]),
         (array - x, [3, 0]),
         (np.subtract(x, array), [-3, 0]),
@@ -149,8 +153,8 @@ def test_numpy_operators_give_tensors() -> None:
         (np.float32(3) / x, [3, 1.5]),
         (np.greater(x, 1), [False, True]),
     ):
-        assert isinstance(found, jg.Tensor)
-        assert found.tolist() == wanted
+        assert isinstance(actual, jg.Tensor)
+        assert actual.tolist() == wanted
     assert (np.float64(2) * x).dtype == (x * np.float64(2)).dtype
 
 
@@ -168,10 +172,10 @@ OWNERS = {"x": jg.ones((1, 1)), "g": jg.Generator(0), "module": jg.nn.Linear(1, 
 
 def find(owner: str) -> Any:
     """What has no name of a table: a module of jitgraph, or an object."""
-    found: Any = OWNERS.get(owner, jg)
+    result: Any = OWNERS.get(owner, jg)
     for step in owner.split(".")[1:]:
-        found = getattr(found, step)
-    return found
+        result = getattr(result, step)
+    return result
 
 
 TABLES = {
@@ -186,6 +190,6 @@ def test_hinted_names_are_missing_and_their_hints_exist(table: str) -> None:
     for name, hint in names.items():
         assert not hasattr(owner, name), f"{table}.{name} exists; it needs no hint"
         for path in re.findall(r"\b(jg|np|x)\.((?:\w+\.)*\w+)", hint):
-            found: Any = {"jg": jg, "np": np, "x": jg.ones((1, 1))}[path[0]]
+            actual: Any = {"jg": jg, "np": np, "x": jg.ones((1, 1))}[path[0]]
             for step in path[1].split("."):
-                found = getattr(found, step)
+                actual = getattr(actual, step)

@@ -105,11 +105,11 @@ def test_a_loaded_function_takes_no_lists_and_no_bytes_of_a_file(tmp_path: Path)
     )
     assert jg.runtime.loader.load(path).target == PORTABLE
     f = jg.load(path)
-    for given, kind in (([1.0, 2.0], "list"), ((ones(2),), "tuple"), ("abc", "str")):
+    for inputs, kind in (([1.0, 2.0], "list"), ((ones(2),), "tuple"), ("abc", "str")):
         with pytest.raises(
             jg.ArgumentError, match=rf"takes x: float32\[n\], not a {kind}\n  hint: jg\.asarray\(data\)"
         ):
-            f(given)
+            f(inputs)
     assert np.array_equal(f(x=np.ones(3, np.float32)), [2, 2, 2])
     for load in (jg.load, jg.runtime.loader.load):
         with pytest.raises(TypeError, match="the path of a file, not what is in it"):

@@ -80,10 +80,10 @@ def test_each_name_is_here_or_says_what_to_write(library: str) -> None:
 
 
 def _found(path: str) -> Any:
-    found: Any = jg
+    actual: Any = jg
     for step in path.split("."):
-        found = getattr(found, step)
-    return found
+        actual = getattr(actual, step)
+    return actual
 
 
 def test_what_the_errors_name_exists() -> None:

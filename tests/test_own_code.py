@@ -69,9 +69,9 @@ def test_what_files_are(tmp_path: Path) -> None:
 def test_folders_by_their_real_paths(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    for registered, asked in (("real", "link"), ("link", "real")):
+    for registered, requested in (("real", "link"), ("link", "real")):
         folders = Folders(str(tmp_path / registered))
-        assert folders.have(str(tmp_path / asked / "x.py")) and not folders.have(str(tmp_path / "reality" / "x.py"))
+        assert folders.have(str(tmp_path / requested / "x.py")) and not folders.have(str(tmp_path / "reality" / "x.py"))
 
 
 def test_the_functions_that_scripts_call_are_followed() -> None:

@@ -31,8 +31,8 @@ X = np.array([-3.0, -1.0, -0.7, -0.25, 0.0, 0.125, 0.5, 0.9, 1.0, 1.75])
 DEGREES = (0, 1, 2, 3, 7, 16, 17, 23)
 
 
-def close(found: Any, wanted: Any, tolerance: float) -> None:
-    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(wanted).max())))
+def close(actual: Any, wanted: Any, tolerance: float) -> None:
+    np.testing.assert_allclose(actual, wanted, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(wanted).max())))
 
 
 @each_mode
@@ -59,9 +59,9 @@ def test_gradients(name: str, mode: Mode) -> None:
     inside = X[np.abs(X) < 1]
     for n in (0, 1, 4, np.array([0, 3, 5, 1, 40, 2]), 18):
         degree = jg.asarray(n) if isinstance(n, np.ndarray) else n
-        found = mode(jg.grad(lambda x, degree=degree: function(x, degree).sum()))(jg.asarray(inside)).numpy()
+        result = mode(jg.grad(lambda x, degree=degree: function(x, degree).sum()))(jg.asarray(inside)).numpy()
         up, down = (function(jg.asarray(inside + step), degree).numpy() for step in (h, -h))
-        np.testing.assert_allclose(found, (up - down) / (2 * h), rtol=1e-5, atol=1e-5 * max(1, np.abs(found).max()))
+        np.testing.assert_allclose(result, (up - down) / (2 * h), rtol=1e-5, atol=1e-5 * max(1, np.abs(result).max()))
 
 
 @each_mode
@@ -78,11 +78,11 @@ def test_shapes(mode: Mode) -> None:
         return jg.special.legendre_polynomial_p(x[:, None], n)
 
     x, n = jg.asarray(X), jg.arange(6)
-    found = mode(table)(x, n).numpy()
-    assert found.shape == (10, 6)
-    close(found, np.array([special.eval_legendre(k, X) for k in range(6)]).T, 1e-12)
+    result = mode(table)(x, n).numpy()
+    assert result.shape == (10, 6)
+    close(result, np.array([special.eval_legendre(k, X) for k in range(6)]).T, 1e-12)
     rows = mode(lambda x, n: jg.vmap(lambda each: jg.special.legendre_polynomial_p(x, each))(n))(x, n)
-    np.testing.assert_array_equal(rows.numpy().T, found)
+    np.testing.assert_array_equal(rows.numpy().T, result)
     assert mode(table)(jg.zeros((0,)), n).shape == (0, 6)
     assert mode(lambda x: jg.special.laguerre_polynomial_l(x, 3))(jg.asarray(2)).dtype == np.float32
 
@@ -97,9 +97,9 @@ def test_degrees_are_integers() -> None:
 @each_mode
 def test_the_spherical_bessel_function(mode: Mode) -> None:
     x = np.concatenate([[0.0, -0.0, 1e-300, 1e-9, 0.4999, 0.5, 0.5001, np.inf, -np.inf], np.linspace(-40, 40, 400)])
-    found = mode(jg.special.spherical_bessel_j0)(jg.asarray(x)).numpy()
+    result = mode(jg.special.spherical_bessel_j0)(jg.asarray(x)).numpy()
     wanted = np.where(np.isinf(x), 0.0, special.spherical_jn(0, np.abs(np.where(np.isinf(x), 1.0, x))))
-    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=2e-17)
+    np.testing.assert_allclose(result, wanted, rtol=1e-13, atol=2e-17)
     finite = x[np.isfinite(x)]
     slope = mode(jg.grad(lambda x: jg.special.spherical_bessel_j0(x).sum()))(jg.asarray(finite)).numpy()
     wanted = np.sign(finite) * special.spherical_jn(0, np.abs(finite), derivative=True)

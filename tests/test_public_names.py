@@ -63,7 +63,7 @@ def test_a_stub_reads_as_python_does() -> None:
     """What the reader of lines finds in the stubs is what a parser of Python finds."""
     for package in STUBS:
         tree = ast.parse(ROOT.joinpath(*package.split("."), "__init__.pyi").read_text())
-        found = {
+        actual = {
             alias.asname: (node.module, alias.name)
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom)
@@ -72,7 +72,7 @@ def test_a_stub_reads_as_python_does() -> None:
         }
         for node in tree.body:
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-                found |= stubs.of(str(node.module)).homes
+                actual |= stubs.of(str(node.module)).homes
             if isinstance(node, ast.Assign):
                 name, original = ast.unparse(node.targets[0]), ast.unparse(node.value)
                 (module,) = [
@@ -82,8 +82,8 @@ def test_a_stub_reads_as_python_does() -> None:
                     for alias in other.names
                     if alias.name == original
                 ]
-                found[name] = (module, original)
-        assert stubs.of(package).homes == found
+                actual[name] = (module, original)
+        assert stubs.of(package).homes == actual
 
 
 def test_internal_modules_are_found_but_not_shown() -> None:

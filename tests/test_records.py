@@ -181,12 +181,12 @@ def named_tuples(base: Any) -> list[Any]:
 
 
 def test_named_tuples_are_those_of_the_standard_library() -> None:
-    for made, known in zip(named_tuples(records.NamedTuple), named_tuples(typing.NamedTuple), strict=True):
+    for result, known in zip(named_tuples(records.NamedTuple), named_tuples(typing.NamedTuple), strict=True):
         for name in ("_fields", "_field_defaults", "__match_args__", "__slots__", "__mro__", "__doc__", "__module__"):
             if name == "__mro__":
-                assert made.__mro__[1:] == known.__mro__[1:]
-            elif made.__name__ == "Point" or name != "__doc__":
-                assert getattr(made, name) == getattr(known, name)
+                assert result.__mro__[1:] == known.__mro__[1:]
+            elif result.__name__ == "Point" or name != "__doc__":
+                assert getattr(result, name) == getattr(known, name)
     own, theirs = (named_tuples(base)[0] for base in (records.NamedTuple, typing.NamedTuple))
     for args, keywords in (((1,), {}), ((1, 3), {"name": "a"}), ((), {"y": 5, "x": 4}), ((1, 2, "b"), {})):
         a, b = own(*args, **keywords), theirs(*args, **keywords)
@@ -212,5 +212,5 @@ def test_named_tuples_are_those_of_the_standard_library() -> None:
 
 
 def test_a_named_tuple_of_the_package_is_pickled() -> None:
-    made = Input("handle", 3)
-    assert pickle.loads(pickle.dumps(made)) == made and type(copy.deepcopy(made)) is Input
+    result = Input("handle", 3)
+    assert pickle.loads(pickle.dumps(result)) == result and type(copy.deepcopy(result)) is Input

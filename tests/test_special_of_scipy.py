@@ -117,10 +117,10 @@ def test_gradients(name: str) -> None:
     values = AT[name]
     last = name in OF_THE_LAST or name in ("gdtr", "gdtrc")
     fixed = [np.float64(v) for v in (values[:-1] if last else ())]
-    given = [jg.asarray(np.float64(v), requires_grad=True) for v in values[len(fixed) :]]
+    inputs = [jg.asarray(np.float64(v), requires_grad=True) for v in values[len(fixed) :]]
     function: Callable[..., Any] = lambda *xs: getattr(jg.special, name)(*fixed, *xs)
-    assert jg.autograd.gradcheck(function, given, rtol=1e-6, atol=1e-8)
-    assert jg.autograd.gradgradcheck(function, given, rtol=1e-5, atol=1e-7)
+    assert jg.autograd.gradcheck(function, inputs, rtol=1e-6, atol=1e-8)
+    assert jg.autograd.gradgradcheck(function, inputs, rtol=1e-5, atol=1e-7)
 
 
 def test_box_and_cox_at_the_powers_0() -> None:
@@ -134,16 +134,16 @@ def test_box_and_cox_at_the_powers_0() -> None:
 def test_airy_ai(low: float, high: float, ulps: int) -> None:
     x = RNG.uniform(low, high, 200)
     wanted = [mp.airyai(mp.mpf(v)) for v in x]
-    found = jg.special.airy_ai(x).numpy()
+    result = jg.special.airy_ai(x).numpy()
     wide = np.array([float(w) for w in wanted])
-    difference = np.array([float(abs(mp.mpf(float(f)) - w)) for f, w in zip(found, wanted, strict=True)])
+    difference = np.array([float(abs(mp.mpf(float(f)) - w)) for f, w in zip(result, wanted, strict=True)])
     scale = ulps * np.spacing(np.abs(wide)) if ulps else 4e-16 / np.abs(x) ** 0.25
     assert (difference <= scale).all()
 
 
 def test_airy_ai_at_its_ends() -> None:
-    found = jg.special.airy_ai(np.array([INF, -INF, 1e300, -1e300, 110.0])).numpy()
-    np.testing.assert_array_equal(found, np.zeros(5))
+    result = jg.special.airy_ai(np.array([INF, -INF, 1e300, -1e300, 110.0])).numpy()
+    np.testing.assert_array_equal(result, np.zeros(5))
     assert np.isnan(jg.special.airy_ai(NAN).item())
     assert jg.special.airy_ai(0.0).item() == np.float32(scipy.special.airy(0)[0])
 
@@ -155,7 +155,7 @@ def test_signatures_are_scipys_in_order() -> None:
 def test_ends_of_the_ranges() -> None:
     """Infinities, products that are subnormal, and quotients that overflow where the result does not."""
     special, big = jg.special, np.float64
-    found = {
+    results = {
         "ellipk": (special.ellipk(big(-INF)), 0.0),
         "ellipkm1": (special.ellipkm1(big(INF)), 0.0),
         "boxcox1p": (special.boxcox1p(big(1e-300), 1e-300), 1e-300),
@@ -174,5 +174,5 @@ def test_ends_of_the_ranges() -> None:
         "betaln": (special.betaln(big(1e8), 2.0), -np.log(1e8 * (1e8 + 1))),
         "betaln of small": (special.betaln(big(1e-3), 1e6), 6.893363375325389),
     }
-    for name, (value, wanted) in found.items():
+    for name, (value, wanted) in results.items():
         np.testing.assert_allclose(value.numpy(), wanted, rtol=1e-14, atol=0, err_msg=name)

@@ -45,9 +45,9 @@ assert "entry" in defined and not [name for name in defined if name.startswith(l
 
 def one(folder: Path, pattern: str) -> Path:
     """The only file in ``folder`` of that kind."""
-    found = sorted(folder.glob(pattern))
-    assert len(found) == 1, f"{folder} has {[path.name for path in found]} where one {pattern} is due"
-    return found[0]
+    actual = sorted(folder.glob(pattern))
+    assert len(actual) == 1, f"{folder} has {[path.name for path in actual]} where one {pattern} is due"
+    return actual[0]
 
 
 def check_names(names: set[str], needed: tuple[str, ...], what: Path) -> None:

@@ -111,11 +111,11 @@ def test_recurrent_layers_are_trained_in_16_bits_and_keep_float64() -> None:
 
     for step in (losses, jg.trace(losses)):
         layer.zero_grad()
-        found = step(jg.asarray(x))
+        result = step(jg.asarray(x))
         low = [p.grad.numpy() for p in layer.parameters()]
         layer.zero_grad()
         plain = layer(jg.asarray(x[:1]))[0]
-        np.testing.assert_allclose(found[0].detach().astype(jg.float32).numpy(), plain[0].detach().numpy(), atol=0.02)
+        np.testing.assert_allclose(result[0].detach().astype(jg.float32).numpy(), plain[0].detach().numpy(), atol=0.02)
         assert all(g.dtype == np.float32 and np.abs(g).max() > 0 for g in low)
     with jg.amp.autocast("cpu"):
         assert jg.nn.LSTM(4, 3, dtype=jg.float64)(jg.asarray(x, dtype=jg.float64))[0].dtype == jg.float64
@@ -139,16 +139,16 @@ def test_blocks_nest_and_end() -> None:
         return x @ x
 
     def mixed(x: Any) -> Any:
-        found = [x @ x]
+        results = [x @ x]
         with jg.amp.autocast("cpu"):
-            found.append(x @ x)
+            results.append(x @ x)
             with jg.amp.autocast("cpu", dtype=jg.float16):
-                found.append(x @ x)
+                results.append(x @ x)
                 with jg.amp.autocast("cpu", enabled=False):
-                    found.append(x @ x)
+                    results.append(x @ x)
                     assert not jg.amp.is_autocast_enabled()
-            found.append(x @ x)
-        return [*found, x @ x, low(x)]
+            results.append(x @ x)
+        return [*results, x @ x, low(x)]
 
     wanted = [jg.float32, jg.bfloat16, jg.float16, jg.float32, jg.bfloat16, jg.float32, jg.bfloat16]
     assert [y.dtype for y in mixed(x)] == [y.dtype for y in jg.trace(mixed)(x)] == wanted
@@ -178,8 +178,8 @@ def test_eager_products_that_came_back_often_are_cast() -> None:
         jg.exp(x.astype(jg.bfloat16))
     with jg.amp.autocast("cpu"):
         for _ in range(100):
-            found = (x @ x, F.linear(x, x), jg.exp(x.astype(jg.bfloat16)))
-            assert [y.dtype for y in found] == [jg.bfloat16, jg.bfloat16, jg.float32]
+            results = (x @ x, F.linear(x, x), jg.exp(x.astype(jg.bfloat16)))
+            assert [y.dtype for y in results] == [jg.bfloat16, jg.bfloat16, jg.float32]
     assert (x @ x).dtype == jg.float32
 
 
@@ -276,13 +276,13 @@ def test_one_block_is_entered_again_and_again() -> None:
     block, x = jg.amp.autocast("cpu"), jg.asarray(X)
 
     def products(x: Any) -> list[Any]:
-        found = []
+        results = []
         for _ in range(2):
             with block:
                 with block:
-                    found.append(x @ x)
-                found.append(x @ x)
-        return [*found, x @ x]
+                    results.append(x @ x)
+                results.append(x @ x)
+        return [*results, x @ x]
 
     names = ["bfloat16"] * 4 + ["float32"]
     assert [y.dtype.name for y in products(x)] == names

@@ -39,11 +39,11 @@ def of_einops() -> Calls:
         "pack": lambda e, x: e.pack([x, x[0, :]], "* b")[0],
         "unpack": lambda e, x: e.unpack(x, [(2,), (4,)], "a *")[1],
     }
-    found = {name: (partial(pair, here), partial(pair, there), True) for name, pair in pairs.items()}
+    actual = {name: (partial(pair, here), partial(pair, there), True) for name, pair in pairs.items()}
     pairs["einsum"] = lambda e, x: e.einsum(x, x, "a b, c b -> a c")
     pairs["a list"] = lambda e, x: e.rearrange([x, x], "k a b -> a (k b)")
     own = {f"tensors' own {name}": (partial(pair, there), partial(pair, there), True) for name, pair in pairs.items()}
-    return found | own
+    return actual | own
 
 
 def of_array_api_extra() -> Calls:
@@ -134,11 +134,11 @@ def failures(library: str) -> Iterator[str]:
     for name, (call, reference, traced) in LIBRARIES[library]().items():
         wanted = reference(X)
         for way in (call, jg.trace(call)) if traced else (call,):
-            found = way(jg.asarray(X))
-            if np.ndim(wanted) and not isinstance(found, jg.Tensor):
-                yield f"{name}: {type(found).__name__} is no tensor"
-            elif not np.allclose(np.asarray(found), wanted, rtol=1e-12, atol=1e-12, equal_nan=True):
-                yield f"{name}: {found} is not {wanted}"
+            result = way(jg.asarray(X))
+            if np.ndim(wanted) and not isinstance(result, jg.Tensor):
+                yield f"{name}: {type(result).__name__} is no tensor"
+            elif not np.allclose(np.asarray(result), wanted, rtol=1e-12, atol=1e-12, equal_nan=True):
+                yield f"{name}: {result} is not {wanted}"
 
 
 if __name__ == "__main__":

@@ -128,13 +128,13 @@ def test_every_function_of_the_extension_is_tried() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_parameters_are_the_standard_s(name: str) -> None:
     wanted = inspect.signature(getattr(strict.linalg, name)).parameters
-    found = inspect.signature(getattr(jg.linalg, name)).parameters
+    actual = inspect.signature(getattr(jg.linalg, name)).parameters
     for parameter in wanted.values():
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             continue
-        assert parameter.name in found, parameter.name
+        assert parameter.name in actual, parameter.name
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and parameter.default is not inspect.Parameter.empty:
-            assert found[parameter.name].default == parameter.default, parameter.name
+            assert actual[parameter.name].default == parameter.default, parameter.name
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -142,8 +142,8 @@ def test_a_function_of_the_extension(name: str) -> None:
     for number, (call, (make, shape)) in enumerate(CALLS[name]):
         for dtype in DTYPES:
             x = make(dtype, *shape)
-            found, wanted = call(jg, jg.asarray(x)), call(strict, strict.asarray(x))
-            pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
+            actual, wanted = call(jg, jg.asarray(x)), call(strict, strict.asarray(x))
+            pairs = zip(actual, wanted, strict=True) if isinstance(actual, tuple) else [(actual, wanted)]
             for ours, theirs in pairs:
                 a, b = ours.numpy(), np.asarray(theirs)
                 what = f"{name}, case {number}, {dtype}"
@@ -168,8 +168,8 @@ def test_integers_have_products_diagonals_and_powers(dtype: str) -> None:
         lambda xp, x: xp.linalg.matrix_transpose(x),
     ):
         wanted = np.asarray(call(strict, strict.asarray(x)))
-        for found in (call(jg, jg.asarray(x)), jg.trace(lambda x, call=call: call(jg, x))(x)):
-            assert found.dtype == wanted.dtype and np.array_equal(found.numpy(), wanted)
+        for actual in (call(jg, jg.asarray(x)), jg.trace(lambda x, call=call: call(jg, x))(x)):
+            assert actual.dtype == wanted.dtype and np.array_equal(actual.numpy(), wanted)
 
 
 @pytest.mark.parametrize("lengths", [((1,), (3,)), ((3,), (2, 1)), ((2, 4), (3,)), ((0,), (1,)), ((), (3,))])

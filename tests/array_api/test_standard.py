@@ -39,9 +39,9 @@ def leaves(result: Any) -> list[Any]:
     return list(result) if isinstance(result, list | tuple) else [result]
 
 
-def hold(found: Any, wanted: Any, case: Case, what: str) -> None:
+def hold(actual: Any, wanted: Any, case: Case, what: str) -> None:
     """The same dtypes, shapes and numbers, NaNs and the signs of zeros included."""
-    for have, want in zip(leaves(found), leaves(wanted), strict=True):
+    for have, want in zip(leaves(actual), leaves(wanted), strict=True):
         a, b = np.asarray(have), np.asarray(want)
         assert (a.dtype, a.shape) == (b.dtype, b.shape), what
         if case.tolerance:
@@ -59,8 +59,8 @@ def test_a_function_of_the_standard(name: str) -> None:
         for dtype in case.dtypes:
             inputs = case.inputs(dtype)
             wanted = case.call(strict, *map(strict.asarray, inputs))
-            found = case.call(jg, *map(jg.asarray, inputs))
-            hold(found, wanted, case, f"{name}, case {number}, {dtype}")
+            actual = case.call(jg, *map(jg.asarray, inputs))
+            hold(actual, wanted, case, f"{name}, case {number}, {dtype}")
 
 
 FIRMER = {"std", "var", "correction"}  # complex numbers have them here and in NumPy, though not in the standard
@@ -114,8 +114,8 @@ def test_traced_functions_give_the_same(family: str, dtype: str) -> None:
     def every(groups: Any) -> Any:
         return [leaves(case.call(jg, *group)) for case, group in zip(cases, groups, strict=True)]
 
-    for found, wanted in zip(jg.trace(every)(inputs), every(inputs), strict=True):
-        for a, b in zip(found, wanted, strict=True):
+    for actual, wanted in zip(jg.trace(every)(inputs), every(inputs), strict=True):
+        for a, b in zip(actual, wanted, strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
@@ -183,27 +183,27 @@ def test_named_sizes() -> None:
     for n in (2, 5, 9):
         x = rng.integers(0, 3, n)
         values, counts = np.unique(x, return_counts=True)
-        found = g(x)
-        assert found.values.tolist()[: len(values)] == values.tolist()
-        assert found.counts.tolist() == counts.tolist() + [0] * (4 - len(values))
+        actual = g(x)
+        assert actual.values.tolist()[: len(values)] == values.tolist()
+        assert actual.counts.tolist() == counts.tolist() + [0] * (4 - len(values))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_is_there_with_its_parameters(name: str) -> None:
     """What the standard has by position comes by position, the rest by its name, with its default."""
     wanted = inspect.signature(getattr(strict, name)).parameters.values()
-    found = inspect.signature(getattr(jg, name)).parameters
-    own = [p for p in found.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    actual = inspect.signature(getattr(jg, name)).parameters
+    own = [p for p in actual.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     spread = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in own)
-    for place, parameter in enumerate(wanted):
+    for position, parameter in enumerate(wanted):
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            assert parameter.name in found
+            assert parameter.name in actual
             if type(parameter.default) in (int, bool, str, type(None)):
-                assert found[parameter.name].default == parameter.default
+                assert actual[parameter.name].default == parameter.default
         else:
-            assert place < len(own) or spread
+            assert position < len(own) or spread
             if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
-                assert parameter.name in found
+                assert parameter.name in actual
 
 
 def test_the_table_has_every_function() -> None:
@@ -283,8 +283,8 @@ def test_an_axis_out_of_range_is_an_index_error(name: str) -> None:
 def test_the_sign_of_a_complex_zero_is_zero_without_signs() -> None:
     """Whatever the signs of its parts, as the standard has it; its gradient there is none."""
     x = np.array([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)])
-    for found in (jg.sign(x), jg.trace(jg.sign)(x)):
-        assert not np.signbit(found.numpy().view(np.float64)).any() and not found.numpy().any()
+    for actual in (jg.sign(x), jg.trace(jg.sign)(x)):
+        assert not np.signbit(actual.numpy().view(np.float64)).any() and not actual.numpy().any()
     assert jg.grad(lambda z: jg.real(jg.sign(z)).sum())(jg.asarray(x)).tolist() == [0, 0, 0, 0]
 
 
@@ -309,8 +309,8 @@ CREATIONS: list[Any] = [
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_creation(dtype: str) -> None:
     for call in CREATIONS:
-        found, wanted = call(jg, getattr(jg, dtype)), call(strict, getattr(strict, dtype))
-        hold(found, wanted, Case(call, (), tuple), dtype)
+        actual, wanted = call(jg, getattr(jg, dtype)), call(strict, getattr(strict, dtype))
+        hold(actual, wanted, Case(call, (), tuple), dtype)
 
 
 def test_exchange_by_dlpack() -> None:
@@ -333,9 +333,9 @@ def test_dtype_rules() -> None:
                 wanted = strict.result_type(getattr(strict, a), getattr(strict, b))
             except TypeError:
                 continue
-            found = jg.result_type(getattr(jg, a), jg.zeros((1,), dtype=getattr(jg, b)))
-            assert found.name == str(wanted).rpartition(".")[2], (a, b)
-            assert jg.can_cast(getattr(jg, a), getattr(jg, b)) == (found.name == b)
+            actual = jg.result_type(getattr(jg, a), jg.zeros((1,), dtype=getattr(jg, b)))
+            assert actual.name == str(wanted).rpartition(".")[2], (a, b)
+            assert jg.can_cast(getattr(jg, a), getattr(jg, b)) == (actual.name == b)
         for kind in ("bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric"):
             assert jg.isdtype(getattr(jg, a), kind) == strict.isdtype(getattr(strict, a), kind)
         assert jg.isdtype(getattr(jg, a), (jg.bool, "integral")) == (a not in FLOATS)

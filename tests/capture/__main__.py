@@ -43,12 +43,12 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first program, to see one again")
     parser.add_argument("--rules", action="store_true", help="the named cases instead of random programs")
     parser.add_argument("--brief", action="store_true", help="a line for each failure, and no table")
-    given = parser.parse_args()
+    inputs = parser.parse_args()
     os.environ.setdefault("JITGRAPH_INTERPRET", "1")
     table, failing, outcomes = Table(), Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home).resolve()
-        chosen = alone(folder) if given.rules else programs(given.programs, given.seed, given.first)
+        chosen = alone(folder) if inputs.rules else programs(inputs.programs, inputs.seed, inputs.first)
         for number, (name, program) in enumerate(chosen):
             inner = folder / str(number)
             inner.mkdir()
@@ -56,17 +56,17 @@ def main() -> int:
             table.add(program.rules, report.codes)
             for way, failure in report.failures.items():
                 outcomes[f"{way} failed"] += 1
-                small, why = (program, failure) if given.brief else shrunk(program, failure)
+                small, why = (program, failure) if inputs.brief else shrunk(program, failure)
                 failing.update({*small.rules})
-                print(f"{name}: {why.partition(chr(10))[0] if given.brief else why}", flush=True)
-                if not given.brief:
+                print(f"{name}: {why.partition(chr(10))[0] if inputs.brief else why}", flush=True)
+                if not inputs.brief:
                     print(f"  rules: {', '.join(small.rules)}\n{small.script()}")
             for way, error in report.refusals.items():
                 outcomes[f"{way} refused"] += 1
-                if given.rules and not BY_NAME[program.rules[0]].refuses:
+                if inputs.rules and not BY_NAME[program.rules[0]].refuses:
                     print(f"{name}: {way} refused: {error.partition(chr(10))[0]}", flush=True)
             outcomes["all agreed" if not report.failures and not report.refusals else "not all agreed"] += 1
-    if not given.brief:
+    if not inputs.brief:
         print(*table.lines(), sep="\n")
     print(*(f"{count:5} in failures  {KIND_OF[name]}: {name}" for name, count in failing.most_common(40)), sep="\n")
     print(dict(outcomes))

@@ -140,10 +140,10 @@ class Composer:
         def replaced(text: str) -> str:
             return SLOT.sub(lambda match: mark if match[0] == slot else match[0], text)
 
-        made = self.instance(Rule(use.name, replaced(use.text), use.gives, replaced(use.lines)), NUM, depth)
-        scope = max(part.scope, made.scope, "program" if made.lines else "module", key=_SCOPES.index)
-        lines = [*part.lines, *(line.replace(mark, part.text) for line in made.lines)]
-        return Fragment(made.text.replace(mark, part.text), lines, scope)
+        result = self.instance(Rule(use.name, replaced(use.text), use.gives, replaced(use.lines)), NUM, depth)
+        scope = max(part.scope, result.scope, "program" if result.lines else "module", key=_SCOPES.index)
+        lines = [*part.lines, *(line.replace(mark, part.text) for line in result.lines)]
+        return Fragment(result.text.replace(mark, part.text), lines, scope)
 
     def piece(self, rule: Rule) -> Piece:
         """A piece around a rule."""
@@ -184,17 +184,17 @@ def compose(name: str, rules: Sequence[Rule], rng: random.Random, calls: int = 5
     """A program of one piece for each rule, with edits between its calls."""
     pieces: dict[int, Piece] = {}
     first = 0
-    for place, rule in enumerate(rules):
+    for location, rule in enumerate(rules):
         composer = Composer(rng, first, name)
-        pieces[place] = composer.piece(rule)
+        pieces[location] = composer.piece(rule)
         first = composer.next
     if rng.random() < 0.2:  # state that nothing reads
-        place = rng.randrange(len(rules))
-        pieces[place] = replace(pieces[place], body="pass")
-    every = [(place, edit) for place, piece in pieces.items() for edit in piece.edits]
+        location = rng.randrange(len(rules))
+        pieces[location] = replace(pieces[location], body="pass")
+    every = [(location, edit) for location, piece in pieces.items() for edit in piece.edits]
     steps = []
     for call in range(calls):
         chosen = rng.sample(every, min(len(every), rng.choice((0, 1, 1, 2, 3)))) if call else []
-        edits = tuple((place, drawn(edit, rng)) for place, edit in chosen)
+        edits = tuple((location, drawn(edit, rng)) for location, edit in chosen)
         steps.append(Step(edits, rng.choice(NUMBERS_GIVEN) if rng.random() < 0.5 else "2"))
     return Program(name, pieces, rng.random() < 0.5, tuple(steps))

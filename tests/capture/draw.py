@@ -26,5 +26,5 @@ def _deck(seed: int) -> tuple[Rule, ...]:
 def draw(index: int, seed: int = SEED) -> Program:
     """The program with this number."""
     deck = _deck(seed)
-    rules = [deck[(PIECES * index + place) % len(deck)] for place in range(PIECES)]
+    rules = [deck[(PIECES * index + position) % len(deck)] for position in range(PIECES)]
     return compose(f"program_{index}", rules, random.Random(f"{seed} {index}"))

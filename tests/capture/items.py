@@ -18,8 +18,8 @@ def _dict(name: str, text: str, lines: str = "") -> Rule:
     return place(name, text, *_DICT_EDITS, lines=lines, state=_DICT, path='D$n["k"]')
 
 
-def _kind(name: str, made: str, text: str, *edits: str, path: str = "") -> Rule:
-    return place(f"item of {name}", text, *edits, state=f"D$n = {made}", path=path)
+def _kind(name: str, result: str, text: str, *edits: str, path: str = "") -> Rule:
+    return place(f"item of {name}", text, *edits, state=f"D$n = {result}", path=path)
 
 
 ITEMS: tuple[Rule, ...] = (

@@ -24,7 +24,7 @@ def smaller(program: Program) -> Iterator[Program]:
     """Programs with one thing less."""
     for gone in program.pieces:
         if len(program.pieces) > 1:
-            pieces = {place: piece for place, piece in program.pieces.items() if place != gone}
+            pieces = {position: piece for position, piece in program.pieces.items() if position != gone}
             steps = [
                 replace(step, edits=tuple(edit for edit in step.edits if edit[0] != gone)) for step in program.steps
             ]
@@ -44,8 +44,8 @@ def shrunk(program: Program, failure: str, tries: int = 60) -> tuple[Program, st
         for candidate in smaller(program):
             if (tries := tries - 1) < 0:
                 return program, failure
-            if found := failure_of(candidate, way):
-                program, failure = candidate, found
+            if result := failure_of(candidate, way):
+                program, failure = candidate, result
                 break
         else:
             return program, failure

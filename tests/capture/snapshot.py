@@ -79,15 +79,15 @@ class Snapshot:
             own = object.__getattribute__(held, "__dict__")
         except AttributeError:
             own = {}
-        found = {name: self.of(each) for name, each in own.items()}
+        actual = {name: self.of(each) for name, each in own.items()}
         for kind in type(held).__mro__:
             for name, member in type.__dict__["__dict__"].__get__(kind).items():
                 if isinstance(member, types.MemberDescriptorType) and self.is_own(kind):
                     try:
-                        found[name] = self.of(member.__get__(held))
+                        actual[name] = self.of(member.__get__(held))
                     except AttributeError:
-                        found[name] = "empty"
-        return list(found.items())
+                        actual[name] = "empty"
+        return list(actual.items())
 
     def function(self, held: types.FunctionType) -> Any:
         """A function of the program: its code, defaults, cells and attributes."""
@@ -108,5 +108,5 @@ class Snapshot:
 def snapshot(folder: str, *modules: types.ModuleType) -> str:
     """The state of modules as text, a name a line."""
     walker = Snapshot(folder)
-    found = [(name, each) for module in modules for name, each in walker.of_module(module).items()]
-    return "\n".join(f"{name} = {each}" for name, each in found)
+    results = [(name, each) for module in modules for name, each in walker.of_module(module).items()]
+    return "\n".join(f"{name} = {each}" for name, each in results)

@@ -23,9 +23,9 @@ UNREACHED = {
 outcomes: Counter[str] = Counter()  # of the random programs that this run of the tests has tried
 
 
-def note(*found: str) -> None:
+def note(*actual: str) -> None:
     """A program came out so."""
-    outcomes.update(found)
+    outcomes.update(actual)
 
 
 def dump() -> dict[str, int]:
@@ -39,7 +39,7 @@ def summary() -> list[str]:
     for name, count in sorted(outcomes.items()):
         group, _, rest = name.partition(": ")
         groups.setdefault(group, []).append(f"{rest} {count}")
-    return [line for group, found in groups.items() for line in textwrap.wrap(f"{group}: {', '.join(found)}", 118)]
+    return [line for group, actual in groups.items() for line in textwrap.wrap(f"{group}: {', '.join(actual)}", 118)]
 
 
 class Table:
@@ -63,19 +63,19 @@ class Table:
     def by_kind(self) -> list[str]:
         """The counts of ``note`` for this table: each row once, as often as it was met."""
         kinds = Counter({kind: sum(self.rules[rule.name] for rule in rules) for kind, rules in KINDS.items()})
-        found = [f"source kinds: {kind}" for kind in kinds.elements()]
+        results = [f"source kinds: {kind}" for kind in kinds.elements()]
         version = ".".join(map(str, sys.version_info[:2]))
-        return found + [f"instructions of Python {version}: {name}" for name in self.instructions.elements()]
+        return results + [f"instructions of Python {version}: {name}" for name in self.instructions.elements()]
 
     def lines(self) -> list[str]:
         """The table as text."""
-        found = [f"{'source kind':20} {'rules':>6} {'programs':>9}"]
+        results = [f"{'source kind':20} {'rules':>6} {'programs':>9}"]
         for kind, rules in KINDS.items():
-            found.append(f"{kind:20} {len(rules):6} {sum(self.rules[rule.name] for rule in rules):9}")
-        found += [f"  {self.rules[name]:6}  {KIND_OF[name]}: {name}" for name in KIND_OF]
+            results.append(f"{kind:20} {len(rules):6} {sum(self.rules[rule.name] for rule in rules):9}")
+        results += [f"  {self.rules[name]:6}  {KIND_OF[name]}: {name}" for name in KIND_OF]
         version = ".".join(map(str, sys.version_info[:2]))
-        found.append(f"instructions of Python {version} in followed code")
-        return found + [f"  {self.instructions[name]:6}  {name}" for name in instructions()]
+        results.append(f"instructions of Python {version} in followed code")
+        return results + [f"  {self.instructions[name]:6}  {name}" for name in instructions()]
 
 
 def instructions() -> list[str]:

@@ -77,8 +77,8 @@ class World:
         result, error = "", None
         tracer = sys.gettrace()
         try:
-            found = self.function(x, n)
-            array = found.numpy()
+            actual = self.function(x, n)
+            array = actual.numpy()
             result = f"{array.dtype} {array.shape} {array.tolist()}"
         except Exception as raised:
             error = raised.with_traceback(None)
@@ -89,7 +89,7 @@ class World:
         del sys.modules[self.program.name], sys.modules[self.program.other]
 
 
-def run(program: Program, folder: Path, ways: tuple[str, ...] = tuple(WAYS)) -> Report:
+def run(program: Program, folder: Path, modes: tuple[str, ...] = tuple(WAYS)) -> Report:
     """Run every call in every world."""
     report = Report()
     with warnings.catch_warnings():
@@ -101,7 +101,7 @@ def run(program: Program, folder: Path, ways: tuple[str, ...] = tuple(WAYS)) -> 
             world.close()
         results = [(outcome.result, type(outcome.error), outcome.state) for outcome in due]
         report.changed = len({result[:2] for result in results}) > 1
-        for way in ways:
+        for way in modes:
             if failure := _compare(program, folder, way, due, report):
                 report.failures[way] = failure
     return report
@@ -136,31 +136,31 @@ def _compare(program: Program, folder: Path, way: str, due: list[Outcome], repor
         for number, (step, expected) in enumerate(zip(program.steps, due, strict=True)):
             world.edit(number, step)
             before = world.state()
-            found = world.call(step)
+            actual = world.call(step)
             where = f"{way}, call {number}"
-            if found.error is not None:
-                if isinstance(found.error, jg.JitgraphError):
+            if actual.error is not None:
+                if isinstance(actual.error, jg.JitgraphError):
                     if expected.error is None:
-                        report.refusals[way] = str(found.error)
-                        if found.state not in (before, expected.state):
-                            return f"{where}: refused, but left state changed\n{_lines(before, found.state)}"
-                elif type(found.error) is not type(expected.error):
-                    return f"{where}: {found.error!r}, not {expected.error or expected.result!r}"
-                if found.state == expected.state:
+                        report.refusals[way] = str(actual.error)
+                        if actual.state not in (before, expected.state):
+                            return f"{where}: refused, but left state changed\n{_lines(before, actual.state)}"
+                elif type(actual.error) is not type(expected.error):
+                    return f"{where}: {actual.error!r}, not {expected.error or expected.result!r}"
+                if actual.state == expected.state:
                     continue
                 return ""  # what a plain call had done before its error, or would have done, is not done
             if expected.error is not None:
-                return f"{where}: {found.result}, not {expected.error!r}"
-            if found.result != expected.result:
-                return f"{where}: {found.result}, not {expected.result}"
-            if found.state != expected.state:
-                return f"{where}: another state\n{_lines(expected.state, found.state)}"
+                return f"{where}: {actual.result}, not {expected.error!r}"
+            if actual.result != expected.result:
+                return f"{where}: {actual.result}, not {expected.result}"
+            if actual.state != expected.state:
+                return f"{where}: another state\n{_lines(expected.state, actual.state)}"
             report.agreed[way] += 1
         return ""
     finally:
         world.close()
 
 
-def _lines(due: str, found: str) -> str:
-    pairs = zip(due.splitlines(), found.splitlines(), strict=False)
+def _lines(due: str, actual: str) -> str:
+    pairs = zip(due.splitlines(), actual.splitlines(), strict=False)
     return "\n".join(f"  due   {a}\n  found {b}" for a, b in pairs if a != b)

@@ -33,8 +33,8 @@ def schedule_of(*kernels: Kernel) -> Schedule:
     """The kernels one after another; params of the same name are the same buffer. All buffers are the caller's."""
     params = {param.name: param for kernel in kernels for param in kernel.params}
     buffers = tuple(
-        ScheduleBuffer(name, TensorType(param.dtype, (param.size,)), "input", place)
-        for place, (name, param) in enumerate(params.items())
+        ScheduleBuffer(name, TensorType(param.dtype, (param.size,)), "input", position)
+        for position, (name, param) in enumerate(params.items())
     )
     sizes = tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes))
     steps = tuple(Launch(kernel, tuple(param.name for param in kernel.params)) for kernel in kernels)

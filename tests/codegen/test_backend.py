@@ -14,17 +14,17 @@ def test_backends_do_not_share_what_a_cache_keeps() -> None:
     graph = jg.trace(lambda x: x * 2).lower(jg.ones(3)).graph
     cache, slow = compiler.Cache(), SlowBackend()
     native = compiler.compile(graph, cache=cache)
-    made = compiler.compile(graph, cache=cache, backend=slow)
-    assert isinstance(made, Executed) and not isinstance(native, Executed)
-    assert made.stages.schedule == made.schedule and "nothing" in made.stages.milliseconds
-    assert compiler.compile(graph, cache=cache, backend=slow) is made
+    compiled = compiler.compile(graph, cache=cache, backend=slow)
+    assert isinstance(compiled, Executed) and not isinstance(native, Executed)
+    assert compiled.stages.schedule == compiled.schedule and "nothing" in compiled.stages.milliseconds
+    assert compiler.compile(graph, cache=cache, backend=slow) is compiled
     assert compiler.compile(graph, cache=cache) is native
 
 
 def test_temporaries_lie_where_the_backend_wants_them() -> None:
     graph = jg.trace(lambda x, y: (x @ y) @ (y @ x)).lower(jg.ones((3, 3)), jg.ones((3, 3))).graph
     for backend, between in ((CpuBackend(), 64), (SlowBackend(), 256)):
-        made = compiler.compile(graph, backend=backend)
-        assert isinstance(made, Executable) and made.stages.plan is not None
-        assert sorted(made.stages.plan.offsets.values(), key=str) == [0, between]
-        verify_schedule(made.stages.schedule)
+        compiled = compiler.compile(graph, backend=backend)
+        assert isinstance(compiled, Executable) and compiled.stages.plan is not None
+        assert sorted(compiled.stages.plan.offsets.values(), key=str) == [0, between]
+        verify_schedule(compiled.stages.schedule)

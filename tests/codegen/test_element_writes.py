@@ -205,8 +205,8 @@ def arrays(n: int) -> list[np.ndarray]:
     return [rng.integers(-9, 9, n), rng.integers(0, 30, n)]
 
 
-def results(found: Any) -> list[np.ndarray]:
-    return [np.asarray(one) for one in (found if isinstance(found, tuple | list) else [found])]
+def results(actual: Any) -> list[np.ndarray]:
+    return [np.asarray(one) for one in (actual if isinstance(actual, tuple | list) else [actual])]
 
 
 def schedule_of(program: Callable[..., Any], n: int) -> Schedule:
@@ -400,8 +400,8 @@ def test_writes_of_many_samples(program: Callable[..., Any]) -> None:
     """As each sample alone, with as many bytes a turn in longer arrays, though samples branch and end as they like."""
     mapped = jg.trace(jg.vmap(jg.script(program)))
     alone = [results(program(*(one[k] * 1 for one in samples(6)))) for k in range(3)]
-    for number, found in enumerate(results(mapped(*samples(6)))):
-        np.testing.assert_array_equal(found, np.stack([one[number] for one in alone]))
+    for number, actual in enumerate(results(mapped(*samples(6)))):
+        np.testing.assert_array_equal(actual, np.stack([one[number] for one in alone]))
     if program in HAZARDS:
         return
     schedules = [select(mapped.lower(*samples(n)).optimized, CPU) for n in (300, 600)]
@@ -419,8 +419,8 @@ def test_writes_of_many_samples_on_gpus(program: Callable[..., Any]) -> None:
     count = 20
     graph = jg.trace(jg.vmap(jg.script(program))).lower(*samples(6, count)).optimized
     alone = [np.asarray(program(*(one[k] * 1 for one in samples(6, count)))) for k in range(count)]
-    (found,) = execute_schedule(select(graph, GPU, verify=True), [np.asarray(one) for one in samples(6, count)])
-    np.testing.assert_array_equal(found, np.stack(alone))
+    (actual,) = execute_schedule(select(graph, GPU, verify=True), [np.asarray(one) for one in samples(6, count)])
+    np.testing.assert_array_equal(actual, np.stack(alone))
     mapped = jg.trace(jg.vmap(jg.script(program)))
     graphs = [mapped.lower(*samples(n, count)).optimized for n in (300, 600)]
     small, large = (moved_bytes(select(graph, GPU), turns=n) for graph, n in zip(graphs, (300, 600), strict=True))

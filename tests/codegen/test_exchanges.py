@@ -353,19 +353,19 @@ def products_by_choice(x: Any, a: Any) -> Any:
 def test_gradients_through_exchanges(program: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
     for turns in (17, 18):
-        given = [jg.asarray(rng.uniform(-1.0, 1.0, turns)), jg.asarray(rng.uniform(-1.0, 1.0, 40))]
-        found = jg.trace(lambda x, a: jg.grad(jg.script(program), argnums=(0, 1))(x, a))(*given)
-        for x, y in zip(found, jg.grad(program, argnums=(0, 1))(*given), strict=True):
+        inputs = [jg.asarray(rng.uniform(-1.0, 1.0, turns)), jg.asarray(rng.uniform(-1.0, 1.0, 40))]
+        found = jg.trace(lambda x, a: jg.grad(jg.script(program), argnums=(0, 1))(x, a))(*inputs)
+        for x, y in zip(found, jg.grad(program, argnums=(0, 1))(*inputs), strict=True):
             np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-12, atol=1e-14)
 
 
 @needs_native
 @pytest.mark.parametrize("program", [double_buffer, swapped_by_choice, left_in_the_middle, two_pairs], ids=by_name)
 def test_exchanges_of_many_samples(program: Callable[..., Any]) -> None:
-    given = [jg.asarray(np.stack([arrays(17)[which] + k for k in range(3)])) for which in (0, 1)]
-    found = results(jg.trace(jg.vmap(jg.script(program)))(*given))
-    alone = [results(program(*(one[k] * 1 for one in given))) for k in range(3)]
-    for number, values in enumerate(found):
+    inputs = [jg.asarray(np.stack([arrays(17)[which] + k for k in range(3)])) for which in (0, 1)]
+    actual = results(jg.trace(jg.vmap(jg.script(program)))(*inputs))
+    alone = [results(program(*(one[k] * 1 for one in inputs))) for k in range(3)]
+    for number, values in enumerate(actual):
         np.testing.assert_array_equal(values, np.stack([one[number] for one in alone]))
 
 
@@ -382,8 +382,8 @@ def test_sizes_with_names_exchange_memory_too() -> None:
 @needs_native
 def test_files_exchange_memory(tmp_path: Path) -> None:
     """The file's code is that of the process: in both standalone loaders it is the same image."""
-    scripted, given = jg.script(left_in_the_middle), list(map(jg.asarray, arrays(17)))
-    jg.save(scripted, tmp_path / "model.jg", example_inputs=tuple(given))
+    scripted, inputs = jg.script(left_in_the_middle), list(map(jg.asarray, arrays(17)))
+    jg.save(scripted, tmp_path / "model.jg", example_inputs=tuple(inputs))
     write_loaders(tmp_path)
     np.savez(tmp_path / "given.npz", *arrays(17))
     code = (
@@ -392,5 +392,5 @@ def test_files_exchange_memory(tmp_path: Path) -> None:
         "np.savez('found.npz', *found)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    for x, y in zip(np.load(tmp_path / "found.npz").values(), results(left_in_the_middle(*given)), strict=True):
+    for x, y in zip(np.load(tmp_path / "found.npz").values(), results(left_in_the_middle(*inputs)), strict=True):
         np.testing.assert_array_equal(x, y)

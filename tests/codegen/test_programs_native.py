@@ -61,9 +61,9 @@ def check(graph: Graph, arrays: Arrays, smooth: bool = False) -> Executable:
         assert_close(executed, wanted, len(graph.nodes))
     else:
         assert_same(graph, executed, wanted)
-    given = copies(arrays)
-    require_same(executed, compiled.run(given), ulps=0.0)
-    for before, after in zip(arrays, given, strict=True):
+    inputs = copies(arrays)
+    require_same(executed, compiled.run(inputs), ulps=0.0)
+    for before, after in zip(arrays, inputs, strict=True):
         assert before.tobytes() == after.tobytes(), "a call changed its argument"
     require_same(executed, execute_schedule(schedule, arrays, donate=True), ulps=0.0)
     require_same(executed, compiled.run(copies(arrays), donate=range(len(arrays))), ulps=0.0)
@@ -160,7 +160,7 @@ def test_threads_do_not_change_a_bit(finely_cut: None, program: tuple[Graph, Arr
 def resized(graph: Graph, arrays: Arrays, sizes: dict[str, int]) -> Arrays:
     """Arguments for other values of the named sizes: tame values where a shape has names, else as they were."""
     rng = np.random.default_rng(sum(sizes.values()))
-    found = []
+    results = []
     for value, array in zip(graph.inputs, arrays, strict=True):
         shape = tuple(dims.evaluate(dim, sizes) for dim in value.type.shape)
         if shape != array.shape:
@@ -168,8 +168,8 @@ def resized(graph: Graph, arrays: Arrays, sizes: dict[str, int]) -> Arrays:
             array = (drawn if is_float(array.dtype) else drawn > 0 if is_bool(array.dtype) else abs(drawn)).astype(
                 array.dtype
             )
-        found.append(array)
-    return found
+        results.append(array)
+    return results
 
 
 @settings(max_examples=60)

@@ -79,7 +79,7 @@ def test_random_programs_write_state_as_numpy_does(monkeypatch: pytest.MonkeyPat
             due, after = outcome(program, arrays, inputs)
             before = compiled.arrays()
             try:
-                found = compiled.call(*map(jg.asarray, inputs))
+                result = compiled.call(*map(jg.asarray, inputs))
             except IndexError:
                 failed += 1
                 assert due is None, source
@@ -90,7 +90,7 @@ def test_random_programs_write_state_as_numpy_does(monkeypatch: pytest.MonkeyPat
                 break
             written += 1
             arrays = after
-            given_out += zip(found, due, strict=True)
+            given_out += zip(result, due, strict=True)
             for x, name in zip(compiled.arrays(), STATE, strict=True):
                 np.testing.assert_array_equal(x, getattr(arrays, name), err_msg=source)
             if call % 2:  # calls whose state others see come between those that have it to themselves

@@ -301,11 +301,11 @@ def test_files_write_state_in_place(module: type[Any], tmp_path: Path) -> None:
         "    found.append(model(row, i))\n"
         "np.save('found.npy', found)\n"
     )
-    places = (3, 4, 13, 2)
+    positions = (3, 4, 13, 2)
     np.save(tmp_path / "rows.npy", np.stack([np.asarray(given(k, 0)[0]) for k in range(4)]))
-    np.save(tmp_path / "places.npy", np.asarray(places))
+    np.save(tmp_path / "places.npy", np.asarray(positions))
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    calls = [*enumerate(places), (3, 2)]
+    calls = [*enumerate(positions), (3, 2)]
     due = [np.asarray(plain(*given(number, i))) for number, i in calls]
     np.testing.assert_array_equal(np.load(tmp_path / "found.npy"), np.stack(due))
 
@@ -320,12 +320,12 @@ def test_the_c_loader_writes_state_in_place(tmp_path: Path) -> None:
     model = Library(tmp_path).load(tmp_path / "model.jg")
     resident = []
     for number, i in enumerate((3, 4, 13, 2)):
-        (found,) = model(*map(np.asarray, given(number, i)))
-        np.testing.assert_array_equal(found, np.asarray(plain(*given(number, i))))
+        (actual,) = model(*map(np.asarray, given(number, i)))
+        np.testing.assert_array_equal(actual, np.asarray(plain(*given(number, i))))
         resident.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
     assert resident[-1] - resident[0] < state_bytes // 2
     with pytest.raises(CError, match="out of range"):
         model(*map(np.asarray, given(9, 100_000)))
-    (found,) = model(*map(np.asarray, given(5, 14)))
-    np.testing.assert_array_equal(found, np.asarray(plain(*given(5, 14))))
+    (actual,) = model(*map(np.asarray, given(5, 14)))
+    np.testing.assert_array_equal(actual, np.asarray(plain(*given(5, 14))))
     model.close()

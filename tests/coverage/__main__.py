@@ -52,12 +52,12 @@ def main(names: Sequence[str]) -> int:
                 continue
             report = differences(case, torch)
             total += 1
-            for column, found in report.items():
-                counts[column] += found is None
-                if found not in (None, SKIPPED):
-                    wrong.append(f"{case.name}, {column}: {found}")
+            for column, actual in report.items():
+                counts[column] += actual is None
+                if actual not in (None, SKIPPED):
+                    wrong.append(f"{case.name}, {column}: {actual}")
                     print(wrong[-1], flush=True)
-            shown = ["yes" if found is None else SKIPPED if found == SKIPPED else "no" for found in report.values()]
+            shown = ["yes" if actual is None else SKIPPED if actual == SKIPPED else "no" for actual in report.values()]
             rows.append(f"| {case.name} | {' | '.join(shown)} |")
         parts += [f"## {module.removesuffix('_cases').replace('_', ' ')}\n"]
         parts += [f"| case | {' | '.join(COLUMNS)} |", f"| --- |{' --- |' * len(COLUMNS)}", *rows, ""]

@@ -39,10 +39,10 @@ def case(
     return Case(name, ours, theirs or ours, arrays, **options)
 
 
-def _operand(rng: np.random.Generator, given: Any) -> np.ndarray[Any, Any]:
-    if isinstance(given, tuple):
-        return np.asarray(rng.normal(size=given))
-    return np.asarray(given(rng) if callable(given) else given)
+def _operand(rng: np.random.Generator, argument: Any) -> np.ndarray[Any, Any]:
+    if isinstance(argument, tuple):
+        return np.asarray(rng.normal(size=argument))
+    return np.asarray(argument(rng) if callable(argument) else argument)
 
 
 def uniform(shape: tuple[int, ...], low: float = 0.1, high: float = 0.9) -> Callable[[np.random.Generator], Any]:

@@ -14,11 +14,11 @@ COLUMNS = ("eager", "traced", "gradient", "second order")
 SKIPPED = "-"
 
 
-def _flat(found: Any) -> list[Any]:
+def _flat(actual: Any) -> list[Any]:
     """The tensors of a result, in order."""
-    if isinstance(found, tuple | list):
-        return [tensor for part in found for tensor in _flat(part)]
-    return [found]
+    if isinstance(actual, tuple | list):
+        return [tensor for part in actual for tensor in _flat(part)]
+    return [actual]
 
 
 def _array(tensor: Any) -> np.ndarray[Any, Any]:
@@ -27,10 +27,10 @@ def _array(tensor: Any) -> np.ndarray[Any, Any]:
     return np.asarray(tensor.numpy() if hasattr(tensor, "numpy") else tensor)
 
 
-def _difference(found: Sequence[Any], wanted: Sequence[Any], tolerance: float) -> str | None:
-    if len(found) != len(wanted):
-        return f"{len(found)} results for {len(wanted)}"
-    for ours, theirs in zip(map(_array, found), map(_array, wanted), strict=True):
+def _difference(actual: Sequence[Any], wanted: Sequence[Any], tolerance: float) -> str | None:
+    if len(actual) != len(wanted):
+        return f"{len(actual)} results for {len(wanted)}"
+    for ours, theirs in zip(map(_array, actual), map(_array, wanted), strict=True):
         if ours.shape != theirs.shape:
             return f"shape {ours.shape} for {theirs.shape}"
         if ours.dtype.kind != theirs.dtype.kind:
@@ -38,8 +38,8 @@ def _difference(found: Sequence[Any], wanted: Sequence[Any], tolerance: float) -
         scale = float(np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs))) if theirs.size else 0.0
         close = np.isclose(ours, theirs, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True)
         if not close.all():
-            place = tuple(int(i) for i in np.argwhere(~close)[0])
-            return f"{ours[place]!r} for {theirs[place]!r} at {place}"
+            location = tuple(int(i) for i in np.argwhere(~close)[0])
+            return f"{ours[location]!r} for {theirs[location]!r} at {location}"
     return None
 
 
@@ -53,8 +53,8 @@ def _floats(results: Sequence[Any]) -> list[Any]:
 
 def differences(case: Case, torch: Any) -> dict[str, str | None]:
     """For each column None where all is the same, the difference, or ``SKIPPED``."""
-    places = [i for i, operand in enumerate(case.operands) if operand.dtype == np.float64]
-    theirs = [torch.tensor(operand, requires_grad=i in places) for i, operand in enumerate(case.operands)]
+    positions = [i for i, operand in enumerate(case.operands) if operand.dtype == np.float64]
+    theirs = [torch.tensor(operand, requires_grad=i in positions) for i, operand in enumerate(case.operands)]
     wanted = _flat(case.theirs(torch, *theirs))
     report: dict[str, str | None] = dict.fromkeys(COLUMNS, SKIPPED)
     operands = [jg.asarray(operand) for operand in case.operands]
@@ -63,11 +63,11 @@ def differences(case: Case, torch: Any) -> dict[str, str | None]:
         traced = jg.trace(lambda *xs: tuple(_flat(case.ours(jg, *xs))))
         report["traced"] = _tried(lambda: _difference(list(traced(*operands)), wanted, case.tolerance))
     chosen = [i for i, tensor in enumerate(wanted) if tensor.requires_grad]
-    if not (case.gradient and places and chosen):
+    if not (case.gradient and positions and chosen):
         return report
     weights = [_weights(wanted[i], i) for i in chosen]
     total = sum((wanted[i] * torch.tensor(w)).sum() for i, w in zip(chosen, weights, strict=True))
-    inputs = [theirs[i] for i in places]
+    inputs = [theirs[i] for i in positions]
     try:
         first = torch.autograd.grad(total, inputs, create_graph=case.second, allow_unused=True)
     except (RuntimeError, NotImplementedError) as error:
@@ -77,10 +77,10 @@ def differences(case: Case, torch: Any) -> dict[str, str | None]:
     first = [torch.zeros_like(x) if g is None else g for g, x in zip(first, inputs, strict=True)]
 
     def weighted(*xs: Any) -> Any:
-        found = _flat(case.ours(jg, *xs))
-        return sum((found[i] * w).sum() for i, w in zip(chosen, weights, strict=True))
+        result = _flat(case.ours(jg, *xs))
+        return sum((result[i] * w).sum() for i, w in zip(chosen, weights, strict=True))
 
-    gradient = jg.grad(weighted, argnums=tuple(places))
+    gradient = jg.grad(weighted, argnums=tuple(positions))
     loose = case.tolerance * 10
     report["gradient"] = _tried(lambda: _difference(list(gradient(*operands)), first, loose)) if case.gradient else None
     if report["gradient"] is None and case.traced:
@@ -98,7 +98,7 @@ def differences(case: Case, torch: Any) -> dict[str, str | None]:
     def along(*xs: Any) -> Any:
         return sum((g * v).sum() for g, v in zip(gradient(*xs), directions, strict=True))
 
-    curvature = jg.grad(along, argnums=tuple(places))
+    curvature = jg.grad(along, argnums=tuple(positions))
     run = jg.trace(curvature) if case.traced else curvature
     report["second order"] = _tried(lambda: _difference(list(run(*operands)), second, loose * 10))
     return report

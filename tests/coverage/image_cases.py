@@ -15,7 +15,7 @@ def _call(name: str, **options: Any) -> Any:
 
 
 def _interpolated() -> list[Case]:
-    found = []
+    results = []
     for mode, shape, corners in (
         ("nearest", (2, 2, 5), None),
         ("nearest-exact", IMAGE, None),
@@ -30,13 +30,13 @@ def _interpolated() -> list[Case]:
         for option in ({"size": 7}, {"size": 3}, {"scale_factor": 1.6}):
             options = dict(option, mode=mode) if corners is None else dict(option, mode=mode, align_corners=corners)
             name = ", ".join(f"{key}={value}" for key, value in options.items())
-            found.append(case(f"interpolate, {name}", _call("interpolate", **options), None, shape))
+            results.append(case(f"interpolate, {name}", _call("interpolate", **options), None, shape))
     for mode, corners in (("bilinear", False), ("bilinear", True), ("bicubic", False), ("lanczos", False)):
         for option in ({"size": (3, 9)}, {"scale_factor": 0.4}):
             options = {**option, "mode": mode, "align_corners": corners, "antialias": True}
             name = ", ".join(f"{key}={value}" for key, value in options.items())
-            found.append(case(f"interpolate, {name}", _call("interpolate", **options), None, (2, 3, 8, 7)))
-    return found
+            results.append(case(f"interpolate, {name}", _call("interpolate", **options), None, (2, 3, 8, 7)))
+    return results
 
 
 CASES = [

@@ -34,8 +34,8 @@ def _condition(m: Any, x: Any, p: Any) -> Any:
 
 
 def _sorted(m: Any, x: Any) -> Any:
-    found = m.sort(x)
-    return found if m.__name__ == "jitgraph" else found[0]
+    result = m.sort(x)
+    return result if m.__name__ == "jitgraph" else result[0]
 
 
 def _triangle(m: Any, x: Any, upper: bool) -> Any:
@@ -49,14 +49,14 @@ def _sizes(m: Any, z: Any) -> Any:
 def _both(name: str, call: Callable[..., Any], *operands: Any, **options: Any) -> list[Case]:
     """A case of real matrices, and one of complex ones, whose results come as parts."""
 
-    def parted(m: Any, found: Any) -> Any:
-        found = found if isinstance(found, tuple) else (found,)
-        return tuple(m.stack([x.real, x.imag]) if "complex" in str(x.dtype) else x for x in found)
+    def parted(m: Any, actual: Any) -> Any:
+        actual = actual if isinstance(actual, tuple) else (actual,)
+        return tuple(m.stack([x.real, x.imag]) if "complex" in str(x.dtype) else x for x in actual)
 
     def joined(m: Any, *parts: Any) -> Any:
         return parted(m, call(m, *(m.complex(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True))))
 
-    twice = [given for operand in operands for given in (operand, operand)]
+    twice = [inputs for operand in operands for inputs in (operand, operand)]
     return [
         case(f"linalg.{name}", lambda m, *xs: parted(m, call(m, *xs)), None, *operands, **options),
         case(f"linalg.{name}, complex", joined, None, *twice, **options),
@@ -65,8 +65,8 @@ def _both(name: str, call: Callable[..., Any], *operands: Any, **options: Any) -
 
 def _same(name: str, *operands: Any, **keywords: Any) -> list[Case]:
     def call(m: Any, *xs: Any) -> Any:
-        found = getattr(m.linalg, name)(*xs, **keywords)
-        return tuple(found) if isinstance(found, tuple) else found
+        result = getattr(m.linalg, name)(*xs, **keywords)
+        return tuple(result) if isinstance(result, tuple) else result
 
     told = "".join(f", {key}={value}" for key, value in keywords.items())
     return _both(f"{name}{told}", call, *operands)
@@ -74,9 +74,9 @@ def _same(name: str, *operands: Any, **keywords: Any) -> list[Case]:
 
 def _norms(name: str, orders: tuple[Any, ...], shape: Any) -> list[Case]:
     return [
-        found
+        actual
         for order in orders
-        for found in _both(f"{name}, {order}", lambda m, x, order=order: m.linalg.norm(x, order, (-2, -1)), shape)
+        for actual in _both(f"{name}, {order}", lambda m, x, order=order: m.linalg.norm(x, order, (-2, -1)), shape)
     ]
 
 

@@ -26,12 +26,12 @@ def _reduced(name: str, theirs: str | None = None, **options: Any) -> list[Case]
     def whole(m: Any, x: Any) -> Any:
         return getattr(m, name)(x, **options)
 
-    found = [case(name, whole, None, N)]
+    results = [case(name, whole, None, N)]
     for axis in (1, (0, 2)):
         keep = isinstance(axis, tuple)
         if name == "prod" and keep:
             continue
-        found.append(
+        results.append(
             case(
                 f"{name}, axis={axis}{', keepdims' if keep else ''}",
                 lambda m, x, axis=axis, keep=keep: getattr(m, name)(x, axis=axis, keepdims=keep, **options),
@@ -39,7 +39,7 @@ def _reduced(name: str, theirs: str | None = None, **options: Any) -> list[Case]
                 N,
             )
         )
-    return found
+    return results
 
 
 def _layer(name: str, *operands: Any, **options: Any) -> Case:

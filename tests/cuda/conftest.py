@@ -12,5 +12,5 @@ from tests.cuda.places import Machine, machine
 @pytest.fixture
 def here() -> Iterator[Machine]:
     """Devices for one test; at the end nothing may be left on simulated ones, and no error on others."""
-    with machine() as found:
-        yield found
+    with machine() as actual:
+        yield actual

@@ -77,8 +77,8 @@ class Encoder(nn.Module):
 
     def product(self, layer: Any, x: Any) -> Any:
         """A linear layer in the precision of products: parameters and what is added stay in float32."""
-        made = functional.linear(x.astype(self.compute), layer.weight.astype(self.compute))
-        return made.astype(jg.float32) + layer.bias
+        result = functional.linear(x.astype(self.compute), layer.weight.astype(self.compute))
+        return result.astype(jg.float32) + layer.bias
 
     def forward(self, words: Any) -> Any:
         x = self.words(words) + self.places(jg.arange(words.shape[1], device=words.device))
@@ -147,12 +147,12 @@ def network(kind: str, optimizer: str, *, large: bool) -> Training:
     if kind == "resnet":
         batch, side = (8, 32) if large else (3, 12)
         return Training(residual(width // 2), OPTIMIZERS[optimizer], (floats(batch, 3, side, side), labels(5, batch)))
-    given = labels(words, batch, length)
+    inputs = labels(words, batch, length)
     if kind == "classifier":
         model: nn.Module = Attending(words, length, width, 5, causal=False)
-        return Training(model, OPTIMIZERS[optimizer], (given, labels(5, batch)))
+        return Training(model, OPTIMIZERS[optimizer], (inputs, labels(5, batch)))
     model = LanguageModel(words, width) if kind == "words" else Attending(words, length, width, words, causal=True)
-    return Training(model, OPTIMIZERS[optimizer], (given, labels(words, batch * length)))
+    return Training(model, OPTIMIZERS[optimizer], (inputs, labels(words, batch * length)))
 
 
 MODELS: dict[str, Callable[..., Training]] = {
@@ -166,11 +166,11 @@ MODELS: dict[str, Callable[..., Training]] = {
 }
 
 
-def trained(name: str, place: str, *, traced: bool, steps: int, large: bool = False) -> list[Array]:
+def trained(name: str, device: str, *, traced: bool, steps: int, large: bool = False) -> list[Array]:
     """The losses of some steps on a device, and then all parameters and buffers there, as arrays."""
     jg.random.seed(7)
     training = MODELS[name](large=large)
-    model = training.model.to(place)
+    model = training.model.to(device)
     optimizer = training.optimizer(model.parameters())
 
     def step(x: Any, y: Any) -> Any:
@@ -181,8 +181,8 @@ def trained(name: str, place: str, *, traced: bool, steps: int, large: bool = Fa
         return loss
 
     run = jg.trace(step) if traced else step
-    operands = [jg.asarray(array, device=place) for array in training.arrays]
-    found = [run(*operands) for _ in range(steps)]
+    operands = [jg.asarray(array, device=device) for array in training.arrays]
+    results = [run(*operands) for _ in range(steps)]
     kept = [*model.parameters(), *model.buffers()]
-    assert {x.device.split(":")[0] for x in (*found, *kept)} == {place.split(":")[0]}
-    return [x.detach().cpu().numpy() for x in (*found, *kept)]
+    assert {x.device.split(":")[0] for x in (*results, *kept)} == {device.split(":")[0]}
+    return [x.detach().cpu().numpy() for x in (*results, *kept)]

@@ -30,18 +30,18 @@ class Attending(nn.Module):
 class Residual(nn.Module):
     """Two convolutions with batch norms, and the input, or what a convolution makes of it, added."""
 
-    def __init__(self, given: int, made: int, stride: int) -> None:
+    def __init__(self, argument: int, result: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(given, made, 3, stride, 1, bias=False), nn.BatchNorm2d(made)
-        self.conv2, self.bn2 = nn.Conv2d(made, made, 3, 1, 1, bias=False), nn.BatchNorm2d(made)
+        self.conv1, self.bn1 = nn.Conv2d(argument, result, 3, stride, 1, bias=False), nn.BatchNorm2d(result)
+        self.conv2, self.bn2 = nn.Conv2d(result, result, 3, 1, 1, bias=False), nn.BatchNorm2d(result)
         self.downsample = None
-        if stride != 1 or given != made:
-            self.downsample = nn.Sequential(nn.Conv2d(given, made, 1, stride, bias=False), nn.BatchNorm2d(made))
+        if stride != 1 or argument != result:
+            self.downsample = nn.Sequential(nn.Conv2d(argument, result, 1, stride, bias=False), nn.BatchNorm2d(result))
 
     def forward(self, x: Any) -> Any:
         """He et al. 2016, figure 2."""
-        found = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
-        return functional.relu(found + (x if self.downsample is None else self.downsample(x)))
+        result = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
+        return functional.relu(result + (x if self.downsample is None else self.downsample(x)))
 
 
 def residual(width: int) -> nn.Module:

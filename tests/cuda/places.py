@@ -30,8 +30,8 @@ Machine = machines.Machine | Devices
 def machine(*, hides: bool = True, must_end_clean: bool = True) -> Iterator[Machine]:
     """The devices to test on; on a GPU all work has to end without an error."""
     if not IS_GPU:
-        with machines.machine(hides=hides, must_end_clean=must_end_clean) as found:
-            yield found
+        with machines.machine(hides=hides, must_end_clean=must_end_clean) as actual:
+            yield actual
             gc.collect()
         return
     assert jg.cuda.is_available(), "TEST_GPU=1 where there is no GPU"

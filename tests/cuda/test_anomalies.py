@@ -11,8 +11,8 @@ from tests.cuda.places import Machine, machine
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(hides=True, must_end_clean=False) as found:
-        yield found
+    with machine(hides=True, must_end_clean=False) as actual:
+        yield actual
 
 
 def score(x: jg.Tensor) -> jg.Tensor:

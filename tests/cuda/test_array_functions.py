@@ -60,15 +60,15 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(hides=True, must_end_clean=False) as found:
-        yield found
+    with machine(hides=True, must_end_clean=False) as actual:
+        yield actual
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_give_what_the_cpu_gives(here: Machine, name: str) -> None:
-    found = []
-    for place in ("cpu", "cuda:0"):
+    results = []
+    for device in ("cpu", "cuda:0"):
         jg.random.seed(0)
-        found.append(FUNCTIONS[name](jg.asarray(X, device=place), jg.asarray(CHOSEN, device=place)))
-        assert found[-1].device == place
-    np.testing.assert_array_equal(found[0].numpy(), found[1].cpu().numpy())
+        results.append(FUNCTIONS[name](jg.asarray(X, device=device), jg.asarray(CHOSEN, device=device)))
+        assert results[-1].device == device
+    np.testing.assert_array_equal(results[0].numpy(), results[1].cpu().numpy())

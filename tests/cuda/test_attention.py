@@ -32,24 +32,24 @@ def step(q: Any, k: Any, v: Any, dropout: float) -> Any:
     return [out, q.grad, k.grad, v.grad]
 
 
-def outcome(function: Any, place: str, dropout: float) -> list[Any]:
+def outcome(function: Any, device: str, dropout: float) -> list[Any]:
     jg.random.seed(3)
-    tensors = [jg.asarray(x, device=place, requires_grad=True) for x in ARRAYS]
+    tensors = [jg.asarray(x, device=device, requires_grad=True) for x in ARRAYS]
     return [x.detach().cpu().numpy() for x in function(*tensors, dropout)]
 
 
 @pytest.mark.parametrize(("function", "dropout"), [(step, 0.0), (jg.trace(step), 0.25)], ids=["eager", "traced"])
 def test_it_is_the_cpus(here: Machine, function: Any, dropout: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole: list[str] = []
+    full: list[str] = []
     plain = device_emitter.compile
-    monkeypatch.setattr(device_emitter, "compile", lambda *args, **more: seen(plain(*args, **more), whole))
-    found = outcome(function, "cuda", dropout)
-    for got, want in zip(found, outcome(function, "cpu", dropout), strict=True):
+    monkeypatch.setattr(device_emitter, "compile", lambda *args, **more: seen(plain(*args, **more), full))
+    result = outcome(function, "cuda", dropout)
+    for got, want in zip(result, outcome(function, "cpu", dropout), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=4e-6)
-    assert {"k_attention", "k_attention_of_queries", "k_attention_of_keys"} <= set(whole)
+    assert {"k_attention", "k_attention_of_queries", "k_attention_of_keys"} <= set(full)
 
 
-def seen(made: Any, whole: list[str]) -> Any:
+def seen(result: Any, full: list[str]) -> Any:
     """The code that was made, whose functions are noted."""
-    whole += made.parts.functions
-    return made
+    full += result.parts.functions
+    return result

@@ -34,8 +34,8 @@ pytestmark = needs_native
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(seed=5, hides=True, must_end_clean=False) as found:
-        yield found
+    with machine(seed=5, hides=True, must_end_clean=False) as actual:
+        yield actual
 
 
 def arrays_of(result: Any) -> list[Any]:
@@ -44,9 +44,9 @@ def arrays_of(result: Any) -> list[Any]:
 
 def require_the_bits_of_the_cpu(function: Callable[..., Any], *arguments: Any) -> None:
     expected = arrays_of(function(*arguments))
-    found = function(*[argument.to("cuda") for argument in arguments])
-    assert {leaf.device for leaf in (found if isinstance(found, tuple | list) else (found,))} == {"cuda:0"}
-    require_same(expected, arrays_of(found), ulps=0)
+    actual = function(*[argument.to("cuda") for argument in arguments])
+    assert {leaf.device for leaf in (actual if isinstance(actual, tuple | list) else (actual,))} == {"cuda:0"}
+    require_same(expected, arrays_of(actual), ulps=0)
 
 
 collatz = jg.script(scripted.collatz)
@@ -161,11 +161,11 @@ def test_a_stack_takes_memory_that_nobody_uses(here: Machine) -> None:
 
 
 def _samples() -> list[tuple[str, int]]:
-    found = []
+    actual = []
     for name in ("cond", "scan", "while"):
         samples = OPS[name].samples(np.dtype(np.float32))  # type: ignore[misc]
-        found += [(name, number) for number, sample in enumerate(samples) if _floats(sample)]
-    return found
+        actual += [(name, number) for number, sample in enumerate(samples) if _floats(sample)]
+    return actual
 
 
 def _floats(sample: Sample) -> list[int]:
@@ -181,8 +181,8 @@ def test_gradients_of_control_flow_that_is_applied_at_once(here: Machine, name: 
     for make in (EagerValue, lambda array: placement.of_array(array, "cuda:0")):
         handles = [jg.zeros(()) for _ in chosen]
         values = [make(array) for array in arrays]
-        for handle, place in zip(handles, chosen, strict=True):
-            values[place] = values[place].recorded(LeafRecord(handle))
+        for handle, device_name in zip(handles, chosen, strict=True):
+            values[device_name] = values[device_name].recorded(LeafRecord(handle))
         outputs = EAGER.emit(op, values, sample.attrs, sample.regions)
         taped = next(x for x in outputs if x.record is not None)
         seeds = [make(np.ones(x.shape, x.dtype)) if x.record is not None else None for x in outputs]
@@ -234,16 +234,16 @@ def test_pinned_memory_of_a_call_that_failed_serves_again() -> None:
     def far(x: Any) -> Any:
         return jg.while_loop(lambda x: x.sum() < 1e3, lambda x: jg.cos(x @ x) + x, x)
 
-    with machine(hides=False) as found:
+    with machine(hides=False) as actual:
         x = jg.asarray(np.ones((100, 100), np.float32), device="cuda")
         want = far(x).cpu().numpy()
-        pinned = len(found.fake.state.pinned)
+        pinned = len(actual.fake.state.pinned)
         for _ in range(3):
-            found.fake.fail("cuStreamSynchronize", code=1)
+            actual.fake.fail("cuStreamSynchronize", code=1)
             with pytest.raises(jg.errors.CudaError, match="launch"):
                 far(x)
             np.testing.assert_array_equal(far(x).cpu().numpy(), want)
-        assert len(found.fake.state.pinned) <= pinned + 1
+        assert len(actual.fake.state.pinned) <= pinned + 1
 
 
 @pytest.mark.parametrize("steps", [4 * 384 + 3, 9 * 384])
@@ -255,6 +255,6 @@ def test_a_long_product_in_a_small_loop(here: Machine, steps: int) -> None:
     def function(y: Any) -> Any:
         return jg.scan(lambda c, _: (jg.tanh(c @ y) @ y.T, c[0, 0]), y.T, jg.zeros(3, device=y.device))
 
-    found, expected = (jg.trace(function)(jg.asarray(y, device=place)) for place in ("cuda", "cpu"))
-    for one, other in zip(arrays_of(found), arrays_of(expected), strict=True):
+    actual, expected = (jg.trace(function)(jg.asarray(y, device=device_name)) for device_name in ("cuda", "cpu"))
+    for one, other in zip(arrays_of(actual), arrays_of(expected), strict=True):
         np.testing.assert_array_equal(one, other)

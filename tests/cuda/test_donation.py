@@ -23,8 +23,8 @@ pytestmark = needs_native
 
 @pytest.fixture
 def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
+    with machine(hides=True) as actual:
+        yield actual
         gc.collect()
 
 
@@ -135,16 +135,16 @@ def test_state_is_not_written_before_a_check_that_may_fail(here: Machine) -> Non
 
 def test_who_reads_a_handle_while_its_memory_is_overwritten_waits(here: Machine) -> None:
     model = Model(A)
-    call, found = InPlaceCall(1, on_device=True), []
+    call, actual = InPlaceCall(1, on_device=True), []
     with call.lock:
         assert call.begin([model.weight], [model.weight._value], [0]) is None
-        reader = threading.Thread(target=lambda: found.append((model.weight + 1).cpu().numpy()))
+        reader = threading.Thread(target=lambda: actual.append((model.weight + 1).cpu().numpy()))
         reader.start()
         reader.join(0.2)
         assert reader.is_alive()
         call.end([model.weight])
     reader.join()
-    np.testing.assert_array_equal(found[0], A + 1)
+    np.testing.assert_array_equal(actual[0], A + 1)
     assert type(model.weight._value) is DeviceValue
 
 
@@ -153,9 +153,9 @@ def test_what_lies_on_the_cpu_is_computed_there_without_waiting(here: Machine) -
     draw = jg.trace(lambda x: x + jg.random.uniform((4, 3)))
     draw(x)
     before = here.calls("cuMemcpyDtoHAsync_v2")
-    found = [draw(x) for _ in range(3)]
+    results = [draw(x) for _ in range(3)]
     assert here.calls("cuMemcpyDtoHAsync_v2") == before
-    assert len({y.cpu().numpy().tobytes() for y in found}) == 3
+    assert len({y.cpu().numpy().tobytes() for y in results}) == 3
 
 
 def test_numbers_that_stay_the_same_are_copied_once(here: Machine) -> None:

@@ -26,15 +26,15 @@ MOST_SAMPLES = 2
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(hides=True, must_end_clean=False) as found:
-        yield found
+    with machine(hides=True, must_end_clean=False) as actual:
+        yield actual
 
 
 def samples(case: tuple[str, dtypes.DType]) -> list[Sample]:
     op = OPS[case[0]]
     assert op.samples is not None
-    found = [sample for sample in op.samples(case[1]) if sample.inputs]
-    return random.Random(label(case)).sample(found, min(MOST_SAMPLES, len(found)))
+    results = [sample for sample in op.samples(case[1]) if sample.inputs]
+    return random.Random(label(case)).sample(results, min(MOST_SAMPLES, len(results)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)
@@ -45,9 +45,9 @@ def test_ops_give_what_the_cpu_gives(here: Machine, case: tuple[str, dtypes.DTyp
         with context.using(grad_enabled=False):
             expected = EAGER.emit(op, [EagerValue(x) for x in arrays], sample.attrs, sample.regions)
             inputs = [placement.of_array(x, "cuda:0") for x in arrays]
-            found = EAGER.emit(op, inputs, sample.attrs, sample.regions)
-        assert all(value.device == "cuda:0" for value in found)
-        require_same([value.array for value in expected], [value.fetched() for value in found], ulps=8)
+            actual = EAGER.emit(op, inputs, sample.attrs, sample.regions)
+        assert all(value.device == "cuda:0" for value in actual)
+        require_same([value.array for value in expected], [value.fetched() for value in actual], ulps=8)
 
 
 def test_no_kernel_of_the_cpu_is_made_for_an_op_on_a_gpu(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_no_kernel_of_the_cpu_is_made_for_an_op_on_a_gpu(here: Machine, monkeypa
     x = jg.ones((5, 7), device="cuda")
     for result in (jg.exp(x), x + x, jg.sum(x), jg.softmax(x)):
         assert result.device == "cuda:0"
-    made = {key[0].name: rule for key, (rule, _) in rules._rules.items()}
-    assert [type(made[name]) for name in ("exp", "add", "reduce_sum", "softmax")] == [ByDevice] * 4
+    actual = {key[0].name: rule for key, (rule, _) in rules._rules.items()}
+    assert [type(actual[name]) for name in ("exp", "add", "reduce_sum", "softmax")] == [ByDevice] * 4
     jg.exp(jg.ones((5, 7)))
     assert [type(rule) for key, (rule, _) in rules._rules.items() if key[0].name == "exp"] == [ByDevice, ByKernel]

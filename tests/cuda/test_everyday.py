@@ -50,9 +50,9 @@ WRITES: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", READS)
 def test_indices_and_numbers_may_lie_on_the_cpu(here: Machine, name: str) -> None:
-    found = READS[name](jg.asarray(X, device="cuda"))
-    assert found.device == "cuda:0"
-    np.testing.assert_array_equal(found.cpu().numpy(), READS[name](jg.asarray(X)).numpy())
+    result = READS[name](jg.asarray(X, device="cuda"))
+    assert result.device == "cuda:0"
+    np.testing.assert_array_equal(result.cpu().numpy(), READS[name](jg.asarray(X)).numpy())
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -88,7 +88,7 @@ def test_what_needs_the_host_names_the_way_out(here: Machine) -> None:
 
 @pytest.mark.parametrize("is_traced", [True, False])
 def test_an_optimiser_follows_its_parameters(here: Machine, is_traced: bool) -> None:
-    def losses(place: str, when: int) -> list[float]:
+    def losses(device_name: str, when: int) -> list[float]:
         jg.random.seed(4)
         model = jg.nn.Linear(4, 2)
         optimizer = jg.optim.Adam(model.parameters(), lr=0.1)
@@ -100,33 +100,33 @@ def test_an_optimiser_follows_its_parameters(here: Machine, is_traced: bool) -> 
             optimizer.step()
             return loss
 
-        run, found = jg.trace(step) if is_traced else step, []
+        run, actual = jg.trace(step) if is_traced else step, []
         for number in range(3):
-            there = place if number >= when else "cpu"
+            there = device_name if number >= when else "cpu"
             if number == when:
                 model.to(there, non_blocking=True)
             x, y = (jg.asarray(array).to(there, non_blocking=True) for array in (X / 12, Y))
-            found.append(run(x, y).item())
-        return found
+            actual.append(run(x, y).item())
+        return actual
 
     np.testing.assert_allclose(losses("cuda", 1), losses("cpu", 1), rtol=1e-5)
 
 
 def test_random_numbers_are_the_same_wherever_they_are_drawn(here: Machine) -> None:
-    found = []
-    for place in ("cpu", "cuda"):
+    results = []
+    for device_name in ("cpu", "cuda"):
         jg.random.seed(2)
         drawn = [
-            jg.random.normal((3,), device=place),
-            jg.random.uniform((3,), 2, 3, device=place),
-            jg.random.randint(0, 9, (5,), device=place),
-            jg.random.permutation(jg.asarray(X, device=place)),
-            jg.random.bernoulli(jg.full((6,), 0.5, device=place)),
-            jg.trace(lambda: jg.random.normal((2,), device=place))(),  # noqa: B023 - called here
+            jg.random.normal((3,), device=device_name),
+            jg.random.uniform((3,), 2, 3, device=device_name),
+            jg.random.randint(0, 9, (5,), device=device_name),
+            jg.random.permutation(jg.asarray(X, device=device_name)),
+            jg.random.bernoulli(jg.full((6,), 0.5, device=device_name)),
+            jg.trace(lambda: jg.random.normal((2,), device=device_name))(),  # noqa: B023 - called here
         ]
-        assert {x.device.partition(":")[0] for x in drawn} == {place}
-        found.append([x.cpu().numpy() for x in drawn])
-    for x, y in zip(*found, strict=True):
+        assert {x.device.partition(":")[0] for x in drawn} == {device_name}
+        results.append([x.cpu().numpy() for x in drawn])
+    for x, y in zip(*results, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-6)
 
 

@@ -23,9 +23,9 @@ def normal(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def model_at(place: str) -> tuple[Any, Any]:
+def model_at(device: str) -> tuple[Any, Any]:
     jg.random.seed(0)
-    model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.Linear(8, 3)).to(place)
+    model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.Linear(8, 3)).to(device)
     return model, jg.trace(lambda x: jg.softmax(model(x)), dynamic_shapes={"x": {0: "batch"}})
 
 
@@ -43,9 +43,9 @@ def test_a_model_on_a_gpu_is_saved_with_its_weights(here: Machine, tmp_path: Pat
     assert bits_of(alone.state["model.0.weight"]) == bits_of(model[0].weight.detach().cpu().numpy())
     again = jg.load(path, device="cuda:1")
     assert {value.device for value in again.state.values()} == {"cuda:1"}
-    for given in (x, jg.asarray(x), jg.asarray(x, device="cuda:1")):
-        found = again(given)
-        assert found.device == "cuda:1" and bits_of(found.cpu()) == bits_of(expected)
+    for inputs in (x, jg.asarray(x), jg.asarray(x, device="cuda:1")):
+        result = again(inputs)
+        assert result.device == "cuda:1" and bits_of(result.cpu()) == bits_of(expected)
     with pytest.raises(DeviceError, match="there is no cuda:7"):
         jg.load(path, device="cuda:7")
     second = tmp_path / "second.jg"
@@ -84,9 +84,9 @@ def test_lowered_code_shows_what_runs_there(here: Machine) -> None:
     _, there = model_at("cuda")
     x = jg.asarray(normal(2, 4), device="cuda")
     lowered = there.lower(x)
-    made = lowered.compile()
-    assert bits_of(made(x).detach().cpu()) == bits_of(there(x).detach().cpu())
-    assert ".target sm_90" in made.ptx and made.ptx == made.asm and "nvptx64" in made.llvm_ir
+    compiled = lowered.compile()
+    assert bits_of(compiled(x).detach().cpu()) == bits_of(there(x).detach().cpu())
+    assert ".target sm_90" in compiled.ptx and compiled.ptx == compiled.asm and "nvptx64" in compiled.llvm_ir
     assert "launch" in lowered.kernels and "linear" in str(lowered.graph)
     assert "dot" in str(lowered.autograd)
     report = jg.explain(there, x)

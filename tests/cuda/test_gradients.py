@@ -84,9 +84,9 @@ def test_transforms_give_what_they_give_on_the_cpu(here: Machine, name: str) -> 
     wanted = tree.flatten(CASES[name](jg.asarray(X), jg.asarray(W)))[0]
     left = jg.random.get_state().tolist()
     jg.random.seed(3)
-    found = tree.flatten(CASES[name](jg.asarray(X, device="cuda"), jg.asarray(W, device="cuda")))[0]
-    assert len(found) == len(wanted) > 0
-    for x, y in zip(found, wanted, strict=True):
+    actual = tree.flatten(CASES[name](jg.asarray(X, device="cuda"), jg.asarray(W, device="cuda")))[0]
+    assert len(actual) == len(wanted) > 0
+    for x, y in zip(actual, wanted, strict=True):
         assert (x.device, x.requires_grad) == ("cuda:0", y.requires_grad)
         assert x.shape == y.shape
         np.testing.assert_array_equal(x.detach().cpu().numpy(), y.detach().numpy())
@@ -111,7 +111,7 @@ def test_what_vmap_counts_stays_where_it_lies(here: Machine) -> None:
         total += 1
         return row * count + total
 
-    found = jg.vmap(f)(jg.asarray(W, device="cuda"))
-    assert (found.device, count.device, total.device) == ("cuda:0", "cpu", "cuda:0")
+    actual = jg.vmap(f)(jg.asarray(W, device="cuda"))
+    assert (actual.device, count.device, total.device) == ("cuda:0", "cpu", "cuda:0")
     assert (count.item(), total.tolist()) == (1, [1] * 4)
-    np.testing.assert_array_equal(found.cpu().numpy(), W + 1)
+    np.testing.assert_array_equal(actual.cpu().numpy(), W + 1)

@@ -24,12 +24,12 @@ def test_pairs_of_integer_ops_give_the_bits_of_the_processor(here: Machine, dtyp
     if not IS_GPU:
         pairs = [("neg", "floor_divide"), ("abs", "int32"), *random.Random(DTYPES.index(dtype)).sample(pairs, 3)]
     x = edges(dtype)
-    given = jg.asarray(x, device="cuda")
+    inputs = jg.asarray(x, device="cuda")
     wrong = []
     for first, second in pairs:
         expected = pair(first, second)(jg.asarray(x))
-        found = jg.trace(pair(first, second))(given).cpu()
-        if found.dtype != expected.dtype or found.numpy().tobytes() != expected.numpy().tobytes():
+        traced = jg.trace(pair(first, second))(inputs).cpu()
+        if traced.dtype != expected.dtype or traced.numpy().tobytes() != expected.numpy().tobytes():
             wrong.append((first, second))
     assert not wrong
 
@@ -42,5 +42,5 @@ def test_all_pairs_at_once_give_the_bits_of_the_processor(here: Machine, dtype: 
         firsts, seconds = ["neg", "abs"], ["floor_divide", "shift_right", "int64"]
     x = edges(dtype)
     expected = of_one_dtype(firsts, seconds)(jg.asarray(x))
-    found = jg.trace(of_one_dtype(firsts, seconds))(jg.asarray(x, device="cuda"))
-    assert [y.cpu().numpy().tobytes() for y in found] == [y.numpy().tobytes() for y in expected]
+    traced = jg.trace(of_one_dtype(firsts, seconds))(jg.asarray(x, device="cuda"))
+    assert [y.cpu().numpy().tobytes() for y in traced] == [y.numpy().tobytes() for y in expected]

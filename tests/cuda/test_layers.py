@@ -41,8 +41,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(must_end_clean=False) as found:
-        yield found
+    with machine(must_end_clean=False) as actual:
+        yield actual
 
 
 class _On:
@@ -50,8 +50,8 @@ class _On:
 
     __name__ = "jitgraph"
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, device: str) -> None:
+        self.place = device
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jg, name)
@@ -60,7 +60,7 @@ class _On:
         return jg.asarray(array, device=self.place)
 
 
-def outcome(case: LayerCase, place: str, state: dict[str, Array] | None) -> tuple[list[Any], dict[str, Array]]:
+def outcome(case: LayerCase, device: str, state: dict[str, Array] | None) -> tuple[list[Any], dict[str, Array]]:
     """Results, gradients and buffers, and the state dict before the call."""
     jg.random.seed(3)
     module: Any = case.make(jg)
@@ -70,28 +70,28 @@ def outcome(case: LayerCase, place: str, state: dict[str, Array] | None) -> tupl
         before = {name: np.array(array) for name, array in module.state_dict().items()}
         if state is not None:
             module.load_state_dict(state)
-        module.to(place)
-    inputs = [jg.asarray(x, dtype=x.dtype, device=place) for x in case.inputs]
+        module.to(device)
+    inputs = [jg.asarray(x, dtype=x.dtype, device=device) for x in case.inputs]
     for number, x in enumerate(inputs):
         if x.dtype == jg.float64 and number not in case.fixed:
             x.requires_grad_()
-    outputs = list(leaves(case.call(_On(place), module, *inputs)))
+    outputs = list(leaves(case.call(_On(device), module, *inputs)))
     floats = [x for x in outputs if x.dtype != jg.int64]  # lengths of sequences lie where they were given
-    assert {x.device.partition(":")[0] for x in floats} <= {place.partition(":")[0]}
+    assert {x.device.partition(":")[0] for x in floats} <= {device.partition(":")[0]}
     if terms := [(x * jg.cos(x.detach())).sum() for x in outputs if x.requires_grad]:
         sum(terms[1:], start=terms[0]).backward()
-    found: list[Any] = [*outputs, *(x.grad for x in inputs)]
+    results: list[Any] = [*outputs, *(x.grad for x in inputs)]
     if isinstance(module, jg.nn.Module):
-        found += [*(p.grad for p in module.parameters()), *module.buffers()]
-    return [None if x is None else np.array(x.detach().cpu().numpy()) for x in found], before
+        results += [*(p.grad for p in module.parameters()), *module.buffers()]
+    return [None if x is None else np.array(x.detach().cpu().numpy()) for x in results], before
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_layer_gives_on_a_device_what_it_gives_on_the_cpu(here: Machine, case: LayerCase) -> None:
     wanted, state = outcome(case, "cpu", None)
-    found, _ = outcome(case, "cuda:0", state)
-    assert len(found) == len(wanted)
-    for number, (x, y) in enumerate(zip(found, wanted, strict=True)):
+    actual, _ = outcome(case, "cuda:0", state)
+    assert len(actual) == len(wanted)
+    for number, (x, y) in enumerate(zip(actual, wanted, strict=True)):
         if x is None or y is None:
             assert x is y, f"value {number}"
         else:

@@ -51,58 +51,58 @@ class _Machine:
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Machine]:
     """A machine that has the library; at its end all is given back."""
     monkeypatch.setenv("JITGRAPH_CUDA_ORDER", "free")
-    with machine(hides=False) as found:
+    with machine(hides=False) as actual:
         driver = devices().driver
         assert isinstance(driver, SimulatedDriver)
-        made = _Machine(found.fake, driver)
-        yield made
-    assert made.library.live == [] and made.library.notes == []
+        output = _Machine(actual.fake, driver)
+        yield output
+    assert output.library.live == [] and output.library.notes == []
 
 
 def numbers(dtype: Any, *shape: int) -> Any:
-    made = np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32) / 8
-    return jg.asarray(made).astype(dtype)
+    actual = np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32) / 8
+    return jg.asarray(actual).astype(dtype)
 
 
 def ptx_of(function: Any, *arguments: Any) -> str:
     return str(jg.trace(function).lower(*arguments).compile().ptx)
 
 
-def require_near(function: Any, arguments: list[Any], found: Any) -> None:
+def require_near(function: Any, arguments: list[Any], actual: Any) -> None:
     expected = function(*(x.astype(jg.float64) for x in arguments)).numpy()
-    loss = {"bfloat16": 2.0**-7, "float16": 2.0**-9, "float32": 1e-4}.get(str(np.dtype(found.dtype)), 1e-11)
-    np.testing.assert_allclose(found.cpu().astype(jg.float64).numpy(), expected, rtol=loss, atol=loss * 2)
+    loss = {"bfloat16": 2.0**-7, "float16": 2.0**-9, "float32": 1e-4}.get(str(np.dtype(actual.dtype)), 1e-11)
+    np.testing.assert_allclose(actual.cpu().astype(jg.float64).numpy(), expected, rtol=loss, atol=loss * 2)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_products_go_there_and_how_they_lie(there: _Machine, case: str) -> None:
-    function, shapes, asked = CASES[case]
-    if asked is None:
+    function, shapes, requested = CASES[case]
+    if requested is None:
         assert "mma.sync" in ptx_of(function, *(numbers(jg.bfloat16, *shape).cuda() for shape in shapes))
         return
     arguments = [numbers(jg.float32, *shape) for shape in shapes]
     require_near(function, arguments, jg.trace(function)(*(x.cuda() for x in arguments)))
-    assert there.library.products == [asked]
+    assert there.library.products == [requested]
 
 
 @pytest.mark.parametrize("dtype", [jg.float64, jg.bfloat16, jg.float16])
 @pytest.mark.parametrize("way", ["rows", "something behind"])
 def test_dtypes(there: _Machine, dtype: Any, way: str) -> None:
-    function, shapes, asked = CASES[way]
+    function, shapes, requested = CASES[way]
     arguments = [numbers(dtype, *shape) for shape in shapes]
-    found = jg.trace(function)(*(x.cuda() for x in arguments))
-    assert found.dtype == dtype and there.library.products == [asked]
-    require_near(function, arguments, found)
+    traced = jg.trace(function)(*(x.cuda() for x in arguments))
+    assert traced.dtype == dtype and there.library.products == [requested]
+    require_near(function, arguments, traced)
 
 
 def test_calls_that_come_back_are_replayed(there: _Machine) -> None:
     """From a graph of the driver, in the order of the stream: what is read was written before."""
     x, y = numbers(jg.float32, M, K), numbers(jg.float32, K, N)
     function = jg.trace(lambda x, y: jg.sin(jg.cos(jg.exp(x).T).T @ y).sum(axis=0) + (x @ y).sum())
-    given = [x.cuda(), y.cuda()]
-    first = function(*given).cpu().numpy()
+    inputs = [x.cuda(), y.cuda()]
+    first = function(*inputs).cpu().numpy()
     for _ in range(5):
-        np.testing.assert_array_equal(function(*given).cpu().numpy(), first)
+        np.testing.assert_array_equal(function(*inputs).cpu().numpy(), first)
     assert there.fake.calls and any(call.symbol == "cuGraphLaunch" for call in there.fake.calls)
 
 
@@ -127,9 +127,9 @@ def test_float32_is_tf32_where_it_was_asked_for(there: _Machine, monkeypatch: py
 def test_behind_a_check_nothing_goes_there(there: _Machine) -> None:
     """A library would write although the check failed."""
     x, y = numbers(jg.bfloat16, M, K).cuda(), numbers(jg.bfloat16, K, N).cuda()
-    places = jg.asarray(np.zeros(M, np.int64), device="cuda")
-    assert "mma.sync" in ptx_of(lambda x, y, i: x @ y + jg.take(y, i, axis=0), x, y, places)
-    assert "mma.sync" not in ptx_of(lambda x, y, i: x @ y + 1, x, y, places)
+    device_names = jg.asarray(np.zeros(M, np.int64), device="cuda")
+    assert "mma.sync" in ptx_of(lambda x, y, i: x @ y + jg.take(y, i, axis=0), x, y, device_names)
+    assert "mma.sync" not in ptx_of(lambda x, y, i: x @ y + 1, x, y, device_names)
 
 
 def test_a_failed_call_names_the_library(there: _Machine) -> None:
@@ -165,14 +165,14 @@ def test_products_outlive_the_process_in_the_cache(
     there: _Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path))
-    function, shapes, asked = CASES["many"]
+    function, shapes, requested = CASES["many"]
     arguments = [numbers(jg.float32, *shape) for shape in shapes]
     for _ in range(2):
         from jitgraph.eager import device_emitter
 
         device_emitter._process_cache().clear()
         require_near(function, arguments, jg.trace(function)(*(x.cuda() for x in arguments)))
-    assert there.library.products == [asked, asked]
+    assert there.library.products == [requested, requested]
 
 
 def _real() -> cublas.CublasLibrary | None:
@@ -187,10 +187,10 @@ def test_the_library_itself_takes_the_descriptors() -> None:
     assert library is not None
     products = cublas.CublasProducts.__new__(cublas.CublasProducts)
     products.library, products._made = library, []
-    found: list[tuple[int, ...]] = []
+    results: list[tuple[int, ...]] = []
 
     def algorithm(*handles: int) -> cublas.HeuristicResult:
-        found.append(handles)
+        results.append(handles)
         return cublas.HeuristicResult()
 
     products._handle = 0
@@ -198,9 +198,9 @@ def test_the_library_itself_takes_the_descriptors() -> None:
     matrix = (64, 32, 64, 1, 4096)
     for dtype, result in (("float32", "float32"), ("float64", "float64"), ("bfloat16", "float32"), ("float16",) * 2):
         products._prepare(LibraryProduct(dtype, result, dtype == "float32", 3, matrix, matrix, matrix))
-    assert len(found) == 4
+    assert len(results) == 4
     with pytest.raises(CudaError, match="INVALID_VALUE"):
-        products._set("cublasLtMatmulDesc", found[0][0], cublas.TRANSPOSE_LEFT, ctypes.c_int64(1))
+        products._set("cublasLtMatmulDesc", results[0][0], cublas.TRANSPOSE_LEFT, ctypes.c_int64(1))
     wanted = products._new("cublasLtMatmulPreference")
     for attribute in (cublas.REDUCTION_SCHEMES, *cublas.LEAST_ALIGNMENTS):
         products._set("cublasLtMatmulPreference", wanted, attribute, ctypes.c_uint32(2))

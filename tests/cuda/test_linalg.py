@@ -32,9 +32,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 def test_small_matrices(here: Machine, name: str) -> None:
     call, x = CALLS[name], jg.asarray(X, device="cuda")
     wanted = call(jg.asarray(X)).detach().numpy()
-    for found in call(x), jg.trace(lambda x: call(x))(x):
-        assert found.device == "cuda:0"
-        np.testing.assert_allclose(found.detach().cpu().numpy(), wanted, rtol=2e-4, atol=2e-4)
+    for actual in call(x), jg.trace(lambda x: call(x))(x):
+        assert actual.device == "cuda:0"
+        np.testing.assert_allclose(actual.detach().cpu().numpy(), wanted, rtol=2e-4, atol=2e-4)
 
 
 LARGER = (np.random.default_rng(3).normal(size=(2, 9, 9)) + 2 * np.eye(9)).astype(np.float32)
@@ -62,9 +62,9 @@ def test_larger_matrices(here: Machine, name: str) -> None:
     call, x = LARGER_CALLS[name], jg.asarray(LARGER, device="cuda")
     wanted = call(jg.asarray(LARGER)).detach().numpy()
     scale = np.abs(wanted).max()
-    for found in call(x), jg.trace(lambda x: call(x))(x):
-        assert found.device == "cuda:0"
-        np.testing.assert_allclose(found.detach().cpu().numpy() / scale, wanted / scale, rtol=0, atol=1e-4)
+    for actual in call(x), jg.trace(lambda x: call(x))(x):
+        assert actual.device == "cuda:0"
+        np.testing.assert_allclose(actual.detach().cpu().numpy() / scale, wanted / scale, rtol=0, atol=1e-4)
 
 
 def test_what_lapack_alone_computes_is_refused(here: Machine) -> None:

@@ -50,14 +50,14 @@ nightly = pytest.mark.skipif(not ALL, reason="large models are trained in make n
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(hides=True, must_end_clean=False) as found:
-        yield found
+    with machine(hides=True, must_end_clean=False) as actual:
+        yield actual
 
 
 def require_equal_steps(name: str, *, traced: bool) -> None:
     expected = trained(name, "cpu", traced=traced, steps=STEPS, large=ALL)
-    found = trained(name, "cuda", traced=traced, steps=STEPS, large=ALL)
-    for number, (want, got) in enumerate(zip(expected, found, strict=True)):
+    result = trained(name, "cuda", traced=traced, steps=STEPS, large=ALL)
+    for number, (want, got) in enumerate(zip(expected, result, strict=True)):
         np.testing.assert_array_equal(got, want, err_msg=f"value {number}")
     assert expected[0] != expected[STEPS - 1]
 
@@ -75,18 +75,18 @@ def test_eager_steps_have_the_bits_of_the_cpu(here: Machine, name: str) -> None:
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     """The PTX of the models' steps; on devices of its own, which have loaded nothing yet."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     load = Modules.load
 
     def noted(modules: Modules, ptx: bytes, llvm_ir: str = "") -> LoadedModule:
-        found[ptx.decode()] = None
+        results[ptx.decode()] = None
         return load(modules, ptx, llvm_ir)
 
     with pytest.MonkeyPatch.context() as patch, machines.machine(must_end_clean=False):
         patch.setattr(Modules, "load", noted)
         for name in MODELS if ALL else ("digits",):
             trained(name, "cuda", traced=True, steps=1, large=ALL)
-    return list(found)
+    return list(results)
 
 
 @needs_ptxas
@@ -107,14 +107,14 @@ def test_steps_whose_sums_go_in_any_order_are_near(here: Machine, name: str, mon
         return in_order(device).in_any_order()
 
     monkeypatch.setattr(device_emitter, "target_of", in_any_order)
-    found = trained(name, "cuda", traced=True, steps=STEPS, large=True)
+    result = trained(name, "cuda", traced=True, steps=STEPS, large=True)
     beyond = 0
-    for want, got in zip(expected, found, strict=True):
+    for want, got in zip(expected, result, strict=True):
         bound = FREE_BOUNDS[name] * max(1e-3, float(np.abs(want).max()))
         beyond += int(np.sum(np.abs(got - want) > bound))
         np.testing.assert_allclose(
             got, want, rtol=0, atol=bound + (2 * STEPS * ENCODER_RATE if name in TURNED else 0.0)
         )
     assert beyond <= TURNED.get(name, 0.0) * sum(want.size for want in expected)
-    differs = any((want != got).any() for want, got in zip(expected, found, strict=True))
+    differs = any((want != got).any() for want, got in zip(expected, result, strict=True))
     assert differs == (name not in SHORT_SUMS)

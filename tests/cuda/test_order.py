@@ -40,9 +40,9 @@ def test_products_take_tensor_cores_where_asked(
     assert lines and all(instruction in line for line in lines)
     x, y = factors(dtype)
     expected = (x.astype(jg.float64) @ y.astype(jg.float64)).numpy()
-    found = jg.trace(lambda x, y: x @ y)(x.cuda(), y.cuda()).cpu().astype(jg.float64).numpy()
+    traced = jg.trace(lambda x, y: x @ y)(x.cuda(), y.cuda()).cpu().astype(jg.float64).numpy()
     bound = {"float64": 1e-13, "float32": 2e-2, "bfloat16": 0.2}[str(np.dtype(dtype))]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+    np.testing.assert_allclose(traced, expected, rtol=0, atol=bound)
 
 
 def test_float32_is_no_tf32_where_only_the_order_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,12 +33,12 @@ CALLS: tuple[tuple[Any, ...], ...] = ((FIRST,), (FIRST, FIRST), (FIRST[:, :3],),
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Machine]:
-    with machine(must_end_clean=False) as found:
-        yield found
+    with machine(must_end_clean=False) as actual:
+        yield actual
 
 
-def on(place: str, arguments: tuple[Any, ...]) -> list[Any]:
-    return [jg.asarray(x).to(place) if isinstance(x, np.ndarray) else x for x in arguments]
+def on(device: str, arguments: tuple[Any, ...]) -> list[Any]:
+    return [jg.asarray(x).to(device) if isinstance(x, np.ndarray) else x for x in arguments]
 
 
 def tensors(result: Any) -> list[Any]:
@@ -49,10 +49,10 @@ def tried(function: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
     """The arguments that a function takes, and what it gives on the CPU."""
     for arguments in CALLS:
         try:
-            found = tensors(function(*on("cpu", arguments)))
+            actual = tensors(function(*on("cpu", arguments)))
         except Exception:
             continue  # it wants other arguments
-        return (arguments, found) if found else None
+        return (arguments, actual) if actual else None
     return None
 
 
@@ -67,13 +67,13 @@ def test_public_functions(here: Machine, space: str) -> None:
         if case is None:
             continue
         try:
-            found = tensors(function(*on("cuda:0", case[0])))
+            actual = tensors(function(*on("cuda:0", case[0])))
         except jg.UnsupportedOp as error:
             assert "runs in Python on the host" in str(error), name
             refused.add(name)
             continue
-        assert len(found) == len(case[1]), name
-        for x, wanted in zip(found, case[1], strict=True):
+        assert len(actual) == len(case[1]), name
+        for x, wanted in zip(actual, case[1], strict=True):
             assert x.device == "cuda:0", name
             pair = x.cpu().numpy(), wanted.numpy()
             pair = tuple(map(np.abs, pair)) if name in OF_FREE_SIGN else pair

@@ -34,15 +34,15 @@ def test_layers_with_lengths_and_masks(here: Machine) -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=(2, 3, 4)).astype(np.float32)
     lengths, labels = np.array([3, 2]), np.array([1, 0])
-    found: dict[str, list[Any]] = {}
-    for place in ("cpu", "cuda:0"):
+    results: dict[str, list[Any]] = {}
+    for device in ("cpu", "cuda:0"):
         jg.random.seed(0)
         walk = nn.LSTM(4, 4, bidirectional=True, batch_first=True, proj_size=2)
         layer = nn.TransformerEncoderLayer(4, 2, 4, dropout=0.0, batch_first=True)
-        both = nn.ModuleList([walk, layer]).to(place)
+        both = nn.ModuleList([walk, layer]).to(device)
 
-        loss = step_of(both)(*(jg.asarray(array, device=place) for array in (x, lengths, labels)))
-        found[place] = [loss.detach().cpu().numpy(), *(p.grad.cpu().numpy() for p in both.parameters())]
-    assert len(found["cpu"]) == 1 + 10 + 12
-    for plain, other in zip(*found.values(), strict=True):
+        loss = step_of(both)(*(jg.asarray(array, device=device) for array in (x, lengths, labels)))
+        results[device] = [loss.detach().cpu().numpy(), *(p.grad.cpu().numpy() for p in both.parameters())]
+    assert len(results["cpu"]) == 1 + 10 + 12
+    for plain, other in zip(*results.values(), strict=True):
         np.testing.assert_allclose(other, plain, rtol=1e-5, atol=1e-7)

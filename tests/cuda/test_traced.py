@@ -19,8 +19,8 @@ B = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
 pytestmark = needs_native
 
 
-def on(place: str, *arrays: Any) -> list[Any]:
-    return [jg.asarray(array, device=place) for array in arrays]
+def on(device: str, *arrays: Any) -> list[Any]:
+    return [jg.asarray(array, device=device) for array in arrays]
 
 
 def same(x: Any, y: Any) -> None:
@@ -31,9 +31,9 @@ def test_dtype_and_shape_are_part_of_the_key(here: Machine) -> None:
     doubled = jg.trace(lambda x: x + x)
     arrays = [np.ones(shape, dtype) for dtype in (np.float32, np.int32) for shape in ((2, 3), (3, 2), (6,))]
     for array in arrays * 2:
-        found = doubled(jg.asarray(array, device="cuda"))
-        assert found.shape == array.shape and found.dtype == array.dtype
-        np.testing.assert_array_equal(found.cpu().numpy(), array + array)
+        actual = doubled(jg.asarray(array, device="cuda"))
+        assert actual.shape == array.shape and actual.dtype == array.dtype
+        np.testing.assert_array_equal(actual.cpu().numpy(), array + array)
     assert doubled.cache_info().misses == len(arrays)
 
 
@@ -41,10 +41,10 @@ def test_dtype_and_shape_are_part_of_the_key(here: Machine) -> None:
 def test_the_device_is_part_of_the_key(here: Machine) -> None:
     function = jg.trace(lambda a, b: jg.tanh(a @ b) + 1)
     expected = function(*on("cpu", A, B))
-    for place in ("cuda:0", "cuda:1", "cpu", "cuda:0"):
-        found = function(*on(place, A, B))
-        assert found.device == place
-        same(found, expected)
+    for device in ("cuda:0", "cuda:1", "cpu", "cuda:0"):
+        actual = function(*on(device, A, B))
+        assert actual.device == device
+        same(actual, expected)
     assert function.cache_info()[:2] == (2, 3)
 
 
@@ -82,21 +82,21 @@ def test_a_failed_check_tells_the_line_when_it_is_waited_for(here: Machine, eage
 
 def test_gradients_go_through_calls(here: Machine) -> None:
     function = jg.trace(lambda a, b: jg.softmax(a @ b, axis=1)[:, 0])
-    found = []
-    for place in ("cpu", "cuda"):
-        a, b = on(place, A, B)
+    results = []
+    for device in ("cpu", "cuda"):
+        a, b = on(device, A, B)
         b.requires_grad = True
         function(a * 2, b).sum().backward()
         assert b.grad.device == b.device
-        found.append(b.grad)
-    same(*found)
+        results.append(b.grad)
+    same(*results)
 
 
-def steps(place: str, kind: Any, is_traced: bool, count: int = 5, **settings: Any) -> list[Any]:
+def steps(device: str, kind: Any, is_traced: bool, count: int = 5, **settings: Any) -> list[Any]:
     jg.random.seed(3)
-    model = jg.nn.Sequential(jg.nn.Linear(3, 8), jg.nn.ReLU(), jg.nn.Linear(8, 4)).to(place)
+    model = jg.nn.Sequential(jg.nn.Linear(3, 8), jg.nn.ReLU(), jg.nn.Linear(8, 4)).to(device)
     optimizer = kind(model.parameters(), **settings)
-    x, y = on(place, A, np.array([0, 3, 1, 2]))
+    x, y = on(device, A, np.array([0, 3, 1, 2]))
 
     def step(x: Any, y: Any) -> Any:
         optimizer.zero_grad()
@@ -114,20 +114,20 @@ def steps(place: str, kind: Any, is_traced: bool, count: int = 5, **settings: An
     ("kind", "settings"), [(jg.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (jg.optim.Adam, {"lr": 0.01})]
 )
 def test_training_steps(here: Machine, kind: Any, settings: Any, is_traced: bool) -> None:
-    found = steps("cuda", kind, is_traced, **settings)
-    assert {x.device for x in found} == {"cuda:0"}
-    for x, y in zip(steps("cpu", kind, is_traced, **settings), found, strict=True):
+    actual = steps("cuda", kind, is_traced, **settings)
+    assert {x.device for x in actual} == {"cuda:0"}
+    for x, y in zip(steps("cpu", kind, is_traced, **settings), actual, strict=True):
         same(x, y)
 
 
 def test_random_numbers_are_those_of_the_cpu_and_their_state_stays_there(here: Machine) -> None:
     draw = jg.trace(lambda x: x * jg.random.uniform((4, 3)))
-    found = []
-    for place in ("cpu", "cuda"):
+    results = []
+    for device in ("cpu", "cuda"):
         jg.random.seed(1)
-        found.append((draw(*on(place, A)), jg.random.uniform((2,))))
-        assert found[-1][1].device == "cpu"
-    for x, y in zip(*found, strict=True):
+        results.append((draw(*on(device, A)), jg.random.uniform((2,))))
+        assert results[-1][1].device == "cpu"
+    for x, y in zip(*results, strict=True):
         same(x, y)
 
 
@@ -135,25 +135,25 @@ def test_calls_run_on_the_current_stream(here: Machine) -> None:
     function, stream = jg.trace(lambda a: jg.exp(a) * 2), jg.cuda.Stream()
     (a,) = on("cuda", A)
     with jg.cuda.stream(stream):
-        found = function(a)
-    assert found._value.buffer.stream == stream.cuda_stream
-    np.testing.assert_allclose((found + 1).cpu().numpy(), np.exp(A) * 2 + 1, rtol=2e-6)
+        actual = function(a)
+    assert actual._value.buffer.stream == stream.cuda_stream
+    np.testing.assert_allclose((actual + 1).cpu().numpy(), np.exp(A) * 2 + 1, rtol=2e-6)
 
 
 def test_threads_share_code(here: Machine) -> None:
-    function, found = jg.trace(lambda a: a * 3 + 1), []
+    function, actual = jg.trace(lambda a: a * 3 + 1), []
 
     def work() -> None:
         (a,) = on("cuda", A)
-        found.append([function(a).cpu().numpy() for _ in range(5)])
+        actual.append([function(a).cpu().numpy() for _ in range(5)])
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 3
-    for result in found:
+    assert len(actual) == 3
+    for result in actual:
         np.testing.assert_array_equal(result, np.stack([A * 3 + 1] * 5))
 
 
@@ -175,8 +175,8 @@ def test_a_sum_and_what_was_summed(here: Machine) -> None:
         y = jg.abs(x)
         return y, y.sum(), y.max(), y.var()
 
-    found, expected = (jg.trace(function)(*on(place, x)) for place in ("cuda", "cpu"))
-    for one, other in zip(found, expected, strict=True):
+    actual, expected = (jg.trace(function)(*on(device, x)) for device in ("cuda", "cpu"))
+    for one, other in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(one.cpu().numpy(), other.numpy())
 
 
@@ -191,10 +191,10 @@ def test_sizes_are_exact_at_any_length(here: Machine) -> None:
     for n in (3, 2_097_152, 4_194_305, 2**31):
         x, y, i = on("cuda", np.empty((n, 0), np.int8), np.ones((), np.float32), np.zeros((), np.int64))
         expected = [n**4, n * (n * n - 1), 1 + n**5 // 7, n**2 % 1009]
-        found = [result.cpu().numpy() for result in f(x, y, i)]
-        assert [array.item() for array in found[:2]] == [np.float32(float(number)) for number in expected[:2]]
+        results = [result.cpu().numpy() for result in f(x, y, i)]
+        assert [array.item() for array in results[:2]] == [np.float32(float(number)) for number in expected[:2]]
         with np.errstate(over="ignore"):  # the last one is infinite in float32
-            assert found[2] == np.float32(1) + np.float32(float(expected[2] - 1)) and found[3] == expected[3]
+            assert results[2] == np.float32(1) + np.float32(float(expected[2] - 1)) and results[3] == expected[3]
 
     @jg.trace(dynamic_shapes={"x": {0: "n"}})
     def narrow(x: Any, i: Any) -> Any:

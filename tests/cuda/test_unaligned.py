@@ -24,9 +24,9 @@ def part_of(tensor: Any, count: int) -> Any:
 
 def test_no_output_lies_where_the_copy_of_an_operand_does(here: Machine) -> None:
     reversed_twice = jg.trace(lambda x: jg.flip(x, 0) * 2)
-    whole = jg.arange(1025, dtype=jg.float32).cuda()
+    full = jg.arange(1025, dtype=jg.float32).cuda()
     expected = np.arange(1024, 0, -1, dtype=np.float32) * 2
     for _ in range(3):
-        x = jg.asarray(part_of(whole, 1024), copy=False)
+        x = jg.asarray(part_of(full, 1024), copy=False)
         assert x.__cuda_array_interface__["data"][0] % 16 == 4
         np.testing.assert_array_equal(reversed_twice(x).cpu().numpy(), expected)

@@ -83,10 +83,10 @@ def test_mistakes() -> None:
 
 def test_datasets_of_datasets() -> None:
     data = jg.data.TensorDataset(X, Y)
-    whole = data + jg.data.Subset(data, [4, 0])
-    assert len(whole) == 7 and whole[5][1].item() == 4 and whole[-1][1].item() == 0
+    full = data + jg.data.Subset(data, [4, 0])
+    assert len(full) == 7 and full[5][1].item() == 4 and full[-1][1].item() == 0
     with pytest.raises(IndexError, match="item 7 of 7"):
-        whole[7]
+        full[7]
     pairs = jg.data.StackDataset(x=data, y=list(range(5)))
     assert pairs[3]["y"] == 3 and pairs[3]["x"][1].item() == 3 and len(pairs) == 5
     parts = jg.data.random_split(range(11), [0.5, 0.3, 0.2])
@@ -153,10 +153,10 @@ def test_what_makes_no_batch(items: list[Any], message: str) -> None:
 
 
 def test_dicts_keep_their_class() -> None:
-    found = jg.data.collate([OrderedDict(b=1, a=i) for i in range(2)])
-    assert type(found) is OrderedDict and list(found) == ["b", "a"] and found["a"].tolist() == [0, 1]
-    found = jg.data.collate([defaultdict(list, a=i) for i in range(2)])
-    assert type(found) is defaultdict and found["a"].tolist() == [0, 1] and found["other"] == []
+    result = jg.data.collate([OrderedDict(b=1, a=i) for i in range(2)])
+    assert type(result) is OrderedDict and list(result) == ["b", "a"] and result["a"].tolist() == [0, 1]
+    result = jg.data.collate([defaultdict(list, a=i) for i in range(2)])
+    assert type(result) is defaultdict and result["a"].tolist() == [0, 1] and result["other"] == []
 
 
 class Once:

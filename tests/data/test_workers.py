@@ -79,12 +79,12 @@ def test_an_error_comes_with_its_traceback() -> None:
         raise KeyError("no such file")
 
     loader = DataLoader(Squares(20, trouble), 2, num_workers=2)
-    found = []
+    results = []
     with pytest.raises(KeyError, match="no such file") as raised:
-        found.extend(batch["name"] for batch in loader)
+        results.extend(batch["name"] for batch in loader)
     (note,) = raised.value.__notes__[-1:]
     assert "in worker 0 of the loader" in note and "at item 5 of the dataset" in note and "in trouble" in note
-    assert found == [["item 0", "item 1"], ["item 2", "item 3"]], "what came before is there"
+    assert results == [["item 0", "item 1"], ["item 2", "item 3"]], "what came before is there"
 
 
 def test_a_worker_that_dies_is_named() -> None:
@@ -139,8 +139,8 @@ class Counted(jg.data.IterableDataset):
 def test_iterable_datasets() -> None:
     assert [x.tolist() for x in DataLoader(Counted(5, True), 2)] == [[0, 1], [2, 3], [4]]
     shared = DataLoader(Counted(11, True), 2, num_workers=3)
-    found = [x.tolist() for x in shared]
-    assert sorted(i for batch in found for i in batch) == list(range(11)) and found[0] == [0, 3]
+    results = [x.tolist() for x in shared]
+    assert sorted(i for batch in results for i in batch) == list(range(11)) and results[0] == [0, 3]
     with pytest.warns(UserWarning, match=r"get_worker_info\(\)"):
         assert len(list(DataLoader(Counted(4, False), 2, num_workers=2))) == 4
     with warnings.catch_warnings():
@@ -228,8 +228,8 @@ def test_iterable_datasets_of_pytorch_take_their_share(workers: int) -> None:
             info = torch_data.get_worker_info()
             return iter(range(7)) if info is None else iter(range(info.id, 7, info.num_workers))
 
-    found = [x for batch in DataLoader(Numbers(), 2, num_workers=workers) for x in batch.tolist()]
-    assert sorted(found) == list(range(7))
+    results = [x for batch in DataLoader(Numbers(), 2, num_workers=workers) for x in batch.tolist()]
+    assert sorted(results) == list(range(7))
 
 
 SIX_THREADS = """

@@ -110,8 +110,8 @@ def test_sound_gradients_are_the_same_in_the_block(function: Function, again: bo
         expected = slopes(x, ran(x))
         y = ran(z)
         with jg.detect_anomaly():
-            found = slopes(z, y)
-        for have, want in zip(found, expected, strict=True):
+            result = slopes(z, y)
+        for have, want in zip(result, expected, strict=True):
             np.testing.assert_allclose(have.detach().numpy(), want.detach().numpy(), rtol=1e-6)
             assert have.requires_grad == want.requires_grad
 

@@ -42,9 +42,9 @@ def apart(x: Any) -> EagerValue:
     """The array with gaps between its elements, and backwards in memory."""
     array = np.asarray(x)
     wide = np.zeros(tuple(2 * n for n in array.shape), array.dtype)
-    place = tuple(np.s_[::-2] for _ in array.shape)
-    wide[place] = array
-    return EagerValue(wide[place] if array.ndim else array)
+    device = tuple(np.s_[::-2] for _ in array.shape)
+    wide[device] = array
+    return EagerValue(wide[device] if array.ndim else array)
 
 
 def values(result: Any) -> list[Any]:
@@ -57,9 +57,9 @@ def test_results_are_those_of_a_trace(case: tuple[str, Any]) -> None:
     samples = taken(op, case[1])
     graph = case_of(op, samples)
     wanted = compile(graph.graph).run(list(graph.arguments))
-    for place in (lambda x: EagerValue(np.asarray(x)), apart):
-        found = [a for s in samples for a in values(op(*map(place, s.inputs), **s.attrs))]
-        require_same(wanted, found, ulps=0.0)
+    for device in (lambda x: EagerValue(np.asarray(x)), apart):
+        results = [a for s in samples for a in values(op(*map(device, s.inputs), **s.attrs))]
+        require_same(wanted, results, ulps=0.0)
 
 
 DIFFERENTIABLE = [
@@ -79,7 +79,7 @@ class Traced:
         builder = GraphBuilder()
         arguments: list[Any] = []
         self.cotangents: list[list[Any]] = []
-        found: list[list[Any]] = []
+        results: list[list[Any]] = []
         for sample in samples:
             arrays = [np.asarray(x) for x in sample.inputs]
             inputs = [builder.input(TensorType(x.dtype, x.shape)) for x in arrays]
@@ -90,10 +90,10 @@ class Traced:
             arguments += [*arrays, *given]
             self.cotangents.append(given)
             wrt = [x for x in inputs if dtypes.is_inexact(x.dtype)]
-            found.append(Reverse(builder).run(seeds, weights, wrt))
-        kept = [value for values in found for value in values if value is not None]
-        made = iter(compile(builder.graph(kept)).run(arguments))
-        self.gradients = [[None if value is None else next(made) for value in values] for values in found]
+            results.append(Reverse(builder).run(seeds, weights, wrt))
+        kept = [value for values in results for value in values if value is not None]
+        actual = iter(compile(builder.graph(kept)).run(arguments))
+        self.gradients = [[None if value is None else next(actual) for value in values] for values in results]
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=label)
@@ -109,7 +109,7 @@ def test_gradients_are_those_of_a_trace(case: tuple[str, Any]) -> None:
         result = op(*leaves, **sample.attrs)
         outputs = [v for v in (result if isinstance(result, Sequence) else [result]) if v.requires_grad]
         for create_graph in (False, True):
-            found = tape.sweep(
+            actual = tape.sweep(
                 outputs,
                 [EagerValue(x) for x in cotangents] if outputs else [],
                 targets=None,
@@ -117,7 +117,7 @@ def test_gradients_are_those_of_a_trace(case: tuple[str, Any]) -> None:
                 retain_graph=True,
             )
             for i, array in zip(wrt, wanted, strict=True):
-                value = found.get(leaves[i].record)
+                value = actual.get(leaves[i].record)
                 assert (value is None) == (array is None)
                 if value is not None:
                     require_same([array], [value.array], ulps=0.0, signs=False)
@@ -146,9 +146,9 @@ def test_pointwise_composites_are_marked(name: str) -> None:
             types = tuple(TensorType(np.asarray(x).dtype, np.shape(x)) for x in sample.inputs)
             region = decomposition(op, types, sample.attrs, Constraints())
             kinds = {node.op.kind for node in region.walk() if node.op.decompose is None and node.op.parts is None}
-            made = {value.shape for node in region.walk() for value in node.outputs}
-            made |= {type.shape for type in types}
-            plain.append(kinds <= {"elementwise", "creation"} and len(made) == 1)
+            actual = {value.shape for node in region.walk() for value in node.outputs}
+            actual |= {type.shape for type in types}
+            plain.append(kinds <= {"elementwise", "creation"} and len(actual) == 1)
     assert all(plain) == ("pointwise" in op.traits)
 
 
@@ -180,9 +180,9 @@ def test_math_functions_are_marked(name: str) -> None:
 def test_attributes_that_compare_equal_are_told_apart() -> None:
     x = EagerValue(np.array([-0.0, -1.0, 2.0], np.float32))
     for slope in (0.0, -0.0, 1.0):
-        found = OPS["leaky_relu"](x, negative_slope=slope).array
+        actual = OPS["leaky_relu"](x, negative_slope=slope).array
         wanted = np.where(x.array > 0, x.array, x.array * np.float32(slope))
-        require_same([wanted], [found], ulps=0.0)
+        require_same([wanted], [actual], ulps=0.0)
 
 
 def test_attributes_hold_no_floats_in_tuples() -> None:
@@ -198,8 +198,8 @@ def test_attributes_hold_no_floats_in_tuples() -> None:
 
 
 def test_what_runs_compiled_code_follows_from_the_op() -> None:
-    single, whole = np.dtype(np.float32), np.dtype(np.int32)
+    single, full = np.dtype(np.float32), np.dtype(np.int32)
     compiled = {name for name, op in OPS.items() if is_compiled(op, (single, single), {})}
     assert {"exp", "dot", "conv", "reduce_sum", "softmax", "gelu", "linear", "cross_entropy"} <= compiled
     assert compiled.isdisjoint({"add", "mul", "sqrt", "cast", "reshape", "gather", "eq", "sign"})
-    assert not is_compiled(OPS["dot"], (whole, whole), {}) and is_pointwise(OPS["add"])
+    assert not is_compiled(OPS["dot"], (full, full), {}) and is_pointwise(OPS["add"])

@@ -58,12 +58,12 @@ FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 )
 def test_products_have_the_bits_of_the_definition(left: Any, right: Any, attrs: Any, dtype: Any) -> None:
     x, y = draw(*left, dtype=dtype), draw(*right, dtype=dtype)
-    found, expected = run(EagerKernels(), dot, [x, y], attrs), dot.evaluate(x, y, **attrs)
+    actual, expected = run(EagerKernels(), dot, [x, y], attrs), dot.evaluate(x, y, **attrs)
     if 0 in (*left, *right):
-        assert found is None
+        assert actual is None
     else:
-        assert found is not None
-        assert found.tobytes() == expected.tobytes()
+        assert actual is not None
+        assert actual.tobytes() == expected.tobytes()
     eager = ops.dot(EagerValue(x), EagerValue(y), **attrs).array
     assert (eager.dtype, eager.shape, eager.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
 
@@ -82,9 +82,9 @@ def test_convolutions_have_the_bits_of_the_definition(image: Any, filters: Any, 
     attrs = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "groups": 1} | attrs
     attrs = {"lhs_dilation": (1, 1), "rhs_dilation": (1, 1)} | attrs
     x, w = draw(*image), draw(*filters)
-    found = run(EagerKernels(), conv, [x, w], attrs)
-    assert found is not None
-    assert found.tobytes() == conv.evaluate(x, w, **attrs).tobytes()
+    result = run(EagerKernels(), conv, [x, w], attrs)
+    assert result is not None
+    assert result.tobytes() == conv.evaluate(x, w, **attrs).tobytes()
 
 
 def test_one_kernel_serves_all_sizes() -> None:
@@ -100,9 +100,9 @@ def test_one_kernel_serves_all_sizes() -> None:
 def test_operands_may_lie_anyhow() -> None:
     x, y = draw(40, 60), draw(60, 50)
     expected = dot.evaluate(x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20], **PLAIN)
-    found = run(EagerKernels(), dot, [x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20]], PLAIN)
-    assert found is not None
-    assert found.tobytes() == expected.tobytes()
+    result = run(EagerKernels(), dot, [x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20]], PLAIN)
+    assert result is not None
+    assert result.tobytes() == expected.tobytes()
     tensor = jg.asarray(x)
     assert (tensor.T @ tensor).numpy().tobytes() == dot.evaluate(x.T, x, **PLAIN).tobytes()
 
@@ -158,9 +158,9 @@ def test_threads_may_multiply_at_once() -> None:
 
     def work() -> None:
         for _ in range(20):
-            found = run(kernels, dot, [x, y], PLAIN)
-            if found is None or found.tobytes() != expected:
-                wrong.append(found)
+            result = run(kernels, dot, [x, y], PLAIN)
+            if result is None or result.tobytes() != expected:
+                wrong.append(result)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -252,5 +252,5 @@ def test_threads_change_kernels_at_once(monkeypatch: pytest.MonkeyPatch) -> None
     x = jg.asarray(np.random.default_rng(3).normal(size=(129, 131)))
     expected = (x @ x.T).numpy().tobytes()
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: (x @ x.T).numpy().tobytes(), range(200)))
-    assert set(found) == {expected}
+        actual = list(pool.map(lambda _: (x @ x.T).numpy().tobytes(), range(200)))
+    assert set(actual) == {expected}

@@ -38,21 +38,21 @@ def test_gradients_reach_any_leaf() -> None:
 
 def asked_of_traces(path: Path) -> set[str]:
     """The attributes of what a file calls a trace."""
-    found = set()
+    actual = set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Attribute(value=ast.Name(id="trace") | ast.Attribute(attr="trace"), attr=name):
-                found.add(name)
-    return found
+                actual.add(name)
+    return actual
 
 
 def test_what_is_asked_of_a_trace_is_what_its_protocol_says() -> None:
     """By all that does not itself record traces; the recorder has it."""
     rooms = ("eager", "tensor", "autograd", "nn", "optim", "random")
     files = [path for room in rooms for path in (ROOT / "jitgraph" / room, *(ROOT / "jitgraph" / room).rglob("*.py"))]
-    asked = set().union(*(asked_of_traces(path) for path in files if path.is_file()))
+    requested = set().union(*(asked_of_traces(path) for path in files if path.is_file()))
     said = {name for name in (*vars(HandleStore), *HandleStore.__annotations__) if not name.startswith("_")}
-    assert asked == said
+    assert requested == said
     assert not {name for name in said if not hasattr(Trace("f"), name)}
 
 

@@ -34,9 +34,9 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("shape", [(long_loops.LONG,), (2000, 3), (700, 0)])
 def test_a_long_scan_runs_compiled_with_a_traces_bits(shape: tuple[int, ...], interpreted: list[str]) -> None:
     x = jg.asarray(np.random.default_rng(0).normal(size=shape).astype(np.float32))
-    found = np.asarray(running_sum_of_exp(x))
+    result = np.asarray(running_sum_of_exp(x))
     assert not interpreted
-    np.testing.assert_array_equal(found, np.asarray(jg.trace(running_sum_of_exp)(x)))
+    np.testing.assert_array_equal(result, np.asarray(jg.trace(running_sum_of_exp)(x)))
 
 
 def test_its_gradient_too(interpreted: list[str]) -> None:

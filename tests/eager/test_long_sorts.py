@@ -33,12 +33,12 @@ def drawn(dtype: Any, kind: str) -> np.ndarray:
 def test_bits_are_those_of_the_evaluation(dtype: Any, kind: str) -> None:
     x = drawn(dtype, kind)
     assert is_long_sort(ops.sort, (x.shape,)) and ops.sort.evaluate is not None
-    for given, axis in [(x, 1), (np.asfortranarray(x.T), 0), (x[:, ::-1], 1)]:
+    for inputs, axis in [(x, 1), (np.asfortranarray(x.T), 0), (x[:, ::-1], 1)]:
         for descending in (False, True):
-            values, places = ops.sort(jg.asarray(given).value, axis=axis, descending=descending)
-            wanted = ops.sort.evaluate(given, axis=axis, descending=descending)
+            values, positions = ops.sort(jg.asarray(inputs).value, axis=axis, descending=descending)
+            wanted = ops.sort.evaluate(inputs, axis=axis, descending=descending)
             assert np.asarray(values.array).tobytes() == np.ascontiguousarray(wanted[0]).tobytes()
-            np.testing.assert_array_equal(places.array, wanted[1])
+            np.testing.assert_array_equal(positions.array, wanted[1])
 
 
 def test_gradients_go_back_to_the_places() -> None:

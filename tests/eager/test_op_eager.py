@@ -105,10 +105,10 @@ def test_tape_equals_autodiff(name: str) -> None:
             leaves[i] = leaves[i].recorded(tape.LeafRecord(jg.asarray(arrays[i])))
         outputs = [value for value in applied(op, sample, leaves) if dtypes.is_float(value.dtype)]
         pairs = [(v, EagerValue(ct)) for v, ct in zip(outputs, cotangents, strict=True) if v.requires_grad]
-        values, given = [v for v, _ in pairs], [ct for _, ct in pairs]
-        found = tape.sweep(values, given, targets=None, create_graph=False, retain_graph=False)
+        values, arguments = [v for v, _ in pairs], [ct for _, ct in pairs]
+        result = tape.sweep(values, arguments, targets=None, create_graph=False, retain_graph=False)
         for i, array in zip(floats, wanted, strict=True):
-            value = found.get(leaves[i].record)
+            value = result.get(leaves[i].record)
             got = np.zeros_like(array) if value is None else value.array
             np.testing.assert_allclose(got, array, rtol=1e-12, atol=1e-12, err_msg=f"{name} input {i}")
 
@@ -118,5 +118,5 @@ def test_every_op_is_tried_in_every_column_or_says_why() -> None:
     for name, op in OPS.items():
         why = {column: reason(op, column) for column in COLUMNS}
         assert bool(why["native"]) != (name in compiled), name
-        assert bool(why["eager"]) != (name in {found for found, _ in CASES}), name
+        assert bool(why["eager"]) != (name in {actual for actual, _ in CASES}), name
         assert bool(why["gradient"]) != (op.vjp is not None or name in DIFFERENTIABLE), name

@@ -146,8 +146,8 @@ def test_integers_carry_no_gradient() -> None:
     x = leaf()
     for y in (x.argsort(), x.astype(jg.int64), x > 1, x.argmax()):
         assert not y.requires_grad
-    values_of, places = x.topk(2)
-    assert values_of.requires_grad and not places.requires_grad
+    values_of, positions = x.topk(2)
+    assert values_of.requires_grad and not positions.requires_grad
 
 
 def test_the_grad_of_a_backward_is_no_tape() -> None:

@@ -20,16 +20,16 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="where files that fail are kept")
     names = sorted({mutation.__name__ for mutation in MUTATIONS})
     parser.add_argument("--mutations", nargs="+", choices=names, help="these alone")
-    given = parser.parse_args()
-    keep = given.keep or Path(tempfile.mkdtemp(prefix="jitgraph-fuzz-"))
+    inputs = parser.parse_args()
+    keep = inputs.keep or Path(tempfile.mkdtemp(prefix="jitgraph-fuzz-"))
     result = campaign(
-        given.files,
-        given.seed,
-        first=given.first,
-        readers=given.readers,
+        inputs.files,
+        inputs.seed,
+        first=inputs.first,
+        readers=inputs.readers,
         keep=keep,
-        only=given.mutations,
-        progress=printer(given.files),
+        only=inputs.mutations,
+        progress=printer(inputs.files),
     )
     print("\n".join(table(result)))
     print(f"{len(result.failures)} failures" + (f", kept in {keep}" if result.failures else ""))

@@ -68,7 +68,7 @@ def campaign(
         }
         if "loader.c" in readers:
             commands["loader.c"] = [compiled(alone, library)]
-        made = {reader: Reader(reader, commands[reader]) for reader in (*readers, *{"loader.py"} - {*readers})}
+        actual = {reader: Reader(reader, commands[reader]) for reader in (*readers, *{"loader.py"} - {*readers})}
         path = folder / "mutant.jg"
         for number in range(first, first + files):
             changed = mutant(seed, number, models, only)
@@ -76,15 +76,15 @@ def campaign(
             rounds = rounds_of(seed, number)
             task = json.dumps({"path": str(path), "sizes": rounds})
             if "jg.load" in readers:
-                made["jg.load"].send(task)
-            made["loader.py"].send(task)
-            answers = {"loader.py": made["loader.py"].answer()}
+                actual["jg.load"].send(task)
+            actual["loader.py"].send(task)
+            answers = {"loader.py": actual["loader.py"].answer()}
             if "loader.c" in readers:  # it calls what loader.py calls
                 call = int(answers["loader.py"].called)
-                made["loader.c"].send(" ".join(map(str, (path, call, *(sizes[""] for sizes in rounds)))))
-                answers["loader.c"] = made["loader.c"].answer()
+                actual["loader.c"].send(" ".join(map(str, (path, call, *(sizes[""] for sizes in rounds)))))
+                answers["loader.c"] = actual["loader.c"].answer()
             if "jg.load" in readers:
-                answers["jg.load"] = made["jg.load"].answer()
+                answers["jg.load"] = actual["jg.load"].answer()
             for reader in readers:
                 answer = answers[reader]
                 result.counts[reader, changed.mutation, answer.outcome] += 1
@@ -95,9 +95,9 @@ def campaign(
                         shutil.copy(path, keep / f"{number}.{reader}.jg")
             progress(number - first + 1, result)
         for reader in readers:
-            if complaint := made[reader].close():
+            if complaint := actual[reader].close():
                 result.failures.append(Failure(reader, -1, "at its end", Answer("FAILED: it complained", complaint)))
-        made["loader.py"].close()
+        actual["loader.py"].close()
     return result
 
 
@@ -110,8 +110,8 @@ def table(result: Result) -> list[str]:
             f"{sum(n for k, n in result.counts.items() if k[0] == reader and k[2] == word)} {word}" for word in outcomes
         ))  # fmt: skip
         for mutation in sorted({key[1] for key in result.counts if key[0] == reader}):
-            found = {word: result.counts[reader, mutation, word] for word in outcomes}
-            lines.append(f"  {mutation:18}" + "  ".join(f"{word} {n}" for word, n in found.items() if n))
+            actual = {word: result.counts[reader, mutation, word] for word in outcomes}
+            lines.append(f"  {mutation:18}" + "  ".join(f"{word} {n}" for word, n in actual.items() if n))
     return lines
 
 

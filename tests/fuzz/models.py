@@ -89,9 +89,9 @@ MODELS: dict[str, Callable[[Path], None]] = {
 
 def save_all(folder: Path) -> dict[str, bytes]:
     """The bytes of every model."""
-    found = {}
+    results = {}
     for name, save in MODELS.items():
         path = folder / f"{name}.jg"
         save(path)
-        found[name] = path.read_bytes()
-    return found
+        results[name] = path.read_bytes()
+    return results

@@ -74,12 +74,12 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 def places(tree: Any) -> list[tuple[Any, Any]]:
     """(container, key) of every value in a JSON tree."""
-    found = []
+    results = []
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
-        found.append((tree, key))
-        found += places(value)
-    return found
+        results.append((tree, key))
+        results += places(value)
+    return results
 
 
 def changed_value(rng: random.Random, value: Any, others: list[Any]) -> Any:
@@ -194,24 +194,24 @@ def constraints(rng: random.Random, data: bytes) -> bytes:
     members = members_of(data)
     tree = json.loads(members[MANIFEST])
     signature = tree["entries"]["forward"]["signature"]
-    given, dims = list(signature["constraints"]), signature["dims"] or ["n"]
-    for _ in range(rng.choice((1, 1, 2, len(given) or 1))):
+    inputs, dims = list(signature["constraints"]), signature["dims"] or ["n"]
+    for _ in range(rng.choice((1, 1, 2, len(inputs) or 1))):
         kind = rng.randrange(4)
-        if given and kind == 0:
-            given.pop(rng.randrange(len(given)))
-        elif given and kind == 1:
-            at = rng.randrange(len(given))
-            given[at] = re.sub(r"[0-9]+", lambda found: str(max(0, int(found[0]) - rng.choice((1, 2)))), given[at])
-        elif given and kind == 2:
-            given[rng.randrange(len(given))] = f"{rng.choice(dims)} >= {rng.choice(NUMBERS)}"
+        if inputs and kind == 0:
+            inputs.pop(rng.randrange(len(inputs)))
+        elif inputs and kind == 1:
+            at = rng.randrange(len(inputs))
+            inputs[at] = re.sub(r"[0-9]+", lambda found: str(max(0, int(found[0]) - rng.choice((1, 2)))), inputs[at])
+        elif inputs and kind == 2:
+            inputs[rng.randrange(len(inputs))] = f"{rng.choice(dims)} >= {rng.choice(NUMBERS)}"
         else:
             left = rng.choice((*dims, f"{rng.choice(dims)}//2", f"-{rng.choice(dims)}", f"7 % {rng.choice(dims)}"))
-            given.append(f"{left} {rng.choice(('==', '>='))} {rng.choice((*dims, 0, 1, 2, -5, '0 - 5'))}")
+            inputs.append(f"{left} {rng.choice(('==', '>='))} {rng.choice((*dims, 0, 1, 2, -5, '0 - 5'))}")
     where = rng.choice(("both", "both", "graph", "signature"))
     if where != "graph":
-        signature["constraints"] = given
+        signature["constraints"] = inputs
     if where != "signature":
-        clause = f" where {', '.join(given)} {{" if given else " {"
+        clause = f" where {', '.join(inputs)} {{" if inputs else " {"
         text = re.sub(r"(?: where [^\n{]*)? \{", lambda _: clause, members[GRAPH].decode(), count=1)
         members = {**members, GRAPH: text.encode()}
     return rebuilt(members, tree)
@@ -222,10 +222,10 @@ def sizes(rng: random.Random, data: bytes) -> bytes:
     members = members_of(data)
     tree = json.loads(members[MANIFEST])
     text = members[GRAPH].decode()
-    found = re.findall(r"(?<=[\[ ])[0-9]+(?=[\],])", text)
-    if not found:
+    result = re.findall(r"(?<=[\[ ])[0-9]+(?=[\],])", text)
+    if not result:
         return graph_token(rng, data)
-    old, new = rng.choice(found), str(rng.choice((*NUMBERS[:12], "n", "n + 1", 2**40)))
+    old, new = rng.choice(result), str(rng.choice((*NUMBERS[:12], "n", "n + 1", 2**40)))
     where = rng.choice(("both", "graph", "signature"))
     if where != "signature":
         text = re.sub(rf"(?<=[\[ ]){old}(?=[\],])", new, text)
@@ -317,10 +317,10 @@ def truncation(rng: random.Random, data: bytes) -> bytes:
 
 def bit_flips(rng: random.Random, data: bytes) -> bytes:
     """A few bits anywhere."""
-    found = bytearray(data)
+    result = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 16))):
-        found[rng.randrange(len(found))] ^= 1 << rng.randrange(8)
-    return bytes(found)
+        result[rng.randrange(len(result))] ^= 1 << rng.randrange(8)
+    return bytes(result)
 
 
 def splices(rng: random.Random, data: bytes) -> bytes:
@@ -345,7 +345,7 @@ _RECORDS: Final = {b"PK\x03\x04": "<4s5H3L2H", b"PK\x01\x02": "<4s6H3L5H2L", b"P
 def zip_fields(rng: random.Random, data: bytes) -> bytes:
     """A field of one of the zip's records."""
     magic, form = rng.choice(list(_RECORDS.items()))
-    starts = [found.start() for found in re.finditer(re.escape(magic), data)]
+    starts = [result.start() for result in re.finditer(re.escape(magic), data)]
     starts = [start for start in starts if start + struct.calcsize(form) <= len(data)]
     if not starts:
         return bit_flips(rng, data)
@@ -356,20 +356,20 @@ def zip_fields(rng: random.Random, data: bytes) -> bytes:
         "<" + re.sub(r"(\d+)(?!s)([HL])", lambda m: m[2] * int(m[1]), form[1:]).replace("4s", "")[at - 1]
     )
     fields[at] = rng.choice((*NUMBERS, fields[at] + 1, fields[at] - 1, len(data))) % 256**width
-    found = bytearray(data)
-    struct.pack_into(form, found, start, *fields)
-    return bytes(found)
+    result = bytearray(data)
+    struct.pack_into(form, result, start, *fields)
+    return bytes(result)
 
 
 def image_header(rng: random.Random, data: bytes) -> bytes:
     """A field of a native image's header; its hash stays as it was, since what gets past that is the author's code."""
-    at = rng.choice([found.start() for found in re.finditer(b"JGIMAGE1", data)])
-    found = bytearray(data)
+    at = rng.choice([result.start() for result in re.finditer(b"JGIMAGE1", data)])
+    result = bytearray(data)
     if rng.random() < 0.3:
-        struct.pack_into("<I", found, at + rng.choice((8, 12)), rng.choice(NUMBERS) % 2**32)
+        struct.pack_into("<I", result, at + rng.choice((8, 12)), rng.choice(NUMBERS) % 2**32)
     else:
-        struct.pack_into("<Q", found, at + 16 + 8 * rng.randrange(6), rng.choice(NUMBERS) % 2**64)
-    return bytes(found)
+        struct.pack_into("<Q", result, at + 16 + 8 * rng.randrange(6), rng.choice(NUMBERS) % 2**64)
+    return bytes(result)
 
 
 MUTATIONS: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (

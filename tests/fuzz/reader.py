@@ -27,19 +27,19 @@ Compared = Callable[[Any, Sequence[Any], Callable[[], Any]], str]
 def contracts(loader: Any, path: str) -> list[Any]:
     """Of each entry its code, and what its signature says of the memory that the code touches."""
     artifact = loader.Artifact(path)
-    found = []
+    results = []
     for name, signature in artifact.signatures().items():
         types = [(spec.dtype, spec.shape) for spec in (*signature.parameters, *signature.outputs)]
         order = (len(signature.inputs), len(signature.state), signature.dims, signature.writes)
         codes = artifact.device_codes(name, signature, artifact.weights())
         there = [(code.to_json(), bytes(artifact.read(code.host))) for code in codes]
-        found.append((types, order, bytes(artifact.image(name, loader.cpu_levels())[1]), there))
-    return found
+        results.append((types, order, bytes(artifact.image(name, loader.cpu_levels())[1]), there))
+    return results
 
 
 def arguments(loader: Any, specs: Sequence[Any], sizes: Mapping[str, int]) -> list[Any] | None:
     """Arrays for the inputs at these sizes, "" being that of every other name; None where they would be large."""
-    found = []
+    results = []
     rng = np.random.default_rng(0)
     for spec in specs:
         shape = []
@@ -49,8 +49,8 @@ def arguments(loader: Any, specs: Sequence[Any], sizes: Mapping[str, int]) -> li
             shape.append(max(0, expression.evaluate(named)))
         if np.prod(shape, dtype=np.float64) > MOST_ELEMENTS:
             return None
-        found.append((rng.random(shape) * 4).astype(loader.dtype_named(spec.dtype)))
-    return found
+        results.append((rng.random(shape) * 4).astype(loader.dtype_named(spec.dtype)))
+    return results
 
 
 def called(loader: Any, model: Any, rounds: Sequence[Mapping[str, int]], compared: Compared) -> tuple[str, str]:
@@ -58,14 +58,14 @@ def called(loader: Any, model: Any, rounds: Sequence[Mapping[str, int]], compare
     word = "loaded"
     for sizes in rounds:
         try:
-            given = arguments(loader, model.inputs, sizes)
+            inputs = arguments(loader, model.inputs, sizes)
         except loader.JitgraphError:
             continue  # a size that cannot be computed
-        if given is None:
+        if inputs is None:
             word = "too large to call"
             continue
         try:
-            if wrong := compared(model, given, lambda given=given: model(*given)):  # type: ignore[misc]
+            if wrong := compared(model, inputs, lambda inputs=inputs: model(*inputs)):  # type: ignore[misc]
                 return f"FAILED at the call: {wrong}", f"sizes {sizes}\n{model.graph}"
         except loader.JitgraphError:
             word = "refused at the call"
@@ -122,7 +122,7 @@ def serve(
         print(json.dumps({**answer, "detail": answer["detail"][-4000:]}), flush=True)
 
 
-def only_called(model: Any, given: Sequence[Any], run: Callable[[], Any]) -> str:
+def only_called(model: Any, argument: Sequence[Any], run: Callable[[], Any]) -> str:
     """The result alone cannot be told from a right one."""
     run()
     return ""

@@ -96,8 +96,8 @@ class Reader:
 
     def understood(self, line: bytes) -> Answer:
         if line.startswith(b"{"):
-            found: dict[str, Any] = json.loads(line)
-            return Answer(found["outcome"], found["detail"], found["called"])
+            loaded: dict[str, Any] = json.loads(line)
+            return Answer(loaded["outcome"], loaded["detail"], loaded["called"])
         return Answer(line.decode())
 
     def line(self, seconds: float) -> bytes | None:
@@ -151,10 +151,10 @@ class Reader:
 
 def driver(folder: Path) -> str:
     """The library that stands in for CUDA's driver, compiled in ``folder``."""
-    made = folder / "libfuzzdriver.so"
-    command = ["gcc", "-std=c11", "-O1", "-shared", "-fPIC", str(HERE / "driver.c"), "-o", str(made)]
+    result = folder / "libfuzzdriver.so"
+    command = ["gcc", "-std=c11", "-O1", "-shared", "-fPIC", str(HERE / "driver.c"), "-o", str(result)]
     subprocess.run(command, check=True)
-    return str(made)
+    return str(result)
 
 
 def compiled(folder: Path, library: str) -> str:

@@ -69,9 +69,9 @@ def rewritten(rng: random.Random, graph: Graph) -> Graph | None:
                 new |= dict(zip(node.outputs, outputs, strict=True))
     except Exception:  # operands and attributes may be anything: the rule may refuse them in any way
         return None
-    made = builder.graph([new[value] for value in graph.outputs], graph.name)
-    kept = [c for c in made.constraints if rng.random() < 0.8] if rng.random() < 0.5 else made.constraints
-    return Graph(made.inputs, made.nodes, made.outputs, tuple(kept), made.name)
+    result = builder.graph([new[value] for value in graph.outputs], graph.name)
+    kept = [c for c in result.constraints if rng.random() < 0.8] if rng.random() < 0.5 else result.constraints
+    return Graph(result.inputs, result.nodes, result.outputs, tuple(kept), result.name)
 
 
 def graph_rewritten(rng: random.Random, members: dict[str, bytes]) -> tuple[dict[str, bytes], Any]:

@@ -64,7 +64,7 @@ def blocks(page: str) -> list[Block]:
 
 def table_code(page: str) -> list[str]:
     """The code in the last column of the tables that is headed jitgraph."""
-    found, inside = [], False
+    actual, inside = [], False
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")] if line.startswith("|") else []
         if not cells:
@@ -72,8 +72,8 @@ def table_code(page: str) -> list[str]:
         elif cells[-1] == "jitgraph":
             inside = True
         elif inside and not cells[-1].startswith("---"):
-            found += CODE.findall(cells[-1])
-    return found
+            actual += CODE.findall(cells[-1])
+    return actual
 
 
 CHECKOUT = ("jitgraph", "jitgraph_testing", "tests", "docs", "packaging", "pyproject.toml", "README.md", "Makefile")
@@ -145,8 +145,8 @@ def same(wanted: str, got: str) -> bool:
 def differences(page: str, name: str) -> Iterator[Difference]:
     """Runs the page; where it prints something else than it says."""
     runner = Runner(name)
-    found = blocks(page)
-    for position, block in enumerate(found):
+    result = blocks(page)
+    for position, block in enumerate(result):
         if block.title and block.language == "diff":
             file = Path(block.title)
             file.write_text(patched(file.read_text(), block.text, block.title))
@@ -162,20 +162,20 @@ def differences(page: str, name: str) -> Iterator[Difference]:
                 yield Difference(block.start, block.end, block.text, got)
         elif block.language == "python":
             got = runner.python(block.text)
-            behind = found[position + 1] if position + 1 < len(found) else None
+            behind = result[position + 1] if position + 1 < len(result) else None
             if behind and behind.language == "text" and page[block.end : behind.start] == "```\n\n```text\n":
                 if not same(behind.text, got):
                     yield Difference(behind.start, behind.end, behind.text, got)
             elif got:
-                place = block.end + len("```\n")
-                yield Difference(place, place, "", f"\n```text\n{got}```\n")
+                location = block.end + len("```\n")
+                yield Difference(location, location, "", f"\n```text\n{got}```\n")
         elif block.language != "text":
             raise ValueError(f"a block of {block.language} is not run")
     for code in table_code(page):
         got = runner.python(code + "\n")
         if re.match(r"\w+(Error|Op): ", got):
-            place = page.index(f"`{code}`")
-            yield Difference(place, place, code, got)
+            location = page.index(f"`{code}`")
+            yield Difference(location, location, code, got)
 
 
 def main() -> int:
@@ -189,16 +189,16 @@ def main() -> int:
             root = Path(folder)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
         os.chdir(folder)
-        found = list(differences(page, path.stem.replace("-", "_")))
+        actual = list(differences(page, path.stem.replace("-", "_")))
         os.chdir(path.parent)
     if "--write" in sys.argv:
-        for difference in reversed([d for d in found if d.start != d.end or not d.wanted]):
+        for difference in reversed([d for d in actual if d.start != d.end or not d.wanted]):
             page = page[: difference.start] + difference.got + page[difference.end :]
         path.write_text(page)
-    for difference in found:
+    for difference in actual:
         line = page.count("\n", 0, difference.start) + 1
         print(f"{path.name}:{line}: the page says\n{difference.wanted}but this came\n{difference.got}")
-    return bool(found)
+    return bool(actual)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def fetched(text: str) -> list[str]:
 def findings(folder: Path) -> Iterator[str]:
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".html", ".css"):
-            yield from (f"{path.relative_to(folder)} fetches {found}" for found in fetched(path.read_text()))
+            yield from (f"{path.relative_to(folder)} fetches {actual}" for actual in fetched(path.read_text()))
 
 
 def search(folder: Path, query: str) -> Iterator[str]:
@@ -43,9 +43,9 @@ def search(folder: Path, query: str) -> Iterator[str]:
 def main() -> int:
     folder = Path(sys.argv[1])
     pages = len(list(folder.rglob("*.html")))
-    found = [*findings(folder), *search(folder, "LSTM")]
-    print(*found, f"{pages} pages, {len(found)} findings", sep="\n")
-    return int(bool(found) or pages < 40)
+    results = [*findings(folder), *search(folder, "LSTM")]
+    print(*results, f"{pages} pages, {len(results)} findings", sep="\n")
+    return int(bool(results) or pages < 40)
 
 
 if __name__ == "__main__":

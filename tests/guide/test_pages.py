@@ -43,10 +43,10 @@ def test_a_page_that_says_something_else_is_found(tmp_path: Path, monkeypatch: p
         "```console\n$ echo 4\n5\n```\n"
         "| a | jitgraph |\n| --- | --- |\n| b | `1 + 1`, `nothing` |\n"
     )
-    found = [difference.got for difference in differences(page, "a_page_of_a_test")]
-    assert found[:3] == ["1\n", "\n```text\n3\n```\n", "$ echo 4\n4\n"]
-    assert len(found) == 4
-    assert found[3].startswith("NameError")
+    results = [difference.got for difference in differences(page, "a_page_of_a_test")]
+    assert results[:3] == ["1\n", "\n```text\n3\n```\n", "$ echo 4\n4\n"]
+    assert len(results) == 4
+    assert results[3].startswith("NameError")
     assert table_code(page) == ["1 + 1", "nothing"]
 
 

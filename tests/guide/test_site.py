@@ -58,8 +58,8 @@ def test_the_reference_has_a_place_for_each_public_name() -> None:
     pages = {title: hook.module_page(module, title) for module, title in hook.PAGES.items()}
     pages["Tensor"] = hook.tensor_page()
     missing = []
-    for name, place in hook.links().items():
-        title = Path(place.partition("#")[0]).stem.replace("_", ".")
+    for name, position in hook.links().items():
+        title = Path(position.partition("#")[0]).stem.replace("_", ".")
         title = next(known for known in pages if known.replace("_", ".") == title)
         value = hook.find(name.removeprefix("jg.")) if title.startswith("jg") else None
         if not isinstance(value, ModuleType) and name != "jg.Tensor" and f"{{ #{name} }}" not in pages[title]:

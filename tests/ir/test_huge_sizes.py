@@ -50,8 +50,8 @@ def test_a_named_size_times_a_number(named: bool) -> None:
 @both
 def test_no_elements_and_a_shape_that_numpy_refuses(named: bool) -> None:
     """Nothing of it is computed beforehand, which NumPy could not."""
-    found = traced(lambda x: jg.zeros((2**62, 0)).sum(axis=0) + x.sum(), named)(X)
-    assert found.shape == (0,)
+    result = traced(lambda x: jg.zeros((2**62, 0)).sum(axis=0) + x.sum(), named)(X)
+    assert result.shape == (0,)
 
 
 @both

@@ -129,8 +129,8 @@ def test_stacks() -> None:
         return ops.stack_pop(stack)[1], last
 
     x, y = np.float32([1, 2]), np.float32([3, 4])
-    found = interpret(build(program, [t(N), t(N)]), [x, y])
-    assert [array.tolist() for array in found] == [[1, 2], [3, 4]]
+    actual = interpret(build(program, [t(N), t(N)]), [x, y])
+    assert [array.tolist() for array in actual] == [[1, 2], [3, 4]]
 
 
 def test_an_evaluation_that_breaks_its_rule_is_an_error() -> None:

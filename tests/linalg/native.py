@@ -42,12 +42,12 @@ def native(function, *types, names=(), level=None):
     """Code for a function that calls no Python, as a file holds it; ``names`` are those of sizes by operand."""
     specs = [jg.TensorSpec(shape, dtype) for shape, dtype in types]
     dynamic = {name: dict(sizes) for name, sizes in names}
-    made = compiler.compile(
+    compiled = compiler.compile(
         jg.trace(function, dynamic_shapes=dynamic or None).lower(*specs).graph,
         (Target.named(level) if level else Target.host()).without_python(),
     )
-    assert not made.stages.schedule.calls
-    return made
+    assert not compiled.stages.schedule.calls
+    return compiled
 
 
 def run(function, *arrays):

@@ -110,9 +110,9 @@ def test_factors_in_blocks_and_of_singular_matrices():
         assert np.abs(low.numpy()).max() == 1
     b = RNG.normal(size=(150, 3))
     triangle = np.triu(RNG.normal(size=(150, 150))) + 20 * np.eye(150)
-    for given, upper in (triangle, True), (triangle.T.copy(), False):
-        found = L.solve_triangular(jg.asarray(given), jg.asarray(b), upper=upper).numpy()
-        assert np.allclose(given @ found, b, rtol=1e-12, atol=1e-12)
+    for inputs, upper in (triangle, True), (triangle.T.copy(), False):
+        actual = L.solve_triangular(jg.asarray(inputs), jg.asarray(b), upper=upper).numpy()
+        assert np.allclose(inputs @ actual, b, rtol=1e-12, atol=1e-12)
     for x in np.zeros((3, 3)), np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 2.0], [2.0, 4.0]]):
         p, low, up = L.lu(jg.asarray(x))
         assert np.array_equal((p @ low @ up).numpy(), x)
@@ -120,10 +120,10 @@ def test_factors_in_blocks_and_of_singular_matrices():
 
 def test_rank_and_least_squares_of_deficient_matrices():
     x = np.outer(np.arange(1.0, 5), [1.0, 2.0, 3.0])
-    found = L.lstsq(jg.asarray(x), jg.ones(4, dtype=jg.float64))
+    actual = L.lstsq(jg.asarray(x), jg.ones(4, dtype=jg.float64))
     wanted = np.linalg.lstsq(x, np.ones(4), rcond=None)
-    assert np.allclose(found.solution.numpy(), wanted[0]) and found.rank.item() == wanted[2] == 1
-    assert np.allclose(found.residuals.numpy(), ((x @ wanted[0] - 1) ** 2).sum())
+    assert np.allclose(actual.solution.numpy(), wanted[0]) and actual.rank.item() == wanted[2] == 1
+    assert np.allclose(actual.residuals.numpy(), ((x @ wanted[0] - 1) ** 2).sum())
     both = np.stack([x[:3], np.eye(3)])
     assert L.matrix_rank(jg.asarray(both)).tolist() == np.linalg.matrix_rank(both).tolist() == [1, 3]
     assert L.matrix_rank(jg.asarray(both), atol=jg.asarray([100.0, 0.5])).tolist() == [0, 3]
@@ -143,8 +143,8 @@ def test_exponentials_of_all_sizes():
     wanted = [[np.cos(1000), -np.sin(1000)], [np.sin(1000), np.cos(1000)]]
     assert np.allclose(L.matrix_exp(jg.asarray(turn)).numpy(), wanted, atol=1e-12)
     batch = np.stack([turn, turn * 0, turn / 1000])  # each halved as often as it needs
-    for found, each in zip(L.matrix_exp(jg.asarray(batch)).numpy(), batch, strict=True):
-        assert np.array_equal(found, L.matrix_exp(jg.asarray(each)).numpy())
+    for actual, each in zip(L.matrix_exp(jg.asarray(batch)).numpy(), batch, strict=True):
+        assert np.array_equal(actual, L.matrix_exp(jg.asarray(each)).numpy())
     assert np.isnan(L.matrix_exp(jg.asarray(np.array([[np.nan, 1.0], [0.0, 1.0]]))).numpy()).all()
 
 
@@ -173,8 +173,8 @@ def test_names_for_rows_and_columns(name):
     traced = jg.trace(lambda x: both(x), dynamic_shapes={"x": {0: "n", 1: "m"}})
     for shape in (3, 3), (4, 2), (2, 5):
         x = jg.asarray(RNG.normal(size=shape) + 3 * np.eye(*shape))
-        for found, wanted in zip(traced(x), both(x), strict=True):
-            assert found.shape == wanted.shape and np.allclose(found.numpy(), wanted.numpy(), rtol=1e-11, atol=1e-11)
+        for actual, wanted in zip(traced(x), both(x), strict=True):
+            assert actual.shape == wanted.shape and np.allclose(actual.numpy(), wanted.numpy(), rtol=1e-11, atol=1e-11)
 
 
 def test_vmap_is_a_loop_over_matrices():
@@ -195,9 +195,9 @@ def test_vmap_is_a_loop_over_matrices():
             *(jg.grad(lambda x: L.matrix_exp(x).sum() + L.lu(x).U.sum())(x), L.diagonal(x, offset=1)),
         )
 
-    found = jg.vmap(all_of)(x)
+    actual = jg.vmap(all_of)(x)
     rows = [all_of(x[i]) for i in range(4)]
-    for number, result in enumerate(found):
+    for number, result in enumerate(actual):
         assert np.allclose(result.numpy(), np.stack([row[number].numpy() for row in rows]), rtol=1e-11, atol=1e-12)
 
 
@@ -210,8 +210,8 @@ def test_loops_and_branches_of_complex_matrices():
         chosen = jg.cond(z.real.sum() > 0, lambda a: L.inv(a), lambda a: L.matrix_exp(a), z[0])
         return end, values, chosen, L.eigh(z).eigenvectors, L.slogdet(z).sign
 
-    for found, wanted in zip(jg.trace(lambda z: function(z))(z), function(z), strict=True):
-        assert np.array_equal(found.numpy(), wanted.numpy())
+    for actual, wanted in zip(jg.trace(lambda z: function(z))(z), function(z), strict=True):
+        assert np.array_equal(actual.numpy(), wanted.numpy())
 
 
 def test_the_phase_of_complex_vectors_is_of_no_account():

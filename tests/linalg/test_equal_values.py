@@ -79,12 +79,12 @@ def test_derivatives_of_both_orders(name: str, function: Callable[[Any], Any], a
 def test_hessians_at_the_identity(traced: bool) -> None:
     """Of log det A it is that of the entries' products: -1 where rows and columns of the pair are exchanged."""
     hessian = jg.hessian(OF_EIGENVALUES["log det"])
-    found = (jg.trace(hessian) if traced else hessian)(jg.asarray(np.eye(3))).numpy()
+    result = (jg.trace(hessian) if traced else hessian)(jg.asarray(np.eye(3))).numpy()
     wanted = np.einsum("ik,jl->ijkl", np.eye(3), np.eye(3))
-    np.testing.assert_allclose(found, -(wanted + wanted.transpose(1, 0, 2, 3)) / 2, atol=1e-12)
+    np.testing.assert_allclose(result, -(wanted + wanted.transpose(1, 0, 2, 3)) / 2, atol=1e-12)
     nuclear = jg.hessian(OF_SINGULAR_VALUES["nuclear norm"])
-    found = (jg.trace(nuclear) if traced else nuclear)(jg.asarray(np.eye(3))).numpy()
-    np.testing.assert_allclose(found, (wanted - wanted.transpose(1, 0, 2, 3)) / 2, atol=1e-12)
+    result = (jg.trace(nuclear) if traced else nuclear)(jg.asarray(np.eye(3))).numpy()
+    np.testing.assert_allclose(result, (wanted - wanted.transpose(1, 0, 2, 3)) / 2, atol=1e-12)
 
 
 def test_batches_and_single_precision() -> None:
@@ -103,10 +103,10 @@ def test_batches_and_single_precision() -> None:
 def test_eager_gradients_of_both_orders_go_on_after_many_calls(function: Any) -> None:
     """They have ops that Python evaluates, and so no kernel, however often they come back."""
     a = np.random.default_rng(0).normal(size=(3, 3))
-    found = []
+    results = []
     for _ in range(80):
         x = jg.asarray((a + a.T).astype(np.float32), requires_grad=True)
         (slope,) = jg.autograd.grad((function(x) ** 3).sum(), [x], create_graph=True)
         (slope * slope).sum().backward()
-        found.append(x.grad.numpy())
-    np.testing.assert_array_equal(found[0], found[-1])
+        results.append(x.grad.numpy())
+    np.testing.assert_array_equal(results[0], results[-1])

@@ -65,9 +65,9 @@ def test_other_dtypes_and_gpus_are_refused():
 
 def test_vmap_is_one_call_for_all_samples():
     x = jg.asarray(_square("float64"))
-    found = jg.vmap(lambda x: (L.inv(x), L.solve(x, jg.ones(3, dtype=jg.float64)), L.eigh(x).eigenvalues))(x)
+    result = jg.vmap(lambda x: (L.inv(x), L.solve(x, jg.ones(3, dtype=jg.float64)), L.eigh(x).eigenvalues))(x)
     for got, due in zip(
-        found, (L.inv(x), L.solve(x, jg.ones((2, 3, 1), dtype=jg.float64))[..., 0], L.eigvalsh(x)), strict=True
+        result, (L.inv(x), L.solve(x, jg.ones((2, 3, 1), dtype=jg.float64))[..., 0], L.eigvalsh(x)), strict=True
     ):
         assert np.array_equal(got.numpy(), due.numpy())
 
@@ -77,8 +77,8 @@ def test_named_rows_and_columns(name):
     """Which of both is less is a condition of the code: of other sizes other code is made."""
 
     def loss(x):
-        found = L.qr(x) if name == "qr" else L.svd(x, full_matrices=False)
-        return sum((y * y * y).sum() for y in found)
+        actual = L.qr(x) if name == "qr" else L.svd(x, full_matrices=False)
+        return sum((y * y * y).sum() for y in actual)
 
     def both(x):
         return L.svdvals(x), jg.grad(loss)(x)
@@ -118,8 +118,8 @@ def test_the_determinant_of_a_singular_matrix_has_a_second_order(size, complex):
         x, step, h = array(size, rank) @ array(rank, size), array(size, size), 1e-5
         due = (slope(jg.asarray(x + h * step)) - slope(jg.asarray(x - h * step))).item() / (2 * h)
         for second in jg.grad(slope), jg.trace(jg.grad(slope)):
-            found = np.sum(second(jg.asarray(x)).numpy().conj() * step).real
-            assert found == pytest.approx(due, rel=1e-6, abs=1e-7)
+            actual = np.sum(second(jg.asarray(x)).numpy().conj() * step).real
+            assert actual == pytest.approx(due, rel=1e-6, abs=1e-7)
 
 
 def test_the_determinant_has_a_third_order():
@@ -143,15 +143,15 @@ def test_gradients_of_rectangular_matrices(name, shape):
     weights = [np.random.default_rng(2 + i).normal(size=s) for i, s in enumerate([(shape[0], 2), (2, shape[1])])]
 
     def loss(x):
-        found = L.qr(x) if name == "qr" else L.svd(x, full_matrices=False)
-        return (found[0] * weights[0]).sum() + (found[-1] * weights[1]).sum()
+        actual = L.qr(x) if name == "qr" else L.svd(x, full_matrices=False)
+        return (actual[0] * weights[0]).sum() + (actual[-1] * weights[1]).sum()
 
     gradient = jg.grad(loss)(jg.asarray(x)).numpy()
-    for place in np.ndindex(*shape):
+    for position in np.ndindex(*shape):
         step = np.zeros(shape)
-        step[place] = 1e-6
+        step[position] = 1e-6
         slope = (loss(jg.asarray(x + step)) - loss(jg.asarray(x - step))).item() / 2e-6
-        assert abs(gradient[place] - slope) < 1e-6
+        assert abs(gradient[position] - slope) < 1e-6
 
 
 def test_gradients_that_are_not_determined_are_refused():

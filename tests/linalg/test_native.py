@@ -42,10 +42,10 @@ def test_factors_multiply_to_the_matrix(wider, dtype):
         shape = (size, size + more + 1) if wider else (size + more, size)
         batch = np.stack([hard(kind, *shape, dtype) for kind in KINDS])
         bound = 8 * max(shape)
-        for kind, found in zip(
+        for kind, actual in zip(
             KINDS, zip(batch, *named(factors, ("cd" if wider else "dc",), batch), strict=True), strict=True
         ):
-            a, p, lower, upper, *orthogonal_and_upper = wide(*found)
+            a, p, lower, upper, *orthogonal_and_upper = wide(*actual)
             scale = max(np.abs(a).max(), 1e-300)
             assert close(p @ lower @ (upper / scale), a / scale, 1.0, eps, bound), (shape, kind)
             assert np.abs(lower).max() <= 1.5 and np.all(np.triu(lower, 1) == 0) and np.all(np.tril(upper, -1) == 0)
@@ -79,12 +79,12 @@ def test_solutions_have_small_residuals(dtype):
         without_pivots = 1e-3 * (np.eye(size) + np.triu(regular[0], 1))[:, ::-1]  # zeros on the diagonal
         x = np.concatenate([regular, without_pivots.astype(dtype)[None]])
         every_b = np.stack([b] * 4)
-        for found in zip(x, *named(solutions, ("cc", "cb"), x, every_b), strict=True):
-            a, right, solved, by_factors, inverse = wide(found[0], b, *found[1:])
+        for actual in zip(x, *named(solutions, ("cc", "cb"), x, every_b), strict=True):
+            a, right, solved, by_factors, inverse = wide(actual[0], b, *actual[1:])
             assert is_solved(a, solved, right, bound) and is_solved(a, by_factors, right, bound), size
             assert is_solved(a, inverse, np.eye(size), bound), size
-        for found in zip(regular, *named(by_triangles, ("cc", "cb"), regular, every_b[:3]), strict=True):
-            a, right, lower, upper = wide(found[0], b, *found[1:])
+        for actual in zip(regular, *named(by_triangles, ("cc", "cb"), regular, every_b[:3]), strict=True):
+            a, right, lower, upper = wide(actual[0], b, *actual[1:])
             assert is_solved(np.tril(a, -1) + np.eye(size), lower, right, bound), size
             assert is_solved(np.triu(a), upper, right, bound), size
 
@@ -101,8 +101,8 @@ def test_cholesky_and_determinants(dtype):
         turns = [orthogonal(size, size, dtype) for _ in spectra]
         x = np.stack([q * values @ q.conj().T for q, values in zip(turns, spectra, strict=True)]).astype(dtype)
         x = (x + x.conj().swapaxes(-1, -2)) / 2
-        for values, found in zip(spectra, zip(x, *named(definite, ("cc",), x), strict=True), strict=True):
-            a, lower, det, sign, size_of = wide(*found)
+        for values, actual in zip(spectra, zip(x, *named(definite, ("cc",), x), strict=True), strict=True):
+            a, lower, det, sign, size_of = wide(*actual)
             assert np.all(np.triu(lower, 1) == 0) and close(lower @ lower.conj().T, a, a, eps, 8 * size)
             bound = 8 * size * size * eps * values.max() / values.min()
             due = np.linalg.slogdet(a)
@@ -118,9 +118,9 @@ def test_batches_and_named_sizes_have_the_bits_of_their_matrices():
     for size in (0, 5, 8, 19):
         x = RNG.normal(size=(2, 3, size, size))
         positive = x @ x.swapaxes(-1, -2) + np.eye(size)
-        whole = named(every, ("cc", "cc"), positive, x)
+        full = named(every, ("cc", "cc"), positive, x)
         for i in np.ndindex(2, 3) if size == 19 else [(1, 1)]:
-            for all_of_them, one in zip(whole, run(every, positive[i], x[i]), strict=True):
+            for all_of_them, one in zip(full, run(every, positive[i], x[i]), strict=True):
                 assert np.array_equal(all_of_them[i], one)
 
 
@@ -135,14 +135,14 @@ def test_levels_and_the_slow_executor_give_the_same_bits():
     positive = x.T @ x + np.eye(5, dtype="float32")
     types = ((5, 5), "float32"), ((9, 5), "float32")
     names = ("x0", ((0, "n"), (1, "n"))), ("x1", ((0, "m"), (1, "n")))
-    made = native(all_kernels, *types, names=names)
-    verify_schedule(made.stages.schedule)
-    found = made.run([positive, x])
+    result = native(all_kernels, *types, names=names)
+    verify_schedule(result.stages.schedule)
+    actual = result.run([positive, x])
     for other in (
         native(all_kernels, *types, names=names, level="x86-64-v3").run([positive, x]),
-        execute_schedule(made.stages.schedule, [positive, x]),
+        execute_schedule(result.stages.schedule, [positive, x]),
     ):
-        assert all(map(np.array_equal, found, other))
+        assert all(map(np.array_equal, actual, other))
 
 
 REFUSED = {
@@ -172,16 +172,16 @@ def test_what_is_not_finite_ends_and_stays_inside(value):
         x[at] = value
         for function in factors, L.inv, L.cholesky, L.det:
             try:
-                found = run(function, x)
+                result = run(function, x)
             except np.linalg.LinAlgError:
                 continue
-            assert np.isinf(value) or not all(np.isfinite(y).all() for y in found)
+            assert np.isinf(value) or not all(np.isfinite(y).all() for y in result)
 
 
 def test_no_elements():
     x = np.zeros((0, 0))
-    found = run(lambda x: (L.cholesky(x), L.inv(x), L.solve(x, x), *L.qr(x), *L.lu(x), L.det(x), *L.slogdet(x)), x)
-    assert [y.shape for y in found] == [(0, 0)] * 8 + [(), (), ()] and found[8] == found[9] == 1 and found[10] == 0
+    result = run(lambda x: (L.cholesky(x), L.inv(x), L.solve(x, x), *L.qr(x), *L.lu(x), L.det(x), *L.slogdet(x)), x)
+    assert [y.shape for y in result] == [(0, 0)] * 8 + [(), (), ()] and result[8] == result[9] == 1 and result[10] == 0
     thin = np.zeros((3, 0))
     q, r, p, lower, upper = run(lambda x: (*L.qr(x, mode="complete"), *L.lu(x)), thin)
     assert np.array_equal(q, np.eye(3)) and r.shape == (3, 0) and np.array_equal(p, np.eye(3))
@@ -195,8 +195,8 @@ def test_gradients_are_those_of_differences():
 
     def loss(x, weights):
         positive = x @ x.mT
-        found = L.cholesky(positive), L.solve(x, positive), L.inv(x), *L.qr(x), *L.lu(x)[1:]
-        return sum((weights[i] * y).sum() for i, y in enumerate(found)) + L.slogdet(x).logabsdet
+        results = L.cholesky(positive), L.solve(x, positive), L.inv(x), *L.qr(x), *L.lu(x)[1:]
+        return sum((weights[i] * y).sum() for i, y in enumerate(results)) + L.slogdet(x).logabsdet
 
     (gradient,) = run(jg.grad(loss), x, weights)
     direction, step = RNG.normal(size=(6, 6)), 1e-6
@@ -249,9 +249,9 @@ def test_a_gaussian_process_runs_from_files(tmp_path, library):
     """Fitted and asked at sizes other than the example's, by both loaders."""
     parameters = np.array([-0.5, 0.1, -1.0])
 
-    def data(count, asked):
+    def data(count, requested):
         x = np.sort(RNG.uniform(-3, 3, count))
-        return x, np.sin(2 * x) + 0.1 * RNG.normal(size=count), np.linspace(-3, 3, asked)
+        return x, np.sin(2 * x) + 0.1 * RNG.normal(size=count), np.linspace(-3, 3, requested)
 
     names = {"x": {0: "n"}, "y": {0: "n"}, "at": {0: "m"}}
     fit_names = {name: names[name] for name in ("x", "y")}
@@ -263,7 +263,7 @@ def test_a_gaussian_process_runs_from_files(tmp_path, library):
         for sizes in (12, 5), (40, 9), (3, 1):
             arrays = [parameters, *data(*sizes)[:count]]
             due = [y.numpy() for y in function(*map(jg.asarray, arrays))]
-            for found, again, wanted in zip(by_python(*arrays), by_c(*arrays), due, strict=True):
-                assert np.allclose(found, wanted, rtol=1e-10, atol=1e-10), function
-                assert np.array_equal(found, again)
+            for actual, again, wanted in zip(by_python(*arrays), by_c(*arrays), due, strict=True):
+                assert np.allclose(actual, wanted, rtol=1e-10, atol=1e-10), function
+                assert np.array_equal(actual, again)
         by_c.close()

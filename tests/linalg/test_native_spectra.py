@@ -41,8 +41,8 @@ def test_eigenvalues_and_eigenvectors(dtype):
     for size in SIZES:
         names, matrices = zip(*symmetric(size, dtype), strict=True)
         batch = np.stack(matrices)
-        for name, found in zip(names, zip(batch, *named(eigen, ("cc",), batch), strict=True), strict=True):
-            a, values, vectors = wide(*found)
+        for name, actual in zip(names, zip(batch, *named(eigen, ("cc",), batch), strict=True), strict=True):
+            a, values, vectors = wide(*actual)
             scale = max(np.linalg.norm(a / max(np.abs(a).max(), 1e-300), 2) * np.abs(a).max(), 1e-300)
             assert np.all(np.diff(values) >= 0) and is_orthonormal(vectors, 8 * size, eps), (name, size)
             assert close(a / scale @ vectors, vectors * (values / scale), 1.0, eps, 8 * size), (name, size)
@@ -86,8 +86,8 @@ def test_singular_values_and_vectors(function, is_wide, dtype):
         shape = (size, size + more + 1) if is_wide else (size + more, size)
         names, matrices = zip(*general(*shape, dtype), strict=True)
         batch = np.stack(matrices)
-        found = named(function, ("cd" if is_wide else "dc",), batch)
-        for name, parts in zip(names, zip(batch, *found, strict=True), strict=True):
+        result = named(function, ("cd" if is_wide else "dc",), batch)
+        for name, parts in zip(names, zip(batch, *result, strict=True), strict=True):
             a, u, values, vh = wide(*parts)
             unit, bound = max(np.abs(a).max(), 1e-300), 8 * max(shape)
             due = np.linalg.svd(a / unit, compute_uv=False)
@@ -140,10 +140,10 @@ def test_compositions_are_those_of_lapack(dtype):
         x[1, 0] = x[1, 1]
         x[2] *= 20
         b = np.stack([hard("normal", size, size, dtype) for _ in x])
-        for found, due in zip(run(composed, x, b, b), composed(*map(jg.asarray, (x, b, b))), strict=True):
+        for actual, due in zip(run(composed, x, b, b), composed(*map(jg.asarray, (x, b, b))), strict=True):
             wanted = due.numpy()
-            assert found.dtype == wanted.dtype and found.shape == wanted.shape
-            for one, other in zip(found, wanted, strict=True):
+            assert actual.dtype == wanted.dtype and actual.shape == wanted.shape
+            for one, other in zip(actual, wanted, strict=True):
                 assert close(one, other, other, eps, 3000)
 
 
@@ -155,9 +155,9 @@ def test_gradients_are_those_of_differences():
         square = x.mT @ (x + weights[:, :5])
         values, vectors = L.eigh(square)
         u, singular, vh = L.svd(x, full_matrices=False)
-        found = (vectors[:, 0] * weights[0, :5]).sum() ** 2 + (values * weights[1, :5]).sum() + L.det(square)
-        found = found + ((u * singular) @ vh * weights[:, :5]).sum() + (L.pinv(x) * weights[:5]).sum()
-        return found + (singular * weights[2, :5]).sum() + (L.matrix_exp(square / 9) * weights[:5, :5]).sum()
+        actual = (vectors[:, 0] * weights[0, :5]).sum() ** 2 + (values * weights[1, :5]).sum() + L.det(square)
+        actual = actual + ((u * singular) @ vh * weights[:, :5]).sum() + (L.pinv(x) * weights[:5]).sum()
+        return actual + (singular * weights[2, :5]).sum() + (L.matrix_exp(square / 9) * weights[:5, :5]).sum()
 
     (gradient,) = run(jg.grad(loss), x, weights)
     direction, step = RNG.normal(size=x.shape), 1e-6

@@ -48,10 +48,10 @@ def test_of_all_forms(traced: bool) -> None:
             lambda x: linalg.norm(x, keepdims=True),
             lambda x: linalg.norm(x, "fro"),
         ):
-            found = run(norm)(x).numpy()
-            np.testing.assert_allclose(found, np.full(found.shape, size), rtol=1e-15)
-        whole = run(lambda x: linalg.vector_norm(x + 1j * x))(x)
-        np.testing.assert_allclose(whole.numpy(), size * math.sqrt(2), rtol=1e-15)
+            result = run(norm)(x).numpy()
+            np.testing.assert_allclose(result, np.full(result.shape, size), rtol=1e-15)
+        full = run(lambda x: linalg.vector_norm(x + 1j * x))(x)
+        np.testing.assert_allclose(full.numpy(), size * math.sqrt(2), rtol=1e-15)
         np.testing.assert_allclose(
             run(jg.vmap(linalg.norm))(x).numpy(), np.linalg.norm(ROWS, axis=1) * scale, rtol=1e-15
         )
@@ -67,8 +67,8 @@ def test_ordinary_numbers_have_the_bits_of_the_plain_formula() -> None:
 def test_of_zeros_infinities_and_nan() -> None:
     rows = np.array([[0.0, 0.0], [np.inf, 1.0], [-np.inf, np.nan], [0.0, np.nan], [1e-300, 0.0]])
     for norm in (linalg.vector_norm, jg.trace(linalg.vector_norm)):
-        found = norm(jg.asarray(rows), axis=1).numpy()
-        np.testing.assert_array_equal(found, [0.0, np.inf, np.nan, np.nan, 1e-300])
+        result = norm(jg.asarray(rows), axis=1).numpy()
+        np.testing.assert_array_equal(result, [0.0, np.inf, np.nan, np.nan, 1e-300])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -81,12 +81,12 @@ def test_clipping_of_huge_and_tiny_gradients(dtype: Any, norm_type: float) -> No
         for p, direction in zip(parameters, directions, strict=True):
             p.grad = jg.asarray(direction * dtype(scale))
         size = float(np.linalg.norm(np.array([3.0, 4.0, 12.0]), norm_type))
-        found = jg.nn.utils.clip_grad_norm_(parameters, 1.0, norm_type)
-        assert found.dtype == dtype
-        assert found.item() == pytest.approx(size * scale, rel=1e-6)
+        result = jg.nn.utils.clip_grad_norm_(parameters, 1.0, norm_type)
+        assert result.dtype == dtype
+        assert result.item() == pytest.approx(size * scale, rel=1e-6)
         for p, direction in zip(parameters, directions, strict=True):
             np.testing.assert_allclose(p.grad.numpy(), direction / size, rtol=1e-6)
     for p in parameters:
         p.grad = jg.full(p.shape, SCALES[dtype][0], dtype=p.dtype)
-    found = jg.nn.utils.get_total_norm([p.grad for p in parameters], norm_type)
-    assert found.item() == pytest.approx(SCALES[dtype][0] * float(np.linalg.norm(np.ones(3), norm_type)), rel=1e-6)
+    result = jg.nn.utils.get_total_norm([p.grad for p in parameters], norm_type)
+    assert result.item() == pytest.approx(SCALES[dtype][0] * float(np.linalg.norm(np.ones(3), norm_type)), rel=1e-6)

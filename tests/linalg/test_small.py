@@ -40,9 +40,9 @@ def _loss(x, b, positive):
 def _without_python(function, *operands):
     """What code gives that calls no Python."""
     graph = jg.trace(function).lower(*operands).graph
-    made = compiler.compile(graph, Target.host().without_python())
-    assert not made.stages.schedule.calls
-    return made.run([x.numpy() for x in operands])
+    compiled = compiler.compile(graph, Target.host().without_python())
+    assert not compiled.stages.schedule.calls
+    return compiled.run([x.numpy() for x in operands])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -52,9 +52,9 @@ def test_values_and_gradients_are_lapack_s(size):
     operands = [jg.asarray(y) for y in (x, b, positive)]
     for function in _all, jg.grad(_loss, argnums=(0, 1, 2)):
         wanted = function(*operands)
-        for found, due in zip(_without_python(lambda *xs, f=function: f(*xs), *operands), wanted, strict=True):
+        for actual, due in zip(_without_python(lambda *xs, f=function: f(*xs), *operands), wanted, strict=True):
             scale = np.abs(due.numpy()).max(axis=tuple(range(1, due.ndim)), keepdims=True)
-            assert np.all(np.abs(found - due.numpy()) <= 1e-9 * scale)
+            assert np.all(np.abs(actual - due.numpy()) <= 1e-9 * scale)
 
 
 REFUSED = {
@@ -92,8 +92,8 @@ def test_second_order_of_determinants_of_singular_matrices(size):
     x[2, 0] = x[2, -1]
     weights = jg.asarray(RNG.normal(size=x.shape))
     second = jg.grad(lambda x, w: (jg.grad(lambda x: L.det(x).sum())(x) * w).sum())
-    (found,) = _without_python(lambda x, w: second(x, w), jg.asarray(x), weights)
-    assert np.allclose(found, second(jg.asarray(x), weights).numpy(), rtol=1e-12, atol=1e-12)
+    (actual,) = _without_python(lambda x, w: second(x, w), jg.asarray(x), weights)
+    assert np.allclose(actual, second(jg.asarray(x), weights).numpy(), rtol=1e-12, atol=1e-12)
 
 
 def test_the_code_of_a_gpu_gives_the_same():
@@ -102,8 +102,8 @@ def test_the_code_of_a_gpu_gives_the_same():
     function = jg.trace(lambda x, b, positive: _all(x, b, positive))
     operands = [jg.asarray(y) for y in (x, b, positive)]
     schedule = schedule_of(function.lower(*operands).graph)
-    for found, due in zip(run(schedule, code_of(schedule), [x, b, positive], 1), function(*operands), strict=True):
-        assert np.allclose(found, due.numpy(), rtol=2e-4, atol=2e-4)
+    for actual, due in zip(run(schedule, code_of(schedule), [x, b, positive], 1), function(*operands), strict=True):
+        assert np.allclose(actual, due.numpy(), rtol=2e-4, atol=2e-4)
 
 
 def test_a_file_holds_them(tmp_path):
@@ -117,7 +117,7 @@ def test_a_file_holds_them(tmp_path):
     path = tmp_path / "filter.jg"
     jg.save(step, path, example_inputs=tuple(operands))
     alone = loader.load(path)(*(x.numpy() for x in operands))
-    for found, again, due in zip(alone, jg.load(path)(*operands), step(*operands), strict=True):
-        assert np.allclose(found, due.numpy(), rtol=1e-5) and np.allclose(again.numpy(), due.numpy(), rtol=1e-5)
+    for actual, again, due in zip(alone, jg.load(path)(*operands), step(*operands), strict=True):
+        assert np.allclose(actual, due.numpy(), rtol=1e-5) and np.allclose(again.numpy(), due.numpy(), rtol=1e-5)
     with pytest.raises(jg.UnsupportedOp, match="eig_of_real is evaluated by Python"):
         jg.save(lambda x: L.eigvals(x), path, example_inputs=(operands[1],))

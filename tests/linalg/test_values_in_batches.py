@@ -20,8 +20,8 @@ def _pad(x):
 
 def _exponential(x):
     values, vectors = np.linalg.eig(x)
-    found = (vectors * np.exp(values)[..., None, :]) @ np.linalg.inv(vectors)
-    return found if np.iscomplexobj(x) else found.real
+    actual = (vectors * np.exp(values)[..., None, :]) @ np.linalg.inv(vectors)
+    return actual if np.iscomplexobj(x) else actual.real
 
 
 def _solved(a, b, triangle):

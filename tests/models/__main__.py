@@ -53,12 +53,12 @@ def main(names: Sequence[str]) -> int:
                 continue
             report = reported(module, case)
             columns = tuple(report)
-            bad = {column: found for column, found in report.items() if found not in (None, SKIPPED)}
+            bad = {column: actual for column, actual in report.items() if actual not in (None, SKIPPED)}
             total, right = total + 1, right + (not bad)
-            for column, found in bad.items():
-                wrong.append(f"{case.name}, {column}: {getattr(case, 'reason', '') or found}")
+            for column, actual in bad.items():
+                wrong.append(f"{case.name}, {column}: {getattr(case, 'reason', '') or actual}")
                 print(wrong[-1], flush=True)
-            shown = ["yes" if found is None else SKIPPED if found == SKIPPED else "no" for found in report.values()]
+            shown = ["yes" if actual is None else SKIPPED if actual == SKIPPED else "no" for actual in report.values()]
             rows.append(f"| {case.name} | {' | '.join(shown)} |")
         if rows:
             parts += [f"## {name.removesuffix('_cases').replace('_', ' ')}\n"]

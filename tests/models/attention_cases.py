@@ -23,8 +23,8 @@ def masked(**masks: Any) -> Any:
     """A call with masks; arrays become tensors."""
 
     def call(lib: Any, module: Any, *xs: Any) -> Any:
-        given = {name: tensor(lib, x) if isinstance(x, np.ndarray) else x for name, x in masks.items()}
-        return module(*xs, **given)
+        arguments = {name: tensor(lib, x) if isinstance(x, np.ndarray) else x for name, x in masks.items()}
+        return module(*xs, **arguments)
 
     return call
 
@@ -49,8 +49,8 @@ def decoder(**options: Any) -> Any:
 
 def attended(**options: Any) -> Any:
     def call(lib: Any, module: Any, *xs: Any) -> Any:
-        given = {name: tensor(lib, x) if isinstance(x, np.ndarray) else x for name, x in options.items()}
-        return lib.nn.functional.scaled_dot_product_attention(*xs, **given)
+        arguments = {name: tensor(lib, x) if isinstance(x, np.ndarray) else x for name, x in options.items()}
+        return lib.nn.functional.scaled_dot_product_attention(*xs, **arguments)
 
     return call
 

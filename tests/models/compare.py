@@ -105,13 +105,13 @@ def _values(got: Outcome, want: Outcome, tolerance: float) -> str | None:
     if len(got.outputs) != len(want.outputs):
         return f"{len(got.outputs)} results, not {len(want.outputs)}"
     for number, (x, y) in enumerate(zip(got.outputs, want.outputs, strict=True)):
-        if found := _unlike(x, y, tolerance):
-            return f"result {number}: {found}"
+        if result := _unlike(x, y, tolerance):
+            return f"result {number}: {result}"
     for name, y in want.buffers.items():
         if name not in got.buffers:
             return f"no buffer {name}"
-        if found := _unlike(got.buffers[name], y, tolerance):
-            return f"buffer {name}: {found}"
+        if result := _unlike(got.buffers[name], y, tolerance):
+            return f"buffer {name}: {result}"
     return None
 
 
@@ -124,8 +124,8 @@ def _gradients(got: Outcome, want: Outcome, tolerance: float) -> str | None:
             there = x if y is None else y
             if there is not None and there.any():
                 return f"{name}: {'a gradient' if y is None else 'no gradient'}"
-        elif found := _unlike(x, y, tolerance):
-            return f"{name}: {found}"
+        elif result := _unlike(x, y, tolerance):
+            return f"{name}: {result}"
     return None
 
 
@@ -177,10 +177,10 @@ def _unlike_text(ours: str, theirs: str) -> str | None:
 
 
 def _state_goes_back(case: LayerCase, torch: Any, ours: Any, state: dict[str, Array]) -> str | None:
-    found = ours.state_dict()
-    if list(found) != list(state):
-        return f"keys {list(found)}, not {list(state)}"
+    result = ours.state_dict()
+    if list(result) != list(state):
+        return f"keys {list(result)}, not {list(state)}"
     again = case.make(torch)
-    again.load_state_dict({name: torch.tensor(array) for name, array in found.items()})
+    again.load_state_dict({name: torch.tensor(array) for name, array in result.items()})
     wrong = [name for name, x in again.state_dict().items() if not np.array_equal(x.numpy(), state[name])]
     return f"{wrong} came back otherwise" if wrong else None

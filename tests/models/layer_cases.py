@@ -15,20 +15,22 @@ WORDS = labels(7, 3, 4)
 OFFSETS = np.array([0, 2, 2, 9])
 
 
-def made(name: str, *given: Any, x: Any, phase: str = "train", more: Any = (), **options: Any) -> LayerCase:
-    words = ", ".join([*map(str, given), *(f"{key}={value}" for key, value in options.items())])
-    return LayerCase(f"{name}, {words}", lambda lib: getattr(lib.nn, name)(*given, **options), (x, *more), mode=phase)
+def made(name: str, *argument: Any, x: Any, phase: str = "train", more: Any = (), **options: Any) -> LayerCase:
+    words = ", ".join([*map(str, argument), *(f"{key}={value}" for key, value in options.items())])
+    return LayerCase(
+        f"{name}, {words}", lambda lib: getattr(lib.nn, name)(*argument, **options), (x, *more), mode=phase
+    )
 
 
 def weighted(lib: Any, module: Any, x: Any, weights: Any) -> Any:
     return module(x, per_sample_weights=weights)
 
 
-def lazy(name: str, *given: Any, x: Any, **options: Any) -> LayerCase:
+def lazy(name: str, *argument: Any, x: Any, **options: Any) -> LayerCase:
     """A lazy layer after its first call."""
 
     def make(lib: Any) -> Any:
-        layer = getattr(lib.nn, f"Lazy{name}")(*given, **options)
+        layer = getattr(lib.nn, f"Lazy{name}")(*argument, **options)
         layer(lib.ones(x.shape))
         return layer
 

@@ -27,8 +27,8 @@ def made(name: str, *inputs: Any, call: Any = None, fixed: Any = (), **options: 
     words = ", ".join([name, *(f"{key}={value}" for key, value in shown.items())])
 
     def make(lib: Any) -> Any:
-        given = {key: tensor(lib, x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
-        return getattr(lib.nn, name)(**given)
+        arguments = {key: tensor(lib, x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
+        return getattr(lib.nn, name)(**arguments)
 
     more = {} if call is None else {"call": call}
     return LayerCase(words, make, inputs, fixed=fixed, **more)

@@ -10,9 +10,11 @@ from tests.models.case import LayerCase, normal
 OF_RANK = {1: normal(4, 6, 5), 2: normal(3, 6, 4, 5), 3: normal(2, 6, 3, 2, 4)}
 
 
-def made(name: str, *given: Any, x: Any, mode: str = "train", **options: Any) -> LayerCase:
-    words = ", ".join([*map(str, given), *(f"{key}={value}" for key, value in options.items())])
-    return LayerCase(f"{name}, {words}, {mode}", lambda lib: getattr(lib.nn, name)(*given, **options), (x,), mode=mode)
+def made(name: str, *argument: Any, x: Any, mode: str = "train", **options: Any) -> LayerCase:
+    words = ", ".join([*map(str, argument), *(f"{key}={value}" for key, value in options.items())])
+    return LayerCase(
+        f"{name}, {words}, {mode}", lambda lib: getattr(lib.nn, name)(*argument, **options), (x,), mode=mode
+    )
 
 
 def twice(lib: Any, module: Any, x: Any) -> Any:

@@ -28,24 +28,24 @@ def to_torch(tree: Any) -> Any:
     return torch.from_numpy(np.array(tree)) if isinstance(tree, np.ndarray) else tree
 
 
-def differs(found: Any, expected: Any, tolerance: float, where: str) -> str | None:
+def differs(actual: Any, expected: Any, tolerance: float, where: str) -> str | None:
     """What differs first in two trees of numbers; None where nothing does."""
     if isinstance(expected, dict):
-        if found.keys() != expected.keys():
-            return f"{where} has {sorted(map(str, found))}, not {sorted(map(str, expected))}"
-        parts = [(found[key], expected[key], f"{where}.{key}") for key in expected]
+        if actual.keys() != expected.keys():
+            return f"{where} has {sorted(map(str, actual))}, not {sorted(map(str, expected))}"
+        parts = [(actual[key], expected[key], f"{where}.{key}") for key in expected]
     elif isinstance(expected, list | tuple):
-        if len(found) != len(expected):
-            return f"{where} has {len(found)} items, not {len(expected)}"
-        parts = [(f, e, f"{where}[{i}]") for i, (f, e) in enumerate(zip(found, expected, strict=True))]
+        if len(actual) != len(expected):
+            return f"{where} has {len(actual)} items, not {len(expected)}"
+        parts = [(f, e, f"{where}[{i}]") for i, (f, e) in enumerate(zip(actual, expected, strict=True))]
     elif expected is None or isinstance(expected, str | bool):
-        return None if found == expected else f"{where} is {found}, not {expected}"
+        return None if actual == expected else f"{where} is {actual}, not {expected}"
     else:
-        found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-        if found.shape != expected.shape:
-            return f"{where} has shape {found.shape}, not {expected.shape}"
+        actual, expected = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+        if actual.shape != expected.shape:
+            return f"{where} has shape {actual.shape}, not {expected.shape}"
         scale = max(float(np.abs(expected).max(initial=0.0)), 1e-3)
-        gap = float(np.abs(found - expected).max(initial=0.0))
+        gap = float(np.abs(actual - expected).max(initial=0.0))
         return None if gap <= tolerance * scale else f"{where} differs by {gap:.1e}"
     return next((text for f, e, at in parts if (text := differs(f, e, tolerance, at)) is not None), None)
 
@@ -84,13 +84,13 @@ def _exchanged(case: OptimizerCase, source: Any, target: Any) -> str | None:
 
 def check_optimizer(case: OptimizerCase) -> dict[str, str | None]:
     """By column what differs, None for nothing, SKIPPED where there is nothing to compare."""
-    found = {
+    results = {
         "eager": _attempt(lambda: _same_runs(Run(jg, case.make), Run(torch, case.make), STEPS, case.tolerance)),
         "state from PyTorch": _attempt(lambda: _exchanged(case, torch, jg)),
         "state to PyTorch": _attempt(lambda: _exchanged(case, jg, torch)),
     }
     if case.untraced is not None:
-        return {**found, "traced": SKIPPED}
+        return {**results, "traced": SKIPPED}
 
     def traced() -> str | None:
         mine = Run(jg, case.make)
@@ -99,7 +99,7 @@ def check_optimizer(case: OptimizerCase) -> dict[str, str | None]:
         misses = step.cache_info().misses
         return text or (None if misses == 1 else f"recorded {misses} times")
 
-    return {**found, "traced": _attempt(traced)}
+    return {**results, "traced": _attempt(traced)}
 
 
 # --- schedules -----------------------------------------------------------------------------------------------------
@@ -151,13 +151,13 @@ def _exchanged_schedule(case: SchedulerCase, source: Any, target: Any) -> str | 
 def check_scheduler(case: SchedulerCase) -> dict[str, str | None]:
     """By column what differs, None for nothing, SKIPPED where there is nothing to compare."""
     everything = range(STEPS)
-    found = {
+    results = {
         "eager": _attempt(lambda: _same_rates(scheduled(jg, case), scheduled(torch, case), case, everything)),
         "state from PyTorch": _attempt(lambda: _exchanged_schedule(case, torch, jg)),
         "state to PyTorch": _attempt(lambda: _exchanged_schedule(case, jg, torch)),
     }
     if case.recordings is None:
-        return {**found, "traced": SKIPPED}
+        return {**results, "traced": SKIPPED}
 
     def traced() -> str | None:
         mine = scheduled(jg, case)
@@ -166,7 +166,7 @@ def check_scheduler(case: SchedulerCase) -> dict[str, str | None]:
         misses = step.cache_info().misses
         return text or (None if misses == case.recordings else f"recorded {misses} times, not {case.recordings}")
 
-    return {**found, "traced": _attempt(traced)}
+    return {**results, "traced": _attempt(traced)}
 
 
 def _attempt(check: Callable[[], str | None]) -> str | None:

@@ -39,13 +39,13 @@ def function(name: str, *inputs: Any, **options: Any) -> LayerCase:
     )
 
 
-def first(name: str, *given: Any) -> LayerCase:
+def first(name: str, *argument: Any) -> LayerCase:
     """Of a pool that gives values and their places."""
     return LayerCase(
-        f"functional.{name}, {', '.join(map(str, given))}",
+        f"functional.{name}, {', '.join(map(str, argument))}",
         lambda lib: getattr(lib.nn.functional, name),
         (IMAGE,),
-        call=lambda lib, called, x: called(x, *given)[0],
+        call=lambda lib, called, x: called(x, *argument)[0],
     )
 
 
@@ -65,8 +65,8 @@ def separately(lib: Any, attention: Any, *tensors: Any) -> Any:
 
 def together(lib: Any, attention: Any, x: Any, *weights: Any) -> Any:
     """One projection of all three, with learned keys and one of zeros, and the weights."""
-    whole, bias, k, v, out, out_bias = weights
-    values, shares = attention(x, x, x, 8, 2, whole, bias, k, v, True, 0.0, out, out_bias, average_attn_weights=False)
+    full, bias, k, v, out, out_bias = weights
+    values, shares = attention(x, x, x, 8, 2, full, bias, k, v, True, 0.0, out, out_bias, average_attn_weights=False)
     return (values * 2.0).sum() + (shares * shares).sum()
 
 

@@ -39,8 +39,8 @@ def made(name: str, options: dict[str, Any], x: Any) -> LayerCase:
 def unpooled(lib: Any, module: Any, x: Any) -> Any:
     """A pool and what puts its maxima back."""
     pool, unpool = module
-    values, places = pool(x)
-    return unpool(values, places)
+    values, positions = pool(x)
+    return unpool(values, positions)
 
 
 CASES = [

@@ -80,8 +80,8 @@ def trained(lib: Any, case: OptimizerCase) -> float:
 
 def rates(lib: Any, case: SchedulerCase) -> list[float]:
     """The first group's rate after each step of a case of a schedule."""
-    run, found = scheduled(lib, case), []
+    run, actual = scheduled(lib, case), []
     for number in range(STEPS):
         advance(run, case, number)
-        found.append(float(run.schedule.get_last_lr()[0]))
-    return found
+        actual.append(float(run.schedule.get_last_lr()[0]))
+    return actual

@@ -21,9 +21,9 @@ ROOT = HERE.parent.parent
 
 
 def header(patch: Path, key: str) -> str:
-    found = re.search(rf"^# {key}: (.+)$", patch.read_text(), re.MULTILINE)
-    assert found, f"{patch.name} has no line '# {key}: ...'"
-    return found[1].strip()
+    matched = re.search(rf"^# {key}: (.+)$", patch.read_text(), re.MULTILINE)
+    assert matched, f"{patch.name} has no line '# {key}: ...'"
+    return matched[1].strip()
 
 
 def run(tree: Path, *tests: str, writes_bytecode: bool = False) -> subprocess.CompletedProcess[str]:
@@ -80,9 +80,9 @@ def main() -> int:
         for number in range(1, workers):  # with the bytecode of all files, which the times of the files go with
             trees.put(shutil.copytree(first, Path(folder, f"tree{number}")))
         with ThreadPoolExecutor(workers) as pool:
-            found = sum(pool.map(partial(is_found, trees), patches))
-    print(f"{found} of {len(patches)} faults found")
-    return 0 if patches and found == len(patches) else 1
+            result = sum(pool.map(partial(is_found, trees), patches))
+    print(f"{result} of {len(patches)} faults found")
+    return 0 if patches and result == len(patches) else 1
 
 
 if __name__ == "__main__":

@@ -73,13 +73,13 @@ def test_a_target_that_is_no_class_is_an_error(bad: int, traced: bool) -> None:
 
 def test_one_row_no_rows_and_narrow_targets() -> None:
     module = made()
-    whole = module(ROWS, TARGETS)
+    entire = module(ROWS, TARGETS)
     alone = module(ROWS[5], TARGETS[5])
-    assert alone.output.shape == () and abs(float(alone.output) - float(whole.output[5])) < 1e-6
+    assert alone.output.shape == () and abs(float(alone.output) - float(entire.output[5])) < 1e-6
     assert float(alone.loss) == -float(alone.output)
     none = module(ROWS[:0], TARGETS[:0])
     assert none.output.shape == (0,) and np.isnan(float(none.loss))
-    assert module(ROWS, TARGETS.astype(jg.uint8)).loss.item() == whole.loss.item()
+    assert module(ROWS, TARGETS.astype(jg.uint8)).loss.item() == entire.loss.item()
     with pytest.raises(IndexError, match="not one of 30 classes"):
         module(ROWS[:1], jg.asarray(np.array([2**63], np.uint64)))
 

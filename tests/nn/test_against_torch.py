@@ -104,8 +104,8 @@ def test_loss_of_classes(name: str, number: int) -> None:
     x, y = jg.asarray(scores, requires_grad=True), torch.tensor(scores, requires_grad=True)
     weight = settings.get("weight")
     result = getattr(F, name)(x, jg.asarray(classes), **settings)
-    given = settings | ({"weight": torch.tensor(weight)} if weight is not None else {})
-    expected = getattr(T, name)(y, torch.tensor(classes).long(), **given)
+    inputs = settings | ({"weight": torch.tensor(weight)} if weight is not None else {})
+    expected = getattr(T, name)(y, torch.tensor(classes).long(), **inputs)
     assert result.shape == tuple(expected.shape)
     np.testing.assert_allclose(result.detach().numpy(), expected.detach().numpy(), rtol=1e-12)
     result.sum().backward()
@@ -123,8 +123,8 @@ def test_cross_entropy_of_probabilities_and_smoothed_labels() -> None:
         (labels(3, 4, 2), {"label_smoothing": 0.1}),
     ]:
         ours = F.cross_entropy(jg.asarray(scores), jg.asarray(target), **settings)
-        given = {k: torch.tensor(v) if isinstance(v, np.ndarray) else v for k, v in settings.items()}
-        expected = T.cross_entropy(torch.tensor(scores), torch.tensor(target), **given)
+        inputs = {k: torch.tensor(v) if isinstance(v, np.ndarray) else v for k, v in settings.items()}
+        expected = T.cross_entropy(torch.tensor(scores), torch.tensor(target), **inputs)
         np.testing.assert_allclose(ours.numpy(), expected.numpy(), rtol=1e-12)
 
 

@@ -60,8 +60,8 @@ def test_one_layer_gives_what_both_give(name: str, affine: bool, bias: bool) -> 
 def test_weights_alone() -> None:
     w, b = drawn(6, 4), drawn(6)
     bn = trained(nn.BatchNorm1d(6))
-    given = bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    weight, bias = utils.fuse_linear_bn_weights(w, b, *given)
+    inputs = bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    weight, bias = utils.fuse_linear_bn_weights(w, b, *inputs)
     x = drawn(3, 4)
     expected = bn(nn.functional.linear(x, w, b))
     np.testing.assert_allclose((x @ weight.T + bias).detach().numpy(), expected.detach().numpy(), rtol=1e-12)

@@ -47,19 +47,19 @@ def drawn() -> Any:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_given_tensor_has_the_result(name: str, mode: str) -> None:
-    function, given = getattr(F, name), FUNCTIONS[name]
+    function, inputs = getattr(F, name), FUNCTIONS[name]
     x, other = drawn(), drawn()
     jg.random.seed(1)
-    expected = function(x, *given)
-    call = MODES[mode](lambda x: function(x, *given, inplace=True) + 0)
+    expected = function(x, *inputs)
+    call = MODES[mode](lambda x: function(x, *inputs, inplace=True) + 0)
     for _ in range(2):
         jg.random.seed(1)
         x = drawn()
         alias = x
-        found = call(x)
-        for same in (found, alias):
+        result = call(x)
+        for same in (result, alias):
             np.testing.assert_allclose(same.numpy(), expected.numpy(), rtol=1e-6)
-    assert function(other, *given, True) is other  # by its place, as in PyTorch
+    assert function(other, *inputs, True) is other  # by its place, as in PyTorch
 
 
 NAMED = ("relu", "hardtanh", "leaky_relu", "elu", "selu", "celu", "threshold", "rrelu")
@@ -68,19 +68,19 @@ NAMED = ("relu", "hardtanh", "leaky_relu", "elu", "selu", "celu", "threshold", "
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", NAMED)
 def test_functions_that_are_named_for_it(name: str, mode: str) -> None:
-    given, x = FUNCTIONS[name], drawn()
+    inputs, x = FUNCTIONS[name], drawn()
     jg.random.seed(1)
-    expected = getattr(F, name)(x, *given).numpy()
+    expected = getattr(F, name)(x, *inputs).numpy()
     jg.random.seed(1)
-    found = MODES[mode](lambda x: getattr(F, f"{name}_")(x, *given))(x)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
-    np.testing.assert_array_equal(x.numpy(), found.numpy())
+    result = MODES[mode](lambda x: getattr(F, f"{name}_")(x, *inputs))(x)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6)
+    np.testing.assert_array_equal(x.numpy(), result.numpy())
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_modules(name: str) -> None:
-    given, text = MODULES[name]
-    layer, plain = getattr(nn, name)(*given, inplace=True), getattr(nn, name)(*given)
+    inputs, text = MODULES[name]
+    layer, plain = getattr(nn, name)(*inputs, inplace=True), getattr(nn, name)(*inputs)
     assert repr(layer) == text and "inplace=True" not in repr(plain)
     x = drawn()
     jg.random.seed(1)

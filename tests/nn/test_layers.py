@@ -31,10 +31,10 @@ def test_pools_of_a_vector(settings: tuple[int, int, int, int, bool]) -> None:
     kernel, stride, padding, dilation, ceil = settings
     x = RNG.integers(-3, 4, (1, 1, 11)).astype(float)
     rows = windows(x[0, 0], *settings)
-    values, places = F.max_pool1d(x, kernel, stride, padding, dilation, ceil, True)
+    values, positions = F.max_pool1d(x, kernel, stride, padding, dilation, ceil, True)
     best = [max(row, key=lambda pair: (pair[1], -pair[0])) for row in rows]
     assert values[0, 0].tolist() == [value for _, value in best]
-    assert places[0, 0].tolist() == [place for place, _ in best]
+    assert positions[0, 0].tolist() == [position for position, _ in best]
     if dilation == 1:
         inside = F.avg_pool1d(x, kernel, stride, padding, ceil, False)
         np.testing.assert_allclose(inside[0, 0].numpy(), [np.mean([v for _, v in row]) for row in rows], rtol=1e-14)
@@ -61,10 +61,10 @@ def test_a_transposed_convolution_adds_kernels() -> None:
     x, w = RNG.standard_normal((2, 4, 5)), RNG.standard_normal((4, 3, 3))
     b = RNG.standard_normal(6)
     size = (5 - 1) * stride - 2 * padding + dilation * 2 + extra + 1
-    whole = np.zeros((2, 6, size + 2 * padding))
+    full = np.zeros((2, 6, size + 2 * padding))
     for n, c, i, o, k in np.ndindex(2, 4, 5, 3, 3):
-        whole[n, c // 2 * 3 + o, i * stride + k * dilation] += x[n, c, i] * w[c, o, k]
-    expected = whole[..., padding : padding + size] + b[:, None]
+        full[n, c // 2 * 3 + o, i * stride + k * dilation] += x[n, c, i] * w[c, o, k]
+    expected = full[..., padding : padding + size] + b[:, None]
     layer = nn.ConvTranspose1d(4, 6, 3, stride, padding, extra, groups, dilation=dilation).double()
     layer.load_state_dict({"weight": w, "bias": b})
     np.testing.assert_allclose(layer(jg.asarray(x)).detach().numpy(), expected, rtol=1e-12)
@@ -81,9 +81,9 @@ def test_statistics_of_norms() -> None:
     mean = (x.mean((0, 2)) + y.mean((0, 2))) / 2
     np.testing.assert_allclose(layer.running_mean.numpy(), mean, rtol=1e-12)
     single = nn.InstanceNorm1d(3, track_running_stats=True, dtype=jg.float64)
-    found = single(jg.asarray(x)).numpy()
+    result = single(jg.asarray(x)).numpy()
     spread = np.sqrt(x.var(2, keepdims=True) + 1e-5)
-    np.testing.assert_allclose(found, (x - x.mean(2, keepdims=True)) / spread, rtol=1e-12)
+    np.testing.assert_allclose(result, (x - x.mean(2, keepdims=True)) / spread, rtol=1e-12)
     np.testing.assert_allclose(single.running_var.numpy(), 0.9 + 0.1 * x.var(2, ddof=1).mean(0), rtol=1e-12)
     bare = nn.BatchNorm1d(3, bias=False)
     assert bare.bias is None and "bias" not in bare.state_dict() and nn.GroupNorm(1, 3, bias=False).bias is None
@@ -110,10 +110,15 @@ def test_bags_and_tables() -> None:
 
 def test_windows_at_random_places() -> None:
     x = jg.asarray(RNG.standard_normal((2, 3, 9, 8)))
-    values, places = F.fractional_max_pool2d(x, (3, 2), output_size=(4, 5), return_indices=True)
-    flat, at = x.numpy().reshape(2, 3, 72), places.numpy().reshape(2, 3, 20)
+    values, positions = F.fractional_max_pool2d(x, (3, 2), output_size=(4, 5), return_indices=True)
+    flat, at = x.numpy().reshape(2, 3, 72), positions.numpy().reshape(2, 3, 20)
     assert np.array_equal(np.take_along_axis(flat, at, 2).reshape(2, 3, 4, 5), values.numpy())
-    assert (np.diff(places.numpy() // 8, axis=2) >= 0).all() and nn.FractionalMaxPool2d(2, 3)(x).shape == (2, 3, 3, 3)
+    assert (np.diff(positions.numpy() // 8, axis=2) >= 0).all() and nn.FractionalMaxPool2d(2, 3)(x).shape == (
+        2,
+        3,
+        3,
+        3,
+    )
     with pytest.raises(jg.ShapeError, match="do not fit"):
         F.fractional_max_pool2d(x, 3, output_size=8)
     with pytest.raises(jg.JitgraphError, match="one of output_size"):
@@ -160,12 +165,12 @@ def test_modules_show_themselves_as_in_pytorch() -> None:
 def test_a_summary() -> None:
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
     net[3].weight.requires_grad_(False)
-    found = nn.summary(net, jg.ones((5, 1, 4, 4)))
-    assert [row.result for row in found.rows] == ["[5, 3]", "[5, 2, 2, 2]", "[5, 2, 2, 2]", "[5, 8]", "[5, 3]"]
-    assert [row.parameters for row in found.rows] == [0, 20, 4, 0, 27]
-    assert (found.parameters, found.trainable, found.parameter_bytes) == (51, 27, 204)
+    result = nn.summary(net, jg.ones((5, 1, 4, 4)))
+    assert [row.result for row in result.rows] == ["[5, 3]", "[5, 2, 2, 2]", "[5, 2, 2, 2]", "[5, 8]", "[5, 3]"]
+    assert [row.parameters for row in result.rows] == [0, 20, 4, 0, 27]
+    assert (result.parameters, result.trainable, result.parameter_bytes) == (51, 27, 204)
     assert net.training and net[1].num_batches_tracked.item() == 0 and not net[0]._hooks
-    assert "0 (Conv2d)" in str(found) and nn.summary(net).rows[1].result == "-"
+    assert "0 (Conv2d)" in str(result) and nn.summary(net).rows[1].result == "-"
 
 
 def test_hooks_before_gradients() -> None:
@@ -251,8 +256,8 @@ MARGINS: dict[str, tuple[Callable[..., Any], float]] = {
 @pytest.mark.parametrize("name", MARGINS)
 def test_margin_losses_of_numbers_alone(name: str) -> None:
     loss, expected = MARGINS[name]
-    for found in (loss(), jg.trace(loss)()):
-        assert found.shape == () and abs(found.item() - expected) < 1e-6
+    for actual in (loss(), jg.trace(loss)()):
+        assert actual.shape == () and abs(actual.item() - expected) < 1e-6
 
 
 ONE_FOR_ALL: dict[str, Callable[[Any], Any]] = {
@@ -273,7 +278,7 @@ ONE_FOR_ALL: dict[str, Callable[[Any], Any]] = {
 def test_one_number_in_a_tuple_stands_for_all_axes(name: str) -> None:
     function = ONE_FOR_ALL[name]
     expected = function(1)
-    for given in ((1,), [1]):
-        assert function(given).shape == expected.shape
+    for inputs in ((1,), [1]):
+        assert function(inputs).shape == expected.shape
         if name != "Conv2d kernel":
-            assert function(given).tolist() == expected.tolist()
+            assert function(inputs).tolist() == expected.tolist()

@@ -33,13 +33,13 @@ _INPUTS = {"Linear": -1}
 
 def lazy(name: str) -> tuple[Any, Any, Any]:
     """The lazy layer, the plain one of the same random state, and an input."""
-    given, shape = CASES[name]
+    inputs, shape = CASES[name]
     x = jg.asarray(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
     jg.random.seed(3)
-    waiting = getattr(nn, f"Lazy{name}")(**given)
+    waiting = getattr(nn, f"Lazy{name}")(**inputs)
     waiting(x)
     jg.random.seed(3)
-    plain = getattr(nn, name)(shape[_INPUTS.get(name, 1)], **given)
+    plain = getattr(nn, name)(shape[_INPUTS.get(name, 1)], **inputs)
     plain(x)
     return waiting, plain, x
 
@@ -58,9 +58,9 @@ def test_the_first_call_makes_the_plain_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_state_dict_makes_the_plain_layer(name: str) -> None:
-    given, _ = CASES[name]
+    inputs, _ = CASES[name]
     _, plain, x = lazy(name)
-    model = nn.Sequential(getattr(nn, f"Lazy{name}")(**given))
+    model = nn.Sequential(getattr(nn, f"Lazy{name}")(**inputs))
     state = nn.Sequential(plain).state_dict()
     if not state:  # of a norm without parameters or averages
         assert name == "InstanceNorm2d"
@@ -72,11 +72,11 @@ def test_a_state_dict_makes_the_plain_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_before_the_first_call_there_are_no_parameters(name: str) -> None:
-    given, shape = CASES[name]
-    layer = getattr(nn, f"Lazy{name}")(**given)
+    inputs, shape = CASES[name]
+    layer = getattr(nn, f"Lazy{name}")(**inputs)
     assert isinstance(layer, getattr(nn, name)) and repr(layer).startswith(f"Lazy{name}(")
     model = nn.Sequential(nn.Flatten(0, -1), layer)
-    for asked in (
+    for requested in (
         lambda: list(model.parameters()),
         lambda: dict(model.named_buffers()),
         model.state_dict,
@@ -85,7 +85,7 @@ def test_before_the_first_call_there_are_no_parameters(name: str) -> None:
         lambda: nn.summary(model),
     ):
         with pytest.raises(JitgraphError, match=rf"Lazy{name}\)? has no parameters before its first call"):
-            asked()
+            requested()
     with pytest.raises(TraceError, match="call the model once on a batch before it is traced"):
         jg.trace(layer)(jg.ones(shape))
     assert type(layer).__name__ == f"Lazy{name}"

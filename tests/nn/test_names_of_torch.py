@@ -58,14 +58,14 @@ VALUE_LESS = (types.ModuleType, str, tuple, dict, list, int, float, bool)
 
 
 def names(module: Any) -> list[str]:
-    found = []
+    results = []
     for name in sorted({*getattr(module, "__all__", ()), *(n for n in dir(module) if not n.startswith("_"))}):
         value = getattr(module, name, None)
         inside = isinstance(value, types.ModuleType) and value.__name__.startswith(module.__name__)
         own = not isinstance(value, VALUE_LESS) and (getattr(value, "__module__", "") or "torch").startswith("torch")
         if (inside or own) and not name.startswith("_"):
-            found.append(name)
-    return [name for name in found if name not in " ".join(NO_API).split()]
+            results.append(name)
+    return [name for name in results if name not in " ".join(NO_API).split()]
 
 
 @pytest.mark.parametrize("path", MODULES)
@@ -82,8 +82,8 @@ def test_names_are_here_or_have_a_hint(path: str) -> None:
 
 def positional(function: Any) -> list[str]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    given = inspect.signature(function).parameters.values()
-    return [p.name for p in given if p.kind in kinds and p.name != "self" and p.name not in UNCHECKED]
+    inputs = inspect.signature(function).parameters.values()
+    return [p.name for p in inputs if p.kind in kinds and p.name != "self" and p.name not in UNCHECKED]
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_parameters_have_the_names_and_order(path: str) -> None:
     for name in names(theirs):
         mine = getattr(MODULES[path], name, None)
         try:
-            wanted, found = positional(getattr(theirs, name)), positional(mine)
+            wanted, actual = positional(getattr(theirs, name)), positional(mine)
         except (TypeError, ValueError):  # no signature
             continue
         if "args" in inspect.signature(getattr(theirs, name)).parameters or name in OTHER_PARAMETERS:
             continue
         if name.endswith("_with_indices"):  # whose return_indices changes nothing in PyTorch
             continue
-        if found[: len(wanted)] != wanted:
-            different[name] = (wanted, found)
+        if actual[: len(wanted)] != wanted:
+            different[name] = (wanted, actual)
     assert not different
 
 
@@ -114,9 +114,9 @@ def test_forward_has_the_names() -> None:
         if mine is None or name.startswith("Lazy") or not hasattr(mine, "forward"):
             continue
         wanted = [n for n in positional(getattr(torch.nn, name).forward) if n not in ("args", "kwargs")]
-        found = positional(mine.forward)
-        if found[: len(wanted)] != wanted:
-            different[name] = (wanted, found)
+        result = positional(mine.forward)
+        if result[: len(wanted)] != wanted:
+            different[name] = (wanted, result)
     assert not different
 
 

@@ -196,13 +196,13 @@ def test_mistakes_in_modules() -> None:
 
 def test_convolution_is_a_sum_over_windows() -> None:
     x, w, b = RNG.standard_normal((2, 4, 6, 5)), RNG.standard_normal((6, 2, 3, 2)), RNG.standard_normal(6)
-    found = F.conv2d(x, w, b, stride=(2, 1), padding=1, groups=2).numpy()
+    actual = F.conv2d(x, w, b, stride=(2, 1), padding=1, groups=2).numpy()
     padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
     expected = np.empty((2, 6, 3, 6))
     for n, o, i, j in np.ndindex(expected.shape):
         group = slice(0, 2) if o < 3 else slice(2, 4)
         expected[n, o, i, j] = (padded[n, group, 2 * i : 2 * i + 3, j : j + 2] * w[o]).sum() + b[o]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
     line = F.conv1d(x[:, :, 0], w[:, :, 0], padding="same", groups=2).numpy()
     flat = F.conv2d(x[:, :, :1], w[:, :, :1], padding="same", groups=2).numpy()
     np.testing.assert_allclose(line, flat[:, :, 0], rtol=1e-12)
@@ -229,9 +229,9 @@ def test_normalisation() -> None:
     expected = (x - layer.running_mean.numpy()[:, None]) / scale
     np.testing.assert_allclose(layer(jg.asarray(x)).detach().numpy(), expected, rtol=1e-10)
     assert layer.num_batches_tracked.item() == 1
-    found = F.layer_norm(x, (4, 3)).numpy()
-    np.testing.assert_allclose(found.mean((1, 2)), 0, atol=1e-12)
-    np.testing.assert_allclose(found.std((1, 2)), 1, rtol=1e-5)
+    actual = F.layer_norm(x, (4, 3)).numpy()
+    np.testing.assert_allclose(actual.mean((1, 2)), 0, atol=1e-12)
+    np.testing.assert_allclose(actual.std((1, 2)), 1, rtol=1e-5)
 
 
 def test_cross_entropy() -> None:
@@ -349,9 +349,9 @@ def test_layers_name_what_they_expect(call: Callable[[], Any], error: type[Excep
 
 
 def test_one_hot() -> None:
-    found = F.one_hot(jg.asarray([[0, 2], [1, 1]]))
-    assert found.dtype == jg.int64
-    np.testing.assert_array_equal(found.numpy(), np.eye(3)[[[0, 2], [1, 1]]])
+    actual = F.one_hot(jg.asarray([[0, 2], [1, 1]]))
+    assert actual.dtype == jg.int64
+    np.testing.assert_array_equal(actual.numpy(), np.eye(3)[[[0, 2], [1, 1]]])
 
 
 def test_a_traced_step_is_the_eager_one() -> None:
@@ -403,7 +403,7 @@ def test_a_module_of_a_container_is_replaced() -> None:
 
 def test_containers_hold_modules_alone() -> None:
     first, last = nn.Linear(2, 3), nn.Linear(3, 1)
-    for made, hint in (
+    for actual, hint in (
         (lambda: nn.Sequential(first, jg.relu, last), "jg.nn.ReLU()"),
         (lambda: nn.Sequential([first, last]), r"Sequential\(\*modules\)"),
         (lambda: nn.Sequential(first, nn.ReLU), r"write ReLU\(\)"),
@@ -412,7 +412,7 @@ def test_containers_hold_modules_alone() -> None:
         (lambda: nn.Sequential(first, last).__setitem__(1, jg.tanh), "not a function"),
     ):
         with pytest.raises(jg.JitgraphError, match=hint):
-            made()
+            actual()
 
 
 def test_a_sequence_of_named_modules() -> None:

@@ -44,8 +44,8 @@ def test_lstm_with_lengths() -> None:
     np.testing.assert_array_equal(pack.data.detach().numpy()[:4], [x[0, 2], x[0, 0], x[0, 1], x[1, 2]])
     run = jg.trace(lambda pack: layer(pack))
     outputs, h, c = lstm_by_hand(layer, x, lengths)
-    for found, (last_h, last_c) in (layer(pack), run(pack)):
-        padded, sizes = nn.utils.rnn.pad_packed_sequence(found, total_length=6)
+    for actual, (last_h, last_c) in (layer(pack), run(pack)):
+        padded, sizes = nn.utils.rnn.pad_packed_sequence(actual, total_length=6)
         assert sizes.tolist() == lengths
         np.testing.assert_allclose(padded.detach().numpy(), outputs, rtol=1e-12)
         np.testing.assert_allclose(last_h.detach().numpy()[0], h, rtol=1e-12)
@@ -90,8 +90,8 @@ def test_ctc_sums_over_all_alignments(target: list[int]) -> None:
     logits -= np.log(np.exp(logits).sum(axis=2, keepdims=True))
     padded = np.array([[*target, *[0] * (3 - len(target))]])
     call = lambda x: F.ctc_loss(x, padded, [4], [len(target)], reduction="sum")
-    found = call(jg.asarray(logits))
-    np.testing.assert_allclose(found.item(), every_alignment(logits[:, 0], target), rtol=1e-12)
+    result = call(jg.asarray(logits))
+    np.testing.assert_allclose(result.item(), every_alignment(logits[:, 0], target), rtol=1e-12)
     gradient = jg.trace(jg.grad(call))(jg.asarray(logits)).detach().numpy()
     step = RNG.normal(size=logits.shape)
     up, down = (call(jg.asarray(logits + sign * 1e-6 * step)).item() for sign in (1, -1))
@@ -112,9 +112,9 @@ def test_queries_that_see_nothing_give_zeros() -> None:
     blind = jg.asarray([[True, True, True], [False, True, True], [False, False, False]])
     bias = layer.out_proj.bias.detach().numpy()
     for need in (True, False):
-        found, weights = layer(x, x, x, attn_mask=blind, need_weights=need)
-        np.testing.assert_allclose(found.detach().numpy()[0, 0], bias, atol=1e-7)
-        assert np.isfinite(found.detach().numpy()).all() and (weights is None or weights[0, 0].tolist() == [0, 0, 0])
+        actual, weights = layer(x, x, x, attn_mask=blind, need_weights=need)
+        np.testing.assert_allclose(actual.detach().numpy()[0, 0], bias, atol=1e-7)
+        assert np.isfinite(actual.detach().numpy()).all() and (weights is None or weights[0, 0].tolist() == [0, 0, 0])
     full, _ = layer(x, x, x, is_causal=True)
     cut, _ = layer(x[:, :2], x[:, :2], x[:, :2], is_causal=True, need_weights=False)
     np.testing.assert_allclose(full.detach().numpy()[:, :2], cut.detach().numpy(), rtol=1e-5, atol=1e-6)
@@ -214,14 +214,14 @@ def test_slopes_of_binary_losses_at_their_corners() -> None:
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_padding_reaches_no_gradient(kind: str) -> None:
     layer = getattr(nn, kind)(3, 2, bidirectional=True)
-    x, found = RNG.normal(size=(5, 2, 3)), []
+    x, actual = RNG.normal(size=(5, 2, 3)), []
     for filler in (0.0, np.nan):
         x[3:, 1] = filler
         packed = nn.utils.rnn.pack_padded_sequence(x.astype(np.float32), [5, 3])
         layer.zero_grad()
         nn.utils.rnn.pad_packed_sequence(layer(packed)[0])[0].sum().backward()
-        found.append([p.grad.numpy() for p in layer.parameters()])
-    for plain, other in zip(*found, strict=True):
+        actual.append([p.grad.numpy() for p in layer.parameters()])
+    for plain, other in zip(*actual, strict=True):
         np.testing.assert_array_equal(plain, other)
 
 
@@ -243,8 +243,8 @@ def test_sizes_with_names() -> None:
             RNG.normal(size=(n, t, 4)).astype(np.float32),
             np.arange(t) >= np.maximum(t - 1, 1) * np.ones((n, 1)),
         )
-        given = [jg.asarray(array) for array in (x, hidden, lengths)]
-        for a, b in zip(compiled(*given), attend(*given), strict=True):
+        inputs = [jg.asarray(array) for array in (x, hidden, lengths)]
+        for a, b in zip(compiled(*inputs), attend(*inputs), strict=True):
             np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
     assert compiled.cache_info().misses == 1
 

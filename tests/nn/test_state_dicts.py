@@ -34,13 +34,13 @@ def test_hooks_change_state_dicts() -> None:
         return old.replace("old_", "")
 
     module.register_load_state_dict_pre_hook(rename)
-    given = {"0.old_weight": np.full((1, 2), 4.0), "0.old_bias": np.zeros(1)}
-    assert model.load_state_dict(given) == ([], []) and module.weight.tolist() == [[4.0, 4.0]]
-    assert list(given) == ["0.old_weight", "0.old_bias"]
+    inputs = {"0.old_weight": np.full((1, 2), 4.0), "0.old_bias": np.zeros(1)}
+    assert model.load_state_dict(inputs) == ([], []) and module.weight.tolist() == [[4.0, 4.0]]
+    assert list(inputs) == ["0.old_weight", "0.old_bias"]
 
     module._register_load_state_dict_pre_hook(lambda state, prefix, *lists: lists[-1].append("no good"))
     with pytest.raises(jg.JitgraphError, match="loading state_dict for Sequential:\n\tno good"):
-        model.load_state_dict(given)
+        model.load_state_dict(inputs)
     assert module.weight.tolist() == [[4.0, 4.0]]
 
 
@@ -249,8 +249,8 @@ def test_token_numbers_are_padded() -> None:
     padded = nn.utils.rnn.pad_sequence(rows, batch_first=True)
     assert padded.dtype == jg.int64 and padded.tolist() == [[4, 5, 6], [7, 0, 0]]
     packed = nn.utils.rnn.pack_sequence(rows)
-    whole, lengths = nn.utils.rnn.pad_packed_sequence(packed, padding_value=-1.0)
-    assert whole.dtype == jg.int64 and whole.tolist() == [[4, 7], [5, -1], [6, -1]] and lengths.tolist() == [3, 1]
+    full, lengths = nn.utils.rnn.pad_packed_sequence(packed, padding_value=-1.0)
+    assert full.dtype == jg.int64 and full.tolist() == [[4, 7], [5, -1], [6, -1]] and lengths.tolist() == [3, 1]
     other = nn.utils.rnn.pack_sequence(rows[::-1], enforce_sorted=False)
     assert other.sorted_indices.tolist() == [1, 0] and other.unsorted_indices.tolist() == [1, 0]
     assert other.to(jg.float32).padded.dtype == jg.float32

@@ -26,10 +26,10 @@ def model() -> jg.nn.Module:
 
 def warned(function: Callable[[], Any]) -> list[warnings.WarningMessage]:
     """What ``function`` warns of, as Python shows it by default: once for each line."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as actual:
         warnings.simplefilter("default")
         function()
-    return found
+    return actual
 
 
 LAYERS = {
@@ -51,12 +51,12 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_each_layer_warns_of_its_line_and_says_the_ways_out(name: str) -> None:
     layer, shape = LAYERS[name]
-    found = warned(lambda: [layer(np.ones(shape)) for _ in range(3)])
-    assert [each.category for each in found] == [jg.PrecisionWarning]
-    assert found[0].filename == __file__
+    result = warned(lambda: [layer(np.ones(shape)) for _ in range(3)])
+    assert [each.category for each in result] == [jg.PrecisionWarning]
+    assert result[0].filename == __file__
     line = inspect.getsourcelines(test_each_layer_warns_of_its_line_and_says_the_ways_out)[1]
-    assert line < found[0].lineno < line + 6
-    text = str(found[0].message)
+    assert line < result[0].lineno < line + 6
+    text = str(result[0].message)
     assert f"float32 parameters of {name} meet float64" in text
     assert "x.astype(jg.float32)" in text
     assert "model.double()" in text
@@ -70,9 +70,9 @@ def test_what_captures_a_call_warns_with_the_name_of_the_module(capture: Any) ->
     def f(x: Any) -> Any:
         return net(x)
 
-    (found,) = warned(lambda: capture(f)(ROWS))
-    assert "float32 parameters of Sequential meet float64" in str(found.message)
-    assert found.lineno == inspect.getsourcelines(f)[1] + 1
+    (actual,) = warned(lambda: capture(f)(ROWS))
+    assert "float32 parameters of Sequential meet float64" in str(actual.message)
+    assert actual.lineno == inspect.getsourcelines(f)[1] + 1
 
 
 def test_one_line_that_calls_a_whole_model_warns_once() -> None:

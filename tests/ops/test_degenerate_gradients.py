@@ -52,10 +52,10 @@ def test_std_of_a_constant(name: str, constant: float, dtype: Any) -> None:
 def test_std_of_rows_some_of_which_are_constant() -> None:
     array = np.array([[1.0, 2.0, 4.0, 8.0], [5.0, 5.0, 5.0, 5.0], [0.0, 1.0, 0.0, 1.0]])
     for derivative in ways(lambda x: x.std(axis=1).sum()):
-        found = derivative(jg.asarray(array)).numpy()
+        result = derivative(jg.asarray(array)).numpy()
         left = array - array.mean(axis=1, keepdims=True)
         spread = np.where(array.std(axis=1) == 0, 1.0, array.std(axis=1))
-        np.testing.assert_allclose(found, left / (4 * spread[:, None]), atol=1e-15)
+        np.testing.assert_allclose(result, left / (4 * spread[:, None]), atol=1e-15)
 
 
 def test_half_precision_std_of_a_constant() -> None:
@@ -80,16 +80,16 @@ def test_normalize_with_zeros_in_a_row(p: float) -> None:
     """At elements of 0 the size has no slope; elsewhere the gradient is that of differences."""
     array = np.array([[1.0, -2.0, 0.0, 0.5], [0.0, 0.0, 3.0, 0.0], [1.0, 2.0, -3.0, 4.0]])
     f = lambda x: (functional.normalize(x, p=p, dim=1) * WEIGHTS).sum()
-    found = [derivative(jg.asarray(array)).numpy() for derivative in ways(f)]
-    for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], rtol=1e-12, atol=1e-14)
-    assert np.isfinite(found[0]).all()
-    for place in zip(*np.nonzero(array), strict=True):
+    results = [derivative(jg.asarray(array)).numpy() for derivative in ways(f)]
+    for other in results[1:]:
+        np.testing.assert_allclose(other, results[0], rtol=1e-12, atol=1e-14)
+    assert np.isfinite(results[0]).all()
+    for position in zip(*np.nonzero(array), strict=True):
         up, down = array.copy(), array.copy()
-        up[place] += 1e-6
-        down[place] -= 1e-6
+        up[position] += 1e-6
+        down[position] -= 1e-6
         slope = (f(jg.asarray(up)) - f(jg.asarray(down))).item() / 2e-6
-        assert found[0][place] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+        assert results[0][position] == pytest.approx(slope, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("p", NORMS)
@@ -170,8 +170,8 @@ MEETINGS: dict[str, tuple[Callable[[Any], Any], list[float], Callable[[Any], Any
 
 @pytest.mark.parametrize("name", MEETINGS)
 def test_slopes_where_branches_meet(name: str) -> None:
-    function, places, slope = MEETINGS[name]
-    x = np.array(places)
+    function, positions, slope = MEETINGS[name]
+    x = np.array(positions)
     due = np.asarray(slope(x), dtype=np.float64)
     for derivative in ways(lambda x: function(x).sum()):
         np.testing.assert_allclose(derivative(jg.asarray(x)).numpy(), due, rtol=1e-13)
@@ -215,8 +215,8 @@ MASKS = {
 
 
 def attend(mask: np.ndarray[Any, Any]) -> Callable[..., Any]:
-    given = jg.asarray(mask)
-    return lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, attn_mask=given)
+    inputs = jg.asarray(mask)
+    return lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, attn_mask=inputs)
 
 
 def reference(q: Any, k: Any, v: Any, mask: Any) -> Any:
@@ -224,12 +224,12 @@ def reference(q: Any, k: Any, v: Any, mask: Any) -> Any:
     bias = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
     bias = np.broadcast_to(bias, (*q.shape[:-1], k.shape[-2]))
     out = np.zeros((*q.shape[:-1], v.shape[-1]))
-    for place in np.ndindex(*q.shape[:-1]):
-        keys = np.flatnonzero(np.isfinite(bias[place]))
+    for position in np.ndindex(*q.shape[:-1]):
+        keys = np.flatnonzero(np.isfinite(bias[position]))
         if keys.size:
-            scores = k[place[:-1]][keys] @ q[place] / math.sqrt(q.shape[-1]) + bias[place][keys]
+            scores = k[position[:-1]][keys] @ q[position] / math.sqrt(q.shape[-1]) + bias[position][keys]
             weights = np.exp(scores - scores.max())
-            out[place] = weights / weights.sum() @ v[place[:-1]][keys]
+            out[position] = weights / weights.sum() @ v[position[:-1]][keys]
     return out
 
 
@@ -240,43 +240,43 @@ def test_attention_of_a_row_that_sees_nothing(name: str) -> None:
     attention, mask = attend(MASKS[name]), MASKS[name]
     dead = ~np.isfinite(np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask).any(-1)
     dead = np.broadcast_to(dead, (2, 3))
-    given = [jg.asarray(x) for x in (q, k, v)]
+    inputs = [jg.asarray(x) for x in (q, k, v)]
     expected = reference(q, k, v, mask)
     weights = jg.asarray(rng.normal(size=expected.shape))
     for function in (attention, jg.trace(attention)):
-        np.testing.assert_allclose(function(*given).numpy(), expected, rtol=1e-10, atol=1e-14)
+        np.testing.assert_allclose(function(*inputs).numpy(), expected, rtol=1e-10, atol=1e-14)
     loss = lambda q, k, v: (attention(q, k, v) * weights).sum()
     for argument in range(3):
         slope = jg.grad(loss, argnums=argument)
-        eager, traced = slope(*given).numpy(), jg.trace(slope)(*given).numpy()
+        eager, traced = slope(*inputs).numpy(), jg.trace(slope)(*inputs).numpy()
         np.testing.assert_allclose(traced, eager, rtol=1e-10, atol=1e-13)
         assert np.isfinite(eager).all()
         if argument == 0:
             np.testing.assert_array_equal(eager[dead], 0.0)
         step = 1e-6
         array = (q, k, v)[argument]
-        for place in [(0, 0, 1), (0, 2, 3), (1, 1, 2)]:
+        for position in [(0, 0, 1), (0, 2, 3), (1, 1, 2)]:
             ends = []
             for sign in (1, -1):
                 moved = array.copy()
-                moved[place] += sign * step
+                moved[position] += sign * step
                 parts = [moved if i == argument else x for i, x in enumerate((q, k, v))]
                 ends.append(float((reference(*parts, mask) * weights.numpy()).sum()))
-            assert eager[place] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-8)
-    second = jg.grad(lambda q: (jg.grad(loss)(q, *given[1:]) ** 2).sum())
+            assert eager[position] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-8)
+    second = jg.grad(lambda q: (jg.grad(loss)(q, *inputs[1:]) ** 2).sum())
     for derivative in (second, jg.trace(second)):
-        found = derivative(given[0]).numpy()
-        assert np.isfinite(found).all()
-        np.testing.assert_array_equal(found[dead], 0.0)
+        result = derivative(inputs[0]).numpy()
+        assert np.isfinite(result).all()
+        np.testing.assert_array_equal(result[dead], 0.0)
 
 
 def test_attention_keeps_nan() -> None:
     """A NaN that is seen is no row without keys."""
     q = jg.asarray([[1.0, np.nan], [1.0, 2.0]])
     k = v = jg.asarray(np.eye(2, dtype=np.float32))
-    found = functional.scaled_dot_product_attention(q, k, v, attn_mask=jg.asarray([[True, True], [False, False]]))
-    assert np.isnan(found.numpy()[0]).all()
-    np.testing.assert_array_equal(found.numpy()[1], 0.0)
+    result = functional.scaled_dot_product_attention(q, k, v, attn_mask=jg.asarray([[True, True], [False, False]]))
+    assert np.isnan(result.numpy()[0]).all()
+    np.testing.assert_array_equal(result.numpy()[1], 0.0)
 
 
 def test_plain_softmax_of_nothing_but_minus_infinity_is_nan() -> None:

@@ -56,22 +56,22 @@ def ones(shape: Sequence[int]) -> tuple[int, ...]:
     return (1,) * len(shape)
 
 
-def joined(given: Supply, shape: tuple[int, ...], axis: int, *extents: int) -> Value:
-    return concat(*(given(sides(shape, **{f"axis{axis}": extent})) for extent in extents), axis=axis)
+def joined(argument: Supply, shape: tuple[int, ...], axis: int, *extents: int) -> Value:
+    return concat(*(argument(sides(shape, **{f"axis{axis}": extent})) for extent in extents), axis=axis)
 
 
-def stacked(given: Supply, shape: tuple[int, ...]) -> Value:
+def stacked(argument: Supply, shape: tuple[int, ...]) -> Value:
     """What ``stack`` records: the parts with one more axis each, joined along it."""
     part, axis = (*shape[1:],), 0
-    parts = [reshape(given(part), shape=(1, *part)) for _ in range(shape[0])]
-    return concat(*parts, axis=axis) if parts else given(shape)
+    parts = [reshape(argument(part), shape=(1, *part)) for _ in range(shape[0])]
+    return concat(*parts, axis=axis) if parts else argument(shape)
 
 
 def computed(x: Value) -> Value:
     return select((complex_eq if dtypes.is_complex(x.dtype) else eq)(x, x), x, x)
 
 
-def index(given: Supply) -> Value:
+def index(argument: Supply) -> Value:
     return full(shape=(), value=0, dtype=dtypes.int64)
 
 
@@ -165,16 +165,16 @@ def empty_samples(op: Op) -> list[Sample]:
     """Samples with an operand without elements, those of the first dtype that has some."""
     assert op.samples is not None
     for dtype in (dtypes.float32, dtypes.int64, dtypes.bool_, dtypes.float64):
-        found = [s for s in (*op.samples(dtype), *MORE.get(op.name, ())) if any(np.size(x) == 0 for x in s.inputs)]
-        if found:
-            return found
+        results = [s for s in (*op.samples(dtype), *MORE.get(op.name, ())) if any(np.size(x) == 0 for x in s.inputs)]
+        if results:
+            return results
     return []
 
 
 def tables() -> Iterator[tuple[str, list[Sample]]]:
     for name, op in OPS.items():
-        if name not in NOT_COMPILED and op.samples is not None and (found := empty_samples(op)):
-            yield name, found
+        if name not in NOT_COMPILED and op.samples is not None and (result := empty_samples(op)):
+            yield name, result
 
 
 TABLES = dict(tables())
@@ -210,8 +210,8 @@ def test_op_behind_every_movement_op(name: str) -> None:
                     operands.append(given_array(x) if x.size else way(given, x.shape))
                 outputs += builder.emit(op, operands, one.attrs, one.regions)
     graph = builder.graph(outputs, name)
-    found = compiler.compile(graph).run(arguments)
-    require_same(interpret(graph, arguments), found, ulps=64)
+    result = compiler.compile(graph).run(arguments)
+    require_same(interpret(graph, arguments), result, ulps=64)
 
 
 @pytest.mark.parametrize("extent", [0, 1, 384])  # 384: one block of the packed product, and no more

@@ -64,8 +64,8 @@ def called(function: Callable[[Any], Any], x: Any, traced: bool) -> np.ndarray:
 def test_of_constants_all_deviations_are_zero(name: str, dtype: Any, traced: bool) -> None:
     function = STANDARDISED.get(name) or SPREADS[name]
     for level in LEVELS[:: 1 if dtype is np.float32 else 3]:
-        found = called(function, np.full(SHAPE, level, dtype), traced)
-        assert not found.any(), (level, found.ravel()[:3])
+        actual = called(function, np.full(SHAPE, level, dtype), traced)
+        assert not actual.any(), (level, actual.ravel()[:3])
 
 
 @pytest.mark.parametrize("name", STANDARDISED)
@@ -83,8 +83,8 @@ def test_spreads_beside_a_large_mean(name: str, traced: bool) -> None:
     for level in (0.0, 1e4, 1e6):
         x = (np.random.default_rng(0).standard_normal(SHAPE) + level).astype(np.float32)
         expected = EXACT[name](x.astype(np.float64))
-        found = called(SPREADS[name], x, traced)
-        assert np.abs(found - expected).max() <= 1e-6 * np.abs(expected).max(), level
+        actual = called(SPREADS[name], x, traced)
+        assert np.abs(actual - expected).max() <= 1e-6 * np.abs(expected).max(), level
 
 
 @pytest.mark.parametrize("traced", TRACED)
@@ -100,8 +100,8 @@ def test_gradients_beside_a_large_mean() -> None:
     x = (np.random.default_rng(2).standard_normal((4, 37)) + 1e6).astype(np.float32)
     exact = x.astype(np.float64)
     expected = 2 * (exact - exact.mean(1, keepdims=True)) / 36
-    found = jg.grad(lambda x: jg.var(x, axis=1, correction=1).sum())(jg.asarray(x)).numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+    actual = jg.grad(lambda x: jg.var(x, axis=1, correction=1).sum())(jg.asarray(x)).numpy()
+    np.testing.assert_allclose(actual, expected, atol=1e-7)
     by_size = jg.grad(lambda x: (F.layer_norm(x, (37,)) ** 3).sum())
     np.testing.assert_allclose(
         by_size(jg.asarray(x)).numpy(), by_size(jg.asarray(exact - 1e6)).numpy(), atol=1e-5, rtol=1e-5
@@ -114,8 +114,8 @@ def test_one_far_element_that_comes_first() -> None:
     x[:, 0] = 1e7
     exact = x.astype(np.float64)
     expected = (exact - exact.mean(1, keepdims=True)) / np.sqrt(exact.var(1, keepdims=True) + 1e-5)
-    found = F.layer_norm(jg.asarray(x), (1000,)).numpy()
-    assert np.abs(found - expected).max() <= 4 * 1000**0.5 * np.finfo(np.float32).eps
+    actual = F.layer_norm(jg.asarray(x), (1000,)).numpy()
+    assert np.abs(actual - expected).max() <= 4 * 1000**0.5 * np.finfo(np.float32).eps
 
 
 OVERFLOWING: dict[str, Callable[[Any], Any]] = STANDARDISED | {

@@ -81,10 +81,10 @@ def test_program(seed: int) -> None:
         return function(t), jg.grad(function)(t), curvature(t)
 
     expected = (result, gradient, second)
-    ways = {"on the tape": everything}
+    modes = {"on the tape": everything}
     if seed % (4 if seed < 100 else 16) == 0:  # compiling takes most of the time
-        ways["traced"] = jg.trace(everything)
-    for way, run in ways.items():
+        modes["traced"] = jg.trace(everything)
+    for way, run in modes.items():
         for order, (have, want) in enumerate(zip(run(jg.asarray(x)), expected, strict=True)):
             bound = 1e-9 * (1 + np.max(np.abs(want)))
             message = f"{way}, order {order}: {program.names}"
@@ -99,15 +99,17 @@ def test_programs_at_ties_nan_infinities_and_ends_of_the_range(part: int) -> Non
     for seed in range(part, max(COUNT, 600), 10):
         program = kinks.Program(seed)
         due, unknown, sizes = program.reference()
-        ways = {"on the tape": jg.grad(program)}
+        modes = {"on the tape": jg.grad(program)}
         if seed // 10 % 40 == 0:
-            ways["traced"] = jg.trace(ways["on the tape"])
-        for way, gradient in ways.items():
-            found = gradient(jg.asarray(program.input)).numpy()
+            modes["traced"] = jg.trace(modes["on the tape"])
+        for way, gradient in modes.items():
+            actual = gradient(jg.asarray(program.input)).numpy()
             with np.errstate(invalid="ignore"):
-                near = abs(found - due) <= 1e-9 * abs(due) + 1e-12 * sizes + 1e-306
-            right = np.where(np.isfinite(due), near, ~np.isfinite(found))
-            message = f"{way}, seed {seed}: {program.steps}, {program.reduction} of {program.input}: {found}, not {due}"
+                near = abs(actual - due) <= 1e-9 * abs(due) + 1e-12 * sizes + 1e-306
+            right = np.where(np.isfinite(due), near, ~np.isfinite(actual))
+            message = (
+                f"{way}, seed {seed}: {program.steps}, {program.reduction} of {program.input}: {actual}, not {due}"
+            )
             assert np.all(right | unknown), message
 
 

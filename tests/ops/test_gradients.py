@@ -23,8 +23,8 @@ def samples_of(op: Op, dtype: DType = float64) -> list[Sample]:
     """The smooth samples with an operand of this float dtype; none where no gradient passes the op."""
     if op.samples is None or "nondifferentiable" in op.traits or op.effect != "none":
         return []
-    found = [sample for sample in op.samples(dtype) if sample.differentiable]
-    return [sample for sample in found if any(getattr(x, "dtype", None) == dtype for x in sample.inputs)]
+    results = [sample for sample in op.samples(dtype) if sample.differentiable]
+    return [sample for sample in results if any(getattr(x, "dtype", None) == dtype for x in sample.inputs)]
 
 
 DIFFERENTIABLE = sorted(name for name, op in OPS.items() if samples_of(op))
@@ -53,9 +53,9 @@ def test_gradients_have_the_types_of_their_inputs(name: str, dtype: DType) -> No
         verify(gradient)
         wanted = [np.asarray(x) for x in sample.inputs if is_float(np.asarray(x).dtype)]
         ones = [np.ones(value.type.shape, value.type.dtype) for value in gradient.inputs[len(sample.inputs) :]]
-        for array, found in zip(wanted, interpret(gradient, [*sample.inputs, *ones]), strict=True):
-            assert (found.dtype, found.shape) == (array.dtype, array.shape)
-            assert np.isfinite(found.astype(np.float64)).all()
+        for array, actual in zip(wanted, interpret(gradient, [*sample.inputs, *ones]), strict=True):
+            assert (actual.dtype, actual.shape) == (array.dtype, array.shape)
+            assert np.isfinite(actual.astype(np.float64)).all()
 
 
 @pytest.mark.parametrize("order", [1, 2])

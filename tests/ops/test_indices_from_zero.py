@@ -57,8 +57,8 @@ def test_a_good_index_gives_the_same_everywhere(name: str) -> None:
 def test_the_gradient_of_an_embedding_raises_too() -> None:
     loss = lambda table, i: functional.embedding(i, table).sum()
     for run in (jg.grad(loss), jg.trace(jg.grad(loss))):
-        found = run(TABLE, jg.asarray([1, 1]))
-        np.testing.assert_array_equal(found.numpy(), [[0] * 3, [2] * 3, [0] * 3, [0] * 3])
+        result = run(TABLE, jg.asarray([1, 1]))
+        np.testing.assert_array_equal(result.numpy(), [[0] * 3, [2] * 3, [0] * 3, [0] * 3])
     with pytest.raises(IndexError, match="index -1"):
         jg.grad(loss)(TABLE, jg.asarray([1, -1]))
 

@@ -71,8 +71,8 @@ def test_every_op_is_found_by_its_name() -> None:
 
 
 def test_the_stub_names_every_op() -> None:
-    found = {name for name in ops.__all__ if isinstance(getattr(ops, name), Op)}
-    assert {getattr(ops, name).name for name in found} == set(OPS)
+    actual = {name for name in ops.__all__ if isinstance(getattr(ops, name), Op)}
+    assert {getattr(ops, name).name for name in actual} == set(OPS)
     with pytest.raises(AttributeError, match=r"module 'jitgraph\.ops' has no attribute 'no_such_op'"):
         ops.no_such_op  # noqa: B018
 
@@ -171,8 +171,8 @@ def test_index_map_says_where_elements_come_from(op):
         wanted = op.evaluate(*sample.inputs, **sample.attrs)
         axes = [Dim.name(f"_i{axis}") for axis in range(wanted.ndim)]
         reads = op.index_map(tuple(axes), *types, **sample.attrs)
-        for place in product(*map(range, wanted.shape)):
-            at = {f"_i{axis}": i for axis, i in enumerate(place)}
+        for position in product(*map(range, wanted.shape)):
+            at = {f"_i{axis}": i for axis, i in enumerate(position)}
             for read in reads:
                 condition = [
                     (dims.evaluate(a, at), relation, dims.evaluate(b, at)) for a, relation, b in read.condition
@@ -180,11 +180,11 @@ def test_index_map_says_where_elements_come_from(op):
                 if holds(condition):
                     break
             else:
-                raise AssertionError((sample.attrs, place))
+                raise AssertionError((sample.attrs, position))
             index = tuple(dims.evaluate(d, at) for d in read.index)
             source = sample.inputs[read.operand]
-            assert all(0 <= i < n for i, n in zip(index, source.shape, strict=True)), (sample.attrs, place, index)
-            assert source[index] == wanted[place], (sample.attrs, place, index)
+            assert all(0 <= i < n for i, n in zip(index, source.shape, strict=True)), (sample.attrs, position, index)
+            assert source[index] == wanted[position], (sample.attrs, position, index)
 
 
 def test_reshape_keeps_aligned_axes_plain():
@@ -288,10 +288,10 @@ def vjp_graph(op, sample, types=None, attrs=None):
     seeds = [v.type for v in forward.outputs if dtypes.is_inexact(v.dtype)]
 
     def run(*values):
-        inputs, given = values[: len(types)], list(values[len(types) :])
+        inputs, operands = values[: len(types)], list(values[len(types) :])
         out = op(*inputs, **attrs)
         outs = out if isinstance(out, tuple) else (out,)
-        cts = tuple(given.pop(0) if dtypes.is_inexact(value.dtype) else None for value in outs)
+        cts = tuple(operands.pop(0) if dtypes.is_inexact(value.dtype) else None for value in outs)
         several = isinstance(out, tuple)
         gradients = op.vjp(cts if several else cts[0], out, *inputs, **attrs)
         assert len(gradients) == len(inputs)

@@ -84,10 +84,10 @@ def factors(data: str, m: int, n: int, k: int, dtype: Any = np.float32) -> list[
         return [np.ascontiguousarray(DATA[data](rng, (k, extent)).astype(dtype)) for extent in (m, n)]
 
 
-def within_bound(x: Array, y: Array, found: Array) -> bool:
+def within_bound(x: Array, y: Array, actual: Array) -> bool:
     blocks = max(1, -(-len(x) // BLOCK_STEPS))
     factor = (BLOCK_STEPS + math.ceil(math.log2(blocks))) * 2.0**-24
-    for column, row in zip(x.astype(np.float64).T, found, strict=True):
+    for column, row in zip(x.astype(np.float64).T, actual, strict=True):
         products = column[:, None] * y
         if (np.abs(row - products.sum(axis=0)) > factor * np.abs(products).sum(axis=0)).any():
             return False
@@ -114,8 +114,8 @@ def test_the_evaluation_has_the_order(dtype: Any, data: str) -> None:
     for k in LENGTHS if dtype == np.float32 else [0, 1, 385, 1153]:
         graph = product(3, 2, k, dtype)
         x, y = factors(data, 3, 2, k, dtype)
-        (found,) = interpret(graph, [x, y])
-        assert same_bits(found, by_definition(x, y)).all(), k
+        (actual,) = interpret(graph, [x, y])
+        assert same_bits(actual, by_definition(x, y)).all(), k
     x, y = factors(data, 300, 90, 40, dtype)  # in several pieces
     assert same_bits(interpret(product(300, 90, 40, dtype), [x, y])[0], by_definition(x, y)).all()
 
@@ -132,13 +132,13 @@ def test_all_give_the_same_bits(dtype: Any, shape: tuple[int, int]) -> None:
         made = compiled(graph)
         for data in DATA if dtype == np.float32 and k in (385, 1537, 6145) else ["random"]:
             x, y = factors(data, m, n, k, np.float32 if np.dtype(dtype).kind != "i" else np.float64)
-            given = [(x * 100).astype(dtype), y.astype(dtype)]
-            (expected,) = interpret(graph, given)
-            results = [run.run(given)[0] for run in (made, named, all_named)]
+            inputs = [(x * 100).astype(dtype), y.astype(dtype)]
+            (expected,) = interpret(graph, inputs)
+            results = [run.run(inputs)[0] for run in (made, named, all_named)]
             if k < 1000 and data == "random":
-                results += execute_schedule(made.stages.schedule, given)
-            for place, result in enumerate(results):
-                assert same_bits(result, expected).all(), (data, k, place)
+                results += execute_schedule(made.stages.schedule, inputs)
+            for position, result in enumerate(results):
+                assert same_bits(result, expected).all(), (data, k, position)
 
 
 def test_the_lower_level_gives_the_same_bits() -> None:
@@ -190,9 +190,9 @@ def test_negative_zeros_stay() -> None:
     for k in (1, 384, 385, 769, 1537):
         x, y = np.full((k, 9), -1e-30, np.float32), np.full((k, 33), 1e-30, np.float32)
         for graph in (product(9, 33, k), product(9, 33, Dim.name("k"))):
-            for found in (compiled(graph).run([x, y])[0], interpret(graph, [x, y])[0]):
-                assert (found == 0).all(), k
-                assert np.signbit(found).all(), k
+            for actual in (compiled(graph).run([x, y])[0], interpret(graph, [x, y])[0]):
+                assert (actual == 0).all(), k
+                assert np.signbit(actual).all(), k
 
 
 def test_the_block_depth_is_printed() -> None:
@@ -250,8 +250,8 @@ def test_weight_gradients_of_convolutions() -> None:
     for images, size in ((9, 20), (9, 21), (9, 22), (10, 22)):
         x = jg.asarray(np.full((images, 2, size, size), 0.1, np.float32))
         cotangent = jg.asarray(np.full((images, 3, size - 2, size - 2), 0.7, np.float32))
-        expected, found = gradient(x, w, cotangent).numpy(), traced(x, w, cotangent).numpy()
-        assert found.tobytes() == expected.tobytes()
+        expected, actual = gradient(x, w, cotangent).numpy(), traced(x, w, cotangent).numpy()
+        assert actual.tobytes() == expected.tobytes()
         count = images * (size - 2) ** 2
         exact = count * float(np.float32(0.1)) * float(np.float32(0.7))
         assert (np.abs(expected - exact) <= (BLOCK_STEPS + 8) * 2.0**-24 * exact).all()

@@ -209,17 +209,17 @@ def test_the_parts_of_a_normal_are_accurate(dtype: str, bits: int) -> None:
     """Logarithm and cosine on the grid of uniforms, its ends and its powers of two, within 2 ulp."""
     rng = np.random.default_rng(0)
     some = [rng.integers(1, 2**bits, 20_000), np.arange(1, 500), 2**bits - np.arange(1, 500), 2 ** np.arange(bits)]
-    whole = np.concatenate(some).astype(np.float64)
-    x = (whole * 2.0**-bits).astype(dtype)
+    full = np.concatenate(some).astype(np.float64)
+    x = (full * 2.0**-bits).astype(dtype)
     wide = x.astype(np.longdouble)
     turns = wide * 4
     left = (turns - np.rint(turns)) * (np.arctan(np.longdouble(1)) * 2)
     parts = [np.cos(left), -np.sin(left), -np.cos(left), np.sin(left)]
     expected = {"minus_log": -np.log(wide), "cos_turns": np.choose(np.rint(turns).astype(int) % 4, parts)}
     for name, value in expected.items():
-        found = getattr(distributions, name)(EagerValue(x)).array
-        assert found.dtype == x.dtype
-        error = np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))
+        actual = getattr(distributions, name)(EagerValue(x)).array
+        assert actual.dtype == x.dtype
+        error = np.abs(actual - value) / np.spacing(np.abs(value).astype(dtype))
         assert error.max() < 2, (name, x[error.argmax()])
 
 
@@ -251,10 +251,10 @@ def test_moments_of_poisson(rate: float) -> None:
 def test_poisson_numbers_are_as_frequent_as_they_should_be(rate: float) -> None:
     jg.random.seed(8)
     n, most = 200_000, 40
-    found = counted(jg.random.poisson(rate, (n,)), most)[:most]
+    actual = counted(jg.random.poisson(rate, (n,)), most)[:most]
     expected = n * np.array([math.exp(k * math.log(rate) - rate - math.lgamma(k + 1)) for k in range(most)])
     enough = expected > 20
-    chi = ((found - expected)[enough] ** 2 / expected[enough]).sum()
+    chi = ((actual - expected)[enough] ** 2 / expected[enough]).sum()
     assert chi < enough.sum() + 5 * (2 * enough.sum()) ** 0.5
 
 
@@ -330,10 +330,10 @@ def test_normal_numbers_beyond_six_deviations(bounds: tuple[float, float]) -> No
     jg.random.seed(0)
     low, high = bounds if bounds[0] > 0 else (-bounds[1], -bounds[0])
     for draw in (jg.random.truncated_normal, jg.trace(jg.random.truncated_normal, static_argnums=(0, 1, 2))):
-        found = np.abs(draw((20000,), *bounds, dtype=jg.float64).numpy())
-        assert low <= found.min() and found.max() <= high
+        actual = np.abs(draw((20000,), *bounds, dtype=jg.float64).numpy())
+        assert low <= actual.min() and actual.max() <= high
         tail = lambda z: scipy.special.erfcx(z / np.sqrt(2)) / scipy.special.erfcx(low / np.sqrt(2))
-        share = tail(found) * np.exp(-(found - low) * (found + low) / 2)
+        share = tail(actual) * np.exp(-(actual - low) * (actual + low) / 2)
         least = tail(high) * np.exp(-(high - low) * (high + low) / 2) if high < math.inf else 0.0
         uniform = np.sort((1 - share) / (1 - least))
         assert np.abs(uniform - (np.arange(20000) + 0.5) / 20000).max() < 2.0 / np.sqrt(20000)
@@ -382,8 +382,8 @@ def test_the_forms_of_pytorch() -> None:
         jg.random.randint(0, 9, (2,)),
     ]
     jg.random.seed(13)
-    found = [jg.rand(2, 3), jg.randn((2, 3)), jg.randperm(4), jg.randint(9, (2,))]
-    assert [x.tolist() for x in found] == [x.tolist() for x in expected]
+    results = [jg.rand(2, 3), jg.randn((2, 3)), jg.randperm(4), jg.randint(9, (2,))]
+    assert [x.tolist() for x in results] == [x.tolist() for x in expected]
     x = jg.zeros((2, 2), dtype=jg.float64)
     assert jg.randn_like(x).dtype == jg.rand_like(x).dtype == jg.randint_like(x, 3).dtype == jg.float64
     assert jg.rand_like(x, dtype=jg.float16).shape == (2, 2) and jg.randint_like(x, 5, 6).tolist() == [[5, 5], [5, 5]]
@@ -393,16 +393,16 @@ def test_the_forms_of_pytorch() -> None:
 def test_logarithms_of_more_than_one_are_accurate(dtype: str) -> None:
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.uniform(1, 3, 5000), 10.0 ** rng.uniform(0, 30, 5000)]).astype(dtype)
-    found = distributions.minus_log(EagerValue(x)).array
+    actual = distributions.minus_log(EagerValue(x)).array
     value = -np.log(x.astype(np.longdouble))
-    assert (np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))).max() < 2
+    assert (np.abs(actual - value) / np.spacing(np.abs(value).astype(dtype))).max() < 2
     x = np.concatenate([rng.uniform(-0.9, 4, 5000), rng.choice([-1, 1], 5000) * 10.0 ** rng.uniform(-15, -1, 5000)])
     x = x.astype(dtype)
     wide = x.astype(np.longdouble)
     terms = [(-1) ** (n + 1) * wide**n / n for n in range(2, 60)]  # log1p would lose what is asked for
     value = np.where(np.abs(wide) < 0.2, sum(terms), np.log1p(wide) - wide)
-    found = distributions.log1p_less(EagerValue(x)).array
-    assert np.abs(found / value - 1).max() < 40 * np.finfo(dtype).eps
+    actual = distributions.log1p_less(EagerValue(x)).array
+    assert np.abs(actual / value - 1).max() < 40 * np.finfo(dtype).eps
 
 
 def test_a_named_size_draws_the_same() -> None:
@@ -429,12 +429,12 @@ def test_gradients_go_to_what_scales_and_not_to_what_decides() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8])
 def test_choice_takes_numpy_integers_as_numbers(dtype: type[np.integer]) -> None:
-    found = []
+    results = []
     for count in (5, dtype(5)):
         jg.random.seed(3)
-        found.append(np.asarray(jg.random.choice(count, (20,))))
-    np.testing.assert_array_equal(*found)
-    assert set(found[0].tolist()) <= set(range(5))
+        results.append(np.asarray(jg.random.choice(count, (20,))))
+    np.testing.assert_array_equal(*results)
+    assert set(results[0].tolist()) <= set(range(5))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -446,9 +446,9 @@ def test_numbers_drawn_by_the_kernel_for_all_shapes(op: Any, dtype: str, monkeyp
         expected = op(key, shape=shape, dtype=kind).array
         for worth in (10**9, 0):  # op by op, and by the kernel
             monkeypatch.setattr(basic, "_WORTH", worth)
-            found = basic.numbers(op, key, shape, kind)
-            assert found.record is None
-            np.testing.assert_array_equal(found.array, expected, strict=True)
+            actual = basic.numbers(op, key, shape, kind)
+            assert actual.record is None
+            np.testing.assert_array_equal(actual.array, expected, strict=True)
 
 
 def test_words_drawn_by_the_kernel_for_all_shapes(monkeypatch: pytest.MonkeyPatch) -> None:

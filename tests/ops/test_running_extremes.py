@@ -13,14 +13,14 @@ from jitgraph import dtypes
 
 def _latest(row: Any, *, greatest: bool) -> tuple[list[Any], list[int]]:
     """The definition, element by element; a NaN stays until the next one."""
-    found, places = [], []
-    best, place = row[0], 0
+    actual, positions = [], []
+    best, position = row[0], 0
     for number, x in enumerate(row):
         if x != x or (best == best and (x >= best if greatest else x <= best)):
-            best, place = x, number
-        found.append(best)
-        places.append(place)
-    return found, places
+            best, position = x, number
+        actual.append(best)
+        positions.append(position)
+    return actual, positions
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.float32, dtypes.float64], ids=str)
@@ -34,10 +34,10 @@ def test_the_latest_of_equal_ones(name: str, interpreted: bool, dtype: Any, monk
         rows = rng.choice(np.array([-0.0, 0.0, -0.0, 0.0, -1.0, most]), (5, length)).astype(dtype)
         wanted = [_latest(row, greatest=name == "cummax") for row in rows]
         for function in (lambda x: getattr(jg, name)(x, 1), jg.trace(lambda x: getattr(jg, name)(x, 1))):
-            values, places = function(jg.asarray(rows))
+            values, positions = function(jg.asarray(rows))
             expected = np.array([row for row, _ in wanted], dtype)
             same = (values.numpy().view(f"u{expected.itemsize}") == expected.view(f"u{expected.itemsize}")) | (
                 np.isnan(values.numpy()) & np.isnan(expected)
             )
             assert same.all()
-            np.testing.assert_array_equal(places.numpy(), [at for _, at in wanted])
+            np.testing.assert_array_equal(positions.numpy(), [at for _, at in wanted])

@@ -56,8 +56,8 @@ def test_no_kernel_element_meets_a_zero_that_is_none_of_x() -> None:
     w = np.array([[[1.0, np.inf]]])
     settings = {"padding": ((1, 1),), "lhs_dilation": (2,), "rhs_dilation": (1,), "groups": 1}
     x = jg.asarray(np.array([[[1.0, 2.0]]]))
-    found = spread_conv(ops.conv, x.value, jg.asarray(w).value, **settings)
-    np.testing.assert_array_equal(found.array, [[[np.inf, 1.0, np.inf, 2.0]]])
+    result = spread_conv(ops.conv, x.value, jg.asarray(w).value, **settings)
+    np.testing.assert_array_equal(result.array, [[[np.inf, 1.0, np.inf, 2.0]]])
     ct = jg.nn.functional.conv_transpose1d(x, jg.asarray(w), stride=2)
     np.testing.assert_array_equal(ct.numpy(), [[[1.0, np.inf, 2.0, np.inf]]])
 

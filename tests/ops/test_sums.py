@@ -35,8 +35,8 @@ def test_rows(n: int) -> None:
     for kind in KINDS:
         x = data(kind, (2, n))
         wanted = np.array([ordered(row, SLOTS) for row in x])
-        for way, found in runs(x, lambda x: x.sum(axis=1)):
-            assert found.tobytes() == wanted.tobytes(), (kind, way)
+        for way, actual in runs(x, lambda x: x.sum(axis=1)):
+            assert actual.tobytes() == wanted.tobytes(), (kind, way)
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 64, 257, 999, 1000, 4096, 5001])
@@ -44,16 +44,16 @@ def test_rows(n: int) -> None:
 def test_columns(n: int, columns: int) -> None:
     x = data("sorted", (n, columns))
     wanted = np.array([ordered(column, 1) for column in x.T])
-    for way, found in runs(x, lambda x: x.sum(axis=0)):
-        assert found.tobytes() == wanted.tobytes(), way
+    for way, actual in runs(x, lambda x: x.sum(axis=0)):
+        assert actual.tobytes() == wanted.tobytes(), way
 
 
 def test_several_axes_are_reduced_one_after_another_from_the_last() -> None:
     x = data("sorted", (5, 67, 33, 130))
     rows = np.array([ordered(row, SLOTS) for row in x.reshape(-1, 130)]).reshape(5, 67, 33)
     wanted = np.array([ordered(rows[:, j, k], 1) for j in range(67) for k in range(33)])
-    for way, found in runs(x, lambda x: x.sum(axis=(0, 3))):
-        assert found.tobytes() == wanted.tobytes(), way
+    for way, actual in runs(x, lambda x: x.sum(axis=(0, 3))):
+        assert actual.tobytes() == wanted.tobytes(), way
 
 
 @pytest.mark.parametrize("shape", [(40, 9, 7, 130), (70, 2, 33, 9), (3, 16, 1, 3000)], ids=str)
@@ -63,8 +63,8 @@ def test_runs_behind_a_kept_axis(shape: tuple[int, ...]) -> None:
     by_row = np.array([ordered(row, SLOTS) for row in x.reshape(-1, width)]).reshape(images * channels, rows)
     runs_ = np.array([ordered(run, 1) for run in by_row]).reshape(images, channels)
     wanted = np.array([ordered(channel, 1) for channel in runs_.T])
-    for way, found in runs(x, lambda x: x.sum(axis=(0, 2, 3))):
-        assert found.tobytes() == wanted.tobytes(), way
+    for way, actual in runs(x, lambda x: x.sum(axis=(0, 2, 3))):
+        assert actual.tobytes() == wanted.tobytes(), way
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,11 +72,11 @@ def test_runs_behind_a_kept_axis(shape: tuple[int, ...]) -> None:
 def test_a_sum_stays_within_its_bound(kind: str, n: int) -> None:
     x = data(kind, (n,))
     exact = math.fsum(x.tolist())
-    for way, found in runs(x, lambda x: x.sum()):
-        assert abs(float(found) - exact) <= bound(n, SLOTS) * abs(exact), way
+    for way, actual in runs(x, lambda x: x.sum()):
+        assert abs(float(actual) - exact) <= bound(n, SLOTS) * abs(exact), way
     columns = x[: n // 8 * 8].reshape(-1, 8)
-    for way, found in runs(columns, lambda x: x.sum(axis=0)):
-        error = np.abs(found - columns.sum(axis=0, dtype=np.float64))
+    for way, actual in runs(columns, lambda x: x.sum(axis=0)):
+        error = np.abs(actual - columns.sum(axis=0, dtype=np.float64))
         assert (error <= bound(len(columns), 1) * columns.sum(axis=0, dtype=np.float64)).all(), way
 
 
@@ -85,8 +85,8 @@ def test_every_way_gives_the_same_bits(shape: tuple[int, ...]) -> None:
     for kind in KINDS[1:]:
         x = data(kind, shape)
         for name, program in PROGRAMS.items():
-            found = dict(runs(x, program))
-            assert len({result.tobytes() for result in found.values()}) == 1, (kind, name, found)
+            actual = dict(runs(x, program))
+            assert len({result.tobytes() for result in actual.values()}) == 1, (kind, name, actual)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,8 +97,8 @@ def test_what_is_made_of_sums_does_not_drift(name: str, kind: str) -> None:
     exact = np.asarray(program(jg.asarray(x.astype(np.float64))))
     wide = max(float(np.abs(exact).max()), 0.01)  # a variance of 0 is as good as its sum of squares
     named = np.asarray(jg.trace(dynamic_shapes={"x": {0: "rows"}})(lambda x: program(x))(x))
-    for found in (np.asarray(program(jg.asarray(x))), named):
-        assert (np.abs(found - exact) <= 2 * bound(1_000_000, 1) * wide).all(), (found, exact)
+    for actual in (np.asarray(program(jg.asarray(x))), named):
+        assert (np.abs(actual - exact) <= 2 * bound(1_000_000, 1) * wide).all(), (actual, exact)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -114,17 +114,17 @@ def test_every_floor_and_number_of_threads_gives_the_same_bits(name: str, named:
     (executed,) = execute_schedule(compiled.stages.schedule, [x])  # type: ignore[union-attr]
     assert np.asarray(executed).tobytes() == wanted.tobytes()
     for threads, runtime in THREADS.items():
-        (found,) = Executable(compiled.image, compiled.signature, runtime=runtime).run([x])  # type: ignore[union-attr]
-        assert found.tobytes() == wanted.tobytes(), threads
+        (actual,) = Executable(compiled.image, compiled.signature, runtime=runtime).run([x])  # type: ignore[union-attr]
+        assert actual.tobytes() == wanted.tobytes(), threads
 
 
 def test_the_sign_of_zero_and_sums_of_nothing() -> None:
     for x, wanted in ((np.full(100, -0.0, np.float32), -0.0), (np.zeros(0, np.float32), 0.0)):
-        for way, found in runs(x, lambda x: x.sum()):
-            assert (float(found), np.signbit(found)) == (wanted, np.signbit(wanted)), way
+        for way, actual in runs(x, lambda x: x.sum()):
+            assert (float(actual), np.signbit(actual)) == (wanted, np.signbit(wanted)), way
     nothing = np.zeros((3, 0), np.float32)
-    for way, found in runs(nothing, lambda x: x.sum(axis=(0, 1))):
-        assert (float(found), np.signbit(found)) == (0.0, False), way
+    for way, actual in runs(nothing, lambda x: x.sum(axis=(0, 1))):
+        assert (float(actual), np.signbit(actual)) == (0.0, False), way
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -137,11 +137,11 @@ def test_extremes_are_the_same_in_any_order(dtype: type) -> None:
     x[16, 77] = np.nan
     positive = (~np.signbit(x)).any(axis=1)
     for name, sign in (("max", ~positive), ("min", np.signbit(x).any(axis=1))):
-        for way, found in runs(x, lambda x, name=name: getattr(x, name)(axis=1)):  # type: ignore[misc]
-            numbers = ~np.isnan(found)
-            assert np.isnan(found[16]), way
+        for way, actual in runs(x, lambda x, name=name: getattr(x, name)(axis=1)):  # type: ignore[misc]
+            numbers = ~np.isnan(actual)
+            assert np.isnan(actual[16]), way
             assert numbers.sum() == 63, way
-            assert (np.signbit(found)[numbers] == sign[numbers]).all(), (name, way)
+            assert (np.signbit(actual)[numbers] == sign[numbers]).all(), (name, way)
 
 
 @pytest.mark.parametrize("shape", [(100_000, 3), (3, 100_000), (8, 40_000), (9, 40_000), (2, 3, 30_000)], ids=str)

@@ -28,8 +28,8 @@ def test_sgd() -> None:
     for g in GRADIENTS:
         buffer = 0.9 * buffer + (g + 0.1 * p)
         p = p - 0.05 * buffer
-    found, _ = run(lambda ps: jg.optim.SGD(ps, lr=0.05, momentum=0.9, weight_decay=0.1))
-    np.testing.assert_allclose(found, p, rtol=1e-14)
+    actual, _ = run(lambda ps: jg.optim.SGD(ps, lr=0.05, momentum=0.9, weight_decay=0.1))
+    np.testing.assert_allclose(actual, p, rtol=1e-14)
 
 
 @pytest.mark.parametrize("decoupled", [False, True])
@@ -41,8 +41,8 @@ def test_adam(decoupled: bool) -> None:
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         p = p - 0.01 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
     kind = jg.optim.AdamW if decoupled else jg.optim.Adam
-    found, _ = run(lambda ps: kind(ps, lr=0.01, weight_decay=0.1))
-    np.testing.assert_allclose(found, p, rtol=1e-12)
+    actual, _ = run(lambda ps: kind(ps, lr=0.01, weight_decay=0.1))
+    np.testing.assert_allclose(actual, p, rtol=1e-12)
 
 
 def test_rmsprop() -> None:
@@ -51,8 +51,8 @@ def test_rmsprop() -> None:
         v, a = 0.9 * v + 0.1 * g * g, 0.9 * a + 0.1 * g
         b = 0.5 * b + g / (np.sqrt(v - a * a) + 1e-8)
         p = p - 0.01 * b
-    found, _ = run(lambda ps: jg.optim.RMSprop(ps, lr=0.01, alpha=0.9, momentum=0.5, centered=True))
-    np.testing.assert_allclose(found, p, rtol=1e-10)
+    actual, _ = run(lambda ps: jg.optim.RMSprop(ps, lr=0.01, alpha=0.9, momentum=0.5, centered=True))
+    np.testing.assert_allclose(actual, p, rtol=1e-10)
 
 
 def test_a_parameter_without_a_gradient_stays() -> None:
@@ -100,7 +100,7 @@ MAKERS = [
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_state_is_saved_and_loaded(make: Any) -> None:
-    whole, _ = run(make)
+    full, _ = run(make)
     half, optimizer = run(make, GRADIENTS[:1])
     state = optimizer.state_dict()
     p = jg.nn.Parameter(half)
@@ -109,7 +109,7 @@ def test_state_is_saved_and_loaded(make: Any) -> None:
     for gradient in GRADIENTS[1:]:
         p.grad = jg.asarray(gradient)
         again.step()
-    np.testing.assert_array_equal(p.detach().numpy(), whole)
+    np.testing.assert_array_equal(p.detach().numpy(), full)
     for array in state["state"][0].values():
         array[...] = 0  # copies
     assert any(np.any(tensor.numpy()) for tensor in optimizer.state[0].values())
@@ -160,9 +160,9 @@ def test_mistakes() -> None:
         (model.weight, r"write a list: \[parameter\]"),
         ([model.weight * 2], "not results computed from them"),
     ]
-    for given, message in cases:
+    for inputs, message in cases:
         with pytest.raises(jg.JitgraphError, match=message):
-            jg.optim.SGD(given)
+            jg.optim.SGD(inputs)
     for settings in ([p], [{"params": [p], "lr": -1.0}]):
         with pytest.raises(jg.JitgraphError, match="must not be negative"):
             jg.optim.Adam(settings, lr=-0.1)
@@ -380,8 +380,8 @@ TAKES_COMPLEX = [c for c in optimizer_cases.CASES if not c.name.startswith(("Ada
 @pytest.mark.parametrize("case", TAKES_COMPLEX, ids=lambda case: case.name)
 def test_parts_of_complex_parameters_are_parameters_of_their_own(case: optimizer_cases.OptimizerCase) -> None:
     start = np.random.default_rng(0).normal(size=(3, 2, 2))
-    real, whole = jg.nn.Parameter(jg.asarray(start)), jg.nn.Parameter(jg.view_as_complex(start))
-    optimizers = [case.make(jg, [real]), case.make(jg, [whole])]
+    real, full = jg.nn.Parameter(jg.asarray(start)), jg.nn.Parameter(jg.view_as_complex(start))
+    optimizers = [case.make(jg, [real]), case.make(jg, [full])]
 
     def real_loss() -> Any:
         optimizers[0].zero_grad()
@@ -391,7 +391,7 @@ def test_parts_of_complex_parameters_are_parameters_of_their_own(case: optimizer
 
     def whole_loss() -> Any:
         optimizers[1].zero_grad()
-        parts = jg.view_as_real(whole)
+        parts = jg.view_as_real(full)
         loss = ((parts * parts) * jg.cos(parts)).sum()
         loss.backward()
         return loss
@@ -399,7 +399,7 @@ def test_parts_of_complex_parameters_are_parameters_of_their_own(case: optimizer
     for _ in range(4):
         optimizers[0].step(real_loss)
         optimizers[1].step(whole_loss)
-    np.testing.assert_allclose(jg.view_as_real(whole.detach()).numpy(), real.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(jg.view_as_real(full.detach()).numpy(), real.detach().numpy(), rtol=1e-12)
     optimizers[1].load_state_dict(optimizers[1].state_dict())
 
 

@@ -58,12 +58,12 @@ def test_one_traced_step_of_all_schedules() -> None:
             run.optimizer.step()
             run.schedule.step()
 
-    found = []
+    results = []
     for _ in range(STEPS):
         step(0.1)
-        found.append([run.schedule.get_last_lr()[0] for run in runs])
+        results.append([run.schedule.get_last_lr()[0] for run in runs])
     assert len(cases) > 15 and step.cache_info().misses == 1
-    for case, column in zip(cases, np.transpose(found), strict=True):
+    for case, column in zip(cases, np.transpose(results), strict=True):
         np.testing.assert_allclose(column, EXPECTED["schedules"][case.name], rtol=1e-9, atol=1e-12, err_msg=case.name)
 
 
@@ -135,8 +135,8 @@ def test_gradients_accumulate_over_batches() -> None:
     """Two backward passes before a step are one of the sum, in one traced function that steps at every second call."""
     rng = np.random.default_rng(0)
     batches = [rng.normal(size=(4, 3)) for _ in range(6)]
-    whole, parts = jg.nn.Parameter(np.ones(3)), jg.nn.Parameter(np.ones(3))
-    first, second = jg.optim.Adam([whole], lr=0.1), jg.optim.Adam([parts], lr=0.1)
+    full, parts = jg.nn.Parameter(np.ones(3)), jg.nn.Parameter(np.ones(3))
+    first, second = jg.optim.Adam([full], lr=0.1), jg.optim.Adam([parts], lr=0.1)
 
     @jg.trace(static_argnames=("update",))
     def accumulate(x: Any, *, update: bool) -> None:
@@ -149,9 +149,9 @@ def test_gradients_accumulate_over_batches() -> None:
         accumulate(batch, update=number % 2 == 1)
     for number in range(0, len(batches), 2):
         first.zero_grad()
-        jg.tanh(jg.asarray(np.concatenate(batches[number : number + 2])) @ whole).sum().backward()
+        jg.tanh(jg.asarray(np.concatenate(batches[number : number + 2])) @ full).sum().backward()
         first.step()
-    np.testing.assert_allclose(parts.detach().numpy(), whole.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(parts.detach().numpy(), full.detach().numpy(), rtol=1e-12)
 
 
 def test_rates_that_a_traced_function_changes_itself() -> None:
@@ -189,11 +189,11 @@ def test_eager_steps_give_a_traces_bits(dtype: str) -> None:
         call = jg.trace(step) if traced else step
         for _ in range(6):
             call()
-        found = []
+        results = []
         for case, group, optimizer in zip(cases, groups, optimizers, strict=True):
-            found += [(case.name, p.detach().numpy()) for p in group]
-            found += [(f"{case.name} {k}", v.numpy()) for state in optimizer.state.values() for k, v in state.items()]
-        return found
+            results += [(case.name, p.detach().numpy()) for p in group]
+            results += [(f"{case.name} {k}", v.numpy()) for state in optimizer.state.values() for k, v in state.items()]
+        return results
 
     for (name, mine), (_, theirs) in zip(run(False), run(True), strict=True):
         np.testing.assert_array_equal(mine, theirs, err_msg=name)

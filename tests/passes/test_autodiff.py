@@ -64,9 +64,9 @@ def gradients(graph: Graph, arrays: list[Any], wrt: list[int] | None = None) -> 
         lambda *xs: reduce_sum(call(*xs, regions=(graph,)), axes=tuple(range(graph.outputs[0].type.ndim))),
         [value.type for value in graph.inputs],
     )
-    made = grad_graph(summed, wrt)
-    verify(made)
-    return interpret(made, arrays)[1:]
+    result = grad_graph(summed, wrt)
+    verify(result)
+    return interpret(result, arrays)[1:]
 
 
 # sums and zeros
@@ -74,8 +74,8 @@ def gradients(graph: Graph, arrays: list[Any], wrt: list[int] | None = None) -> 
 
 def test_a_value_used_twice_gets_the_sum() -> None:
     graph = build(lambda x: add(mul(sin(x), x), exp(x)), [F])
-    (found,) = gradients(graph, [X])
-    np.testing.assert_allclose(found, np.cos(X) * X + np.sin(X) + np.exp(X))
+    (actual,) = gradients(graph, [X])
+    np.testing.assert_allclose(actual, np.cos(X) * X + np.sin(X) + np.exp(X))
     check(graph, [X])
 
 
@@ -88,8 +88,8 @@ def test_unused_and_integer_inputs_and_stopped_paths_give_zeros() -> None:
     inputs = [builder.input(value.type) for value in graph.inputs]
     (output,) = builder.emit(call, inputs, {}, (graph,))
     ct = builder.input(F)
-    found = interpret(builder.graph(backward(builder, [output], [ct], inputs)), [X, Y, np.int64(2), Y])
-    for array, dtype in zip(found, (float64, float64, int64), strict=True):
+    result = interpret(builder.graph(backward(builder, [output], [ct], inputs)), [X, Y, np.int64(2), Y])
+    for array, dtype in zip(result, (float64, float64, int64), strict=True):
         assert array.dtype == dtype
         assert not array.any()
 
@@ -100,16 +100,16 @@ def test_a_value_in_the_middle_may_be_asked_for() -> None:
     (y,) = builder.emit(sin, [x], {}, ())
     (z,) = builder.emit(exp, [y], {}, ())
     of_x, of_y = backward(builder, [z], [builder.input(F)], [x, y])
-    found = interpret(builder.graph([of_x, of_y]), [X, Y])
-    np.testing.assert_allclose(found[1], Y * np.exp(np.sin(X)))
-    np.testing.assert_allclose(found[0], found[1] * np.cos(X))
+    result = interpret(builder.graph([of_x, of_y]), [X, Y])
+    np.testing.assert_allclose(result[1], Y * np.exp(np.sin(X)))
+    np.testing.assert_allclose(result[0], result[1] * np.cos(X))
 
 
 def test_an_output_that_is_an_input() -> None:
     builder = GraphBuilder()
     x, ct = builder.input(F), builder.input(F)
-    (found,) = backward(builder, [x], [ct], [x])
-    assert found is ct
+    (actual,) = backward(builder, [x], [ct], [x])
+    assert actual is ct
 
 
 def test_an_op_without_a_rule_is_named_where_a_gradient_arrives() -> None:
@@ -146,8 +146,8 @@ def test_a_composite_is_differentiated_through_its_region() -> None:
 
 def test_a_composite_uses_its_own_rule() -> None:
     odd = composite_op(sin, vjp=lambda ct, out, x: (add(ct, ct),))
-    (found,) = gradients(build(lambda x: odd(x), [F]), [X])
-    np.testing.assert_array_equal(found, np.full(3, 2.0))
+    (actual,) = gradients(build(lambda x: odd(x), [F]), [X])
+    np.testing.assert_array_equal(actual, np.full(3, 2.0))
 
 
 def test_a_region_that_returns_its_operand_or_a_value_twice() -> None:
@@ -234,21 +234,21 @@ def test_a_carry_that_no_gradient_needs_is_not_carried_back() -> None:
         ),
         [F, TensorType(float64, (4, 3))],
     )  # fmt: skip
-    made = grad_graph(graph)
-    verify(made)
-    back = [node for node in made.nodes if node.op is scan][-1]
+    result = grad_graph(graph)
+    verify(result)
+    back = [node for node in result.nodes if node.op is scan][-1]
     assert back.attrs["num_carries"] == 1
     check(graph, [X, np.random.default_rng(0).normal(size=(4, 3))])
 
 
 def test_a_scan_saves_no_more_than_its_product_and_its_carry() -> None:
-    made = grad_graph(
+    result = grad_graph(
         build(
             lambda h, xs, w: reduce_sum(call(h, xs, w, regions=(recurrent(4, False),))[1], axes=(0, 1)),
             [F, TensorType(float64, (4, 3)), W],
         )
     )
-    forward = next(node for node in made.nodes if node.op is scan)
+    forward = next(node for node in result.nodes if node.op is scan)
     assert len(forward.outputs) == 2 + 2
 
 
@@ -396,13 +396,13 @@ def assert_halves_agree(graph: Graph, arrays: list[Any]) -> None:
     cotangents = [np.cos(1 + y) for y in outputs if y.dtype == float64]
     builder = GraphBuilder(graph.constraints)
     inputs = [builder.input(value.type) for value in graph.inputs]
-    made = builder.emit(call, inputs, {}, (graph,)) if not graph.constraints else ()
-    seeds = [value for value in made if value.type.dtype == float64]
+    result = builder.emit(call, inputs, {}, (graph,)) if not graph.constraints else ()
+    seeds = [value for value in result if value.type.dtype == float64]
     joint = backward(builder, seeds, [builder.input(y.type) for y in seeds], [v for v in inputs if v.dtype == float64])
     wanted = interpret(builder.graph(joint), [*arrays, *cotangents])
-    found = interpret(back, [*residuals, *cotangents])
-    assert len(found) == len(wanted)
-    for have, want in zip(found, wanted, strict=True):
+    actual = interpret(back, [*residuals, *cotangents])
+    assert len(actual) == len(wanted)
+    for have, want in zip(actual, wanted, strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-12, atol=1e-14)
 
 

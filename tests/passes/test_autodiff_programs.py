@@ -63,11 +63,11 @@ class Programs:
 
     def block(self, i: Any, values: Sequence[Any], depth: int, count: int) -> list[Any]:
         """``values`` and the results of ``count`` statements over them."""
-        found = list(values)
+        actual = list(values)
         for _ in range(count):
             kinds = [self.arithmetic] * 3 + [self.branch, self.sweep, self.loop] if depth else [self.arithmetic]
-            found += self.rng.choice(kinds)(i, found, depth - 1)
-        return found
+            actual += self.rng.choice(kinds)(i, actual, depth - 1)
+        return actual
 
     def arithmetic(self, i: Any, values: list[Any], depth: int) -> list[Any]:
         a, b = self.rng.choice(values), self.rng.choice(values)
@@ -88,43 +88,43 @@ class Programs:
         return [self.rng.choice(values) for _ in range(self.rng.randint(1, 3))]
 
     def branch(self, i: Any, values: list[Any], depth: int) -> list[Any]:
-        given, results = self.operands(values), self.rng.randint(1, 2)
+        inputs, results = self.operands(values), self.rng.randint(1, 2)
 
         def region(i: Any, *inner: Any) -> Any:
-            found = self.block(i, inner, depth, self.rng.randint(0, 3))
-            return tuple(self.rng.choice(found) for _ in range(results))
+            actual = self.block(i, inner, depth, self.rng.randint(0, 3))
+            return tuple(self.rng.choice(actual) for _ in range(results))
 
-        regions = [build(region, [COUNTER, *[self.vector] * len(given)]) for _ in range(2)]
+        regions = [build(region, [COUNTER, *[self.vector] * len(inputs)]) for _ in range(2)]
         predicate = eq(remainder(i, integer(2)), integer(0))
-        return listed(cond(predicate, i, *given, regions=regions))
+        return listed(cond(predicate, i, *inputs, regions=regions))
 
     def sweep(self, i: Any, values: list[Any], depth: int) -> list[Any]:
-        given, length, ys = self.operands(values), self.rng.randint(0, 3), self.rng.randint(0, 2)
-        carries = self.rng.randint(0, len(given))
+        inputs, length, ys = self.operands(values), self.rng.randint(0, 3), self.rng.randint(0, 2)
+        carries = self.rng.randint(0, len(inputs))
         xs = broadcast(self.rng.choice(values), shape=(length, self.size), axes=(1,))
 
         def region(i: Any, *inner: Any) -> Any:
-            found = self.block(i, inner, depth, self.rng.randint(1, 3))
-            return add(i, integer(1)), *(self.rng.choice(found) for _ in range(carries + ys))
+            actual = self.block(i, inner, depth, self.rng.randint(1, 3))
+            return add(i, integer(1)), *(self.rng.choice(actual) for _ in range(carries + ys))
 
-        body = build(region, [COUNTER, *[self.vector] * (1 + len(given))])
-        operands = (i, *given[:carries], xs, *given[carries:])
+        body = build(region, [COUNTER, *[self.vector] * (1 + len(inputs))])
+        operands = (i, *inputs[:carries], xs, *inputs[carries:])
         attrs = {"num_carries": 1 + carries, "num_xs": 1, "length": length, "reverse": self.rng.random() < 0.5}
-        found = listed(scan(*operands, regions=(body,), **attrs))
-        return [*found[1 : 1 + carries], *(reduce_sum(y, axes=(0,)) for y in found[1 + carries :])]
+        actual = listed(scan(*operands, regions=(body,), **attrs))
+        return [*actual[1 : 1 + carries], *(reduce_sum(y, axes=(0,)) for y in actual[1 + carries :])]
 
     def loop(self, i: Any, values: list[Any], depth: int) -> list[Any]:
-        given = self.operands(values)
-        trips, carries = self.rng.randint(0, 3), self.rng.randint(1, len(given))
+        inputs = self.operands(values)
+        trips, carries = self.rng.randint(0, 3), self.rng.randint(1, len(inputs))
 
         def region(i: Any, *inner: Any) -> Any:
-            found = self.block(i, inner, depth, self.rng.randint(1, 3))
-            return add(i, integer(1)), *(self.rng.choice(found) for _ in range(carries))
+            actual = self.block(i, inner, depth, self.rng.randint(1, 3))
+            return add(i, integer(1)), *(self.rng.choice(actual) for _ in range(carries))
 
-        types = [COUNTER, *[self.vector] * len(given)]
+        types = [COUNTER, *[self.vector] * len(inputs)]
         condition = build(lambda i, *_: lt(i, integer(trips)), types)
         start = remainder(i, integer(3))
-        return listed(while_(start, *given, regions=(condition, build(region, types)), num_carries=1 + carries))[1:]
+        return listed(while_(start, *inputs, regions=(condition, build(region, types)), num_carries=1 + carries))[1:]
 
 
 def listed(result: Any) -> list[Any]:

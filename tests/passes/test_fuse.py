@@ -69,14 +69,14 @@ def require_equal_runs(graph: Graph, result: Graph) -> None:
 
 def shape_of(graph: Graph) -> list[str]:
     """The nodes of a fused graph: an op's name, or the names in a group's region without index maps."""
-    found = []
+    results = []
     for node in graph.nodes:
         if node.op.name != "fused":
-            found.append(node.op.name)
+            results.append(node.op.name)
             continue
         inside = [n.op.name for n in node.regions[0].nodes if n.op.kind not in ("movement", "creation")]
-        found.append(" ".join(inside))
-    return found
+        results.append(" ".join(inside))
+    return results
 
 
 def test_pointwise_chain_is_one_kernel() -> None:
@@ -99,8 +99,8 @@ def test_random_bits_are_made_once() -> None:
         bits = OPS["random_bits"](key, shape=(4, 6))
         return sort(bits, axis=0, descending=False)[0], sort(bits, axis=1, descending=False)[0]
 
-    made = [node.op.name for node in pipeline.run(build(twice, [key]), TARGET).walk()]
-    assert made.count("random_bits") == 1
+    results = [node.op.name for node in pipeline.run(build(twice, [key]), TARGET).walk()]
+    assert results.count("random_bits") == 1
 
 
 @pytest.mark.parametrize(
@@ -235,19 +235,19 @@ def programs(draw: st.DrawFn) -> Callable[..., Any]:
             axis = j % 2
             match kind:
                 case 0 | 1:
-                    made = (add, mul, maximum, sub)[(i + j) % 4](x, y)
+                    actual = (add, mul, maximum, sub)[(i + j) % 4](x, y)
                 case 2:
-                    made = OPS["abs"](UNARY[j % 4](OPS["abs"](x)) if j % 4 else OPS["tanh"](x))
+                    actual = OPS["abs"](UNARY[j % 4](OPS["abs"](x)) if j % 4 else OPS["tanh"](x))
                 case 3 | 4:
                     reduced = (reduce_sum, reduce_max)[i % 2](x, axes=(axis,))
-                    made = broadcast(reduced, shape=(4, 4), axes=(1 - axis,))
+                    actual = broadcast(reduced, shape=(4, 4), axes=(1 - axis,))
                 case 5:
-                    made = transpose(x, permutation=(1, 0))
+                    actual = transpose(x, permutation=(1, 0))
                 case 6:
-                    made = dot(OPS["tanh"](x), OPS["tanh"](y), batch=((), ()), contract=((1,), (axis,)))
+                    actual = dot(OPS["tanh"](x), OPS["tanh"](y), batch=((), ()), contract=((1,), (axis,)))
                 case _:
-                    made = sort(x, axis=axis, descending=False, stable=True)[0]
-            values.append(made)
+                    actual = sort(x, axis=axis, descending=False, stable=True)[0]
+            values.append(actual)
         return [values[i % len(values)] for i in kept]
 
     return program
@@ -264,9 +264,9 @@ def test_random_programs_keep_their_value(program: Callable[..., Any]) -> None:
     expected = interpret(result, arguments)
     schedule = plan_memory(select(result, CPU))
     verify_plan(schedule)
-    found = execute_schedule(schedule, arguments)
+    actual = execute_schedule(schedule, arguments)
     scale = max(1.0, *(float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in expected))
-    require_same(expected, found, ulps=4096, scale=scale)
+    require_same(expected, actual, ulps=4096, scale=scale)
 
 
 def test_what_is_copied_unread_makes_no_cycle() -> None:

@@ -89,17 +89,17 @@ def random_program(rng: random.Random, steps: int) -> Callable[..., Any]:
             x = rng.choice(values[-8:])
             match rng.choice(("binary", "constant", "constant", "sort", "order", "concat")):
                 case "binary":
-                    made = rng.choice((add, mul))(x, rng.choice(values))
+                    result = rng.choice((add, mul))(x, rng.choice(values))
                 case "constant":
-                    made = rng.choice((add, mul))(x, rng.choice(constants))
+                    result = rng.choice((add, mul))(x, rng.choice(constants))
                 case "sort":
-                    made = sort(x, axis=0, descending=False)[0]
+                    result = sort(x, axis=0, descending=False)[0]
                 case "order":
-                    made = cast(sort(x, axis=0, descending=False)[1], dtype=dtypes.float64)
+                    result = cast(sort(x, axis=0, descending=False)[1], dtype=dtypes.float64)
                 case _:
                     joined = concat(x, x, x, x, x, axis=0)
-                    made = OPS["slice"](joined, starts=(3,), stops=(7,), strides=(1,))
-            values.append(made)
+                    result = OPS["slice"](joined, starts=(3,), stops=(7,), strides=(1,))
+            values.append(result)
         return values
 
     return program

@@ -62,8 +62,8 @@ def test_every_op(op: Op) -> None:
         inputs = [builder.input(TensorType(x.dtype, x.shape)) for x in sample.inputs]
         arrays += sample.inputs
         with context.using(emitter=builder, constraints=builder.constraints):
-            found = op(*inputs, regions=sample.regions, **sample.attrs)
-        outputs += found if isinstance(found, tuple) else [found]
+            result = op(*inputs, regions=sample.regions, **sample.attrs)
+        outputs += result if isinstance(result, tuple) else [result]
     assert outputs
     graph = builder.graph(outputs, op.name)
     verify(graph)

@@ -77,7 +77,7 @@ def test_the_peak_sinks_and_the_results_stay() -> None:
 def test_the_planned_memory_sinks_too() -> None:
     """Fusion does not put what is computed again into the kernels of the forward half."""
     graph = step()
-    planned = [arena_bytes(fuse(made, TARGET)) for made in (graph, rematerialise(graph, TARGET, least=1))]
+    planned = [arena_bytes(fuse(result, TARGET)) for result in (graph, rematerialise(graph, TARGET, least=1))]
     assert planned[1] < 0.5 * planned[0]
 
 
@@ -92,7 +92,7 @@ def test_compiled_code_gives_the_same_bits() -> None:
     again = rematerialise(graph, TARGET, least=1)
     rng = np.random.default_rng(1)
     arrays = [rng.normal(size=value.shape).astype(np.float32) * 0.3 for value in graph.inputs]
-    have, want = (execute_schedule(select(fuse(made, TARGET), CPU), arrays) for made in (again, graph))
+    have, want = (execute_schedule(select(fuse(result, TARGET), CPU), arrays) for result in (again, graph))
     for a, b in zip(have, want, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -136,8 +136,8 @@ def test_what_is_kept_as_a_view_is_read_from_its_source() -> None:
     assert [again.producers[node.inputs[0]].op for node in barriers] == [dot]
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=value.shape).astype(np.float32) * 0.2 for value in graph.inputs]
-    for made in (again, graph):
-        (have,) = execute_schedule(select(fuse(made, TARGET), CPU), arrays)
+    for result in (again, graph):
+        (have,) = execute_schedule(select(fuse(result, TARGET), CPU), arrays)
         np.testing.assert_array_equal(have, interpret(graph, arrays)[0])
 
 

@@ -64,12 +64,12 @@ def test_keeps_every_bit(rule: Rule) -> None:
         arguments = edge_arguments(graph)
         after = apply_rules(graph, (rule,))
         verify(after)
-        for found, wanted in zip(interpret(after, arguments), interpret(graph, arguments), strict=True):
-            if is_float(found.dtype):
-                found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+        for actual, wanted in zip(interpret(after, arguments), interpret(graph, arguments), strict=True):
+            if is_float(actual.dtype):
+                actual, wanted = actual.astype(np.float64), wanted.astype(np.float64)
                 numbers = ~np.isnan(wanted)
-                np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(wanted)[numbers])
-            np.testing.assert_array_equal(found, wanted)
+                np.testing.assert_array_equal(np.signbit(actual)[numbers], np.signbit(wanted)[numbers])
+            np.testing.assert_array_equal(actual, wanted)
     assert tried
 
 
@@ -78,8 +78,8 @@ def test_holds_for_real_numbers(rule: Rule) -> None:
     graph = CASES[rule.name].graph()
     x = np.random.default_rng(0).uniform(0.5, 3, 100).astype(np.float32)
     arguments = [x] * len(graph.inputs)
-    (found,), (wanted,) = interpret(apply_rules(graph, (rule,)), arguments), interpret(graph, arguments)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    (actual,), (wanted,) = interpret(apply_rules(graph, (rule,)), arguments), interpret(graph, arguments)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("start", DTYPES, ids=str)

@@ -72,13 +72,13 @@ def compare(op: Op, sample: Sample, size: int, flags: Sequence[bool]) -> None:
         np.stack(row) if size and flag else np.zeros((0, *np.shape(x)), np.asarray(x).dtype) if flag else np.asarray(x)
         for x, row, flag in zip(sample.inputs, rows, flags, strict=True)
     ]
-    found = interpret(batched(graph, size, flags), stacks)
+    result = interpret(batched(graph, size, flags), stacks)
     alone = [interpret(graph, arguments) for arguments in zip(*rows, strict=True)]
     for number, value in enumerate(graph.outputs):
         want = np.stack([outputs[number] for outputs in alone]) if alone else np.zeros((0, *value.shape), value.dtype)
         scale = float(np.max(np.abs(want.astype(np.float64)), initial=1.0)) if want.dtype.kind == "f" else 1.0
         rounds = op.name in ROUNDS and np.all(np.isfinite(want.astype(np.float64)))
-        require_same([want], [found[number]], ulps=4 if rounds else 0, scale=scale if np.isfinite(scale) else 1.0)
+        require_same([want], [result[number]], ulps=4 if rounds else 0, scale=scale if np.isfinite(scale) else 1.0)
 
 
 NAMES = sorted(name for name, op in OPS.items() if name not in WITHOUT_TENSORS and op.samples is not None)

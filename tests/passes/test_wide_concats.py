@@ -22,7 +22,7 @@ from tests.graphs import TARGET, t
 
 
 def joined(*parts: Any, axis: int = 0) -> Any:
-    return exp(mul(whole := concat(*parts, axis=axis), whole))
+    return exp(mul(full := concat(*parts, axis=axis), full))
 
 
 def lowered(graph: Graph) -> tuple[int, int]:
@@ -47,8 +47,8 @@ def test_a_tree_of_joins_joins_the_same(count: int, axis: int) -> None:
 
 def test_kernels_do_not_grow_with_the_parts() -> None:
     counts = [WIDEST * n for n in (4, 8, 16)]
-    found = [lowered(build(joined, [t(3)] * count)) for count in counts]
-    launches, sizes = zip(*found, strict=True)
+    results = [lowered(build(joined, [t(3)] * count)) for count in counts]
+    launches, sizes = zip(*results, strict=True)
     assert launches == (5, 10, 18)  # a join of a few is fused with what reads it
     assert max(sizes) < 3 * min(sizes)  # one kernel for each level, whatever it reads
 
@@ -58,9 +58,9 @@ def test_compiled_joins_and_their_gradients() -> None:
 
     @jg.trace
     def loss(parts: Any) -> Any:
-        whole = jg.concat(parts)
-        (whole * whole).sum().backward()
-        return whole
+        full = jg.concat(parts)
+        (full * full).sum().backward()
+        return full
 
     np.testing.assert_array_equal(np.asarray(loss(parts)), np.concatenate([np.asarray(p.detach()) for p in parts]))
     for part in parts:

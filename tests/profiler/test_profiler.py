@@ -42,7 +42,7 @@ def test_kernels_are_counted_with_their_lines() -> None:
             np.testing.assert_array_equal(chain(X).numpy(), expected.numpy())
     kernels = rows_of(p, "kernel")
     assert kernels and all(row.runs == 3 for row in kernels)
-    lines = {(Path(place.file).name, place.line) for row in kernels for place in row.lines}
+    lines = {(Path(position.file).name, position.line) for row in kernels for position in row.lines}
     assert lines == {(Path(__file__).name, line_of(chain, offset)) for offset in (2, 3)}
     (call,) = rows_of(p, "call")
     assert call.name == "chain" and call.runs == 3
@@ -92,11 +92,11 @@ def _training() -> tuple[Any, list[Any]]:
 def test_a_training_step_has_the_bits_that_it_has_without() -> None:
     (step, weights), (other, others) = _training(), _training()
     losses = [step(X).item() for _ in range(6)]
-    found = [other(X).item() for _ in range(2)]
+    results = [other(X).item() for _ in range(2)]
     with jg.profiler.profile() as p:
-        found += [other(X).item() for _ in range(2)]
-    found += [other(X).item() for _ in range(2)]
-    assert found == losses
+        results += [other(X).item() for _ in range(2)]
+    results += [other(X).item() for _ in range(2)]
+    assert results == losses
     for mine, due in zip(others, weights, strict=True):
         assert mine.detach().numpy().tobytes() == due.detach().numpy().tobytes()
     assert other.cache_info().misses == 1, "a profile is no reason to record a function again"
@@ -127,10 +127,10 @@ def test_named_sizes_and_gradients_on_the_tape() -> None:
 
 def test_python_called_by_compiled_code_is_timed() -> None:
     f = jg.trace(lambda x: jg.linalg.eigh(x + x.mT)[0] * 2)
-    given = np.random.default_rng(2).standard_normal((12, 12))
-    expected = f(given)
+    inputs = np.random.default_rng(2).standard_normal((12, 12))
+    expected = f(inputs)
     with jg.profiler.profile() as p:
-        np.testing.assert_array_equal(f(given).numpy(), expected.numpy())
+        np.testing.assert_array_equal(f(inputs).numpy(), expected.numpy())
     assert [row.name for row in rows_of(p, "kernel") if "(Python)" in row.name] == ["eigh (Python)"]
 
 
@@ -143,7 +143,7 @@ def test_eager_ops_are_counted_without_those_inside() -> None:
         assert mine.numpy().tobytes() == due.numpy().tobytes()
     ops = {row.name: row for row in rows_of(p, "op")}
     assert {"mul", "add", "tanh", "reduce_sum", "softmax"} <= ops.keys() and {"dot", "matmul"} & ops.keys()
-    assert all([Path(place.file) for place in row.lines] == [Path(__file__)] for row in ops.values())
+    assert all([Path(position.file) for position in row.lines] == [Path(__file__)] for row in ops.values())
     assert ops["tanh"].bytes == 2 * X.nbytes
     assert sum(row.seconds for row in ops.values()) < p.seconds
 
@@ -226,12 +226,12 @@ def test_what_is_refused() -> None:
 
 
 def test_other_threads_have_no_part_in_it() -> None:
-    found: list[Any] = []
+    results: list[Any] = []
     with jg.profiler.profile() as p:
-        thread = threading.Thread(target=lambda: found.append(chain(X)))
+        thread = threading.Thread(target=lambda: results.append(chain(X)))
         thread.start()
         thread.join()
-    assert found and not rows_of(p, "call")
+    assert results and not rows_of(p, "call")
 
 
 def test_threads_have_profiles_of_their_own() -> None:

@@ -24,9 +24,9 @@ def compiled(source: str, module: Any, name: str) -> Callable[..., Any]:
     return scope["program"]  # type: ignore[no-any-return]
 
 
-def differs(found: Any, value: Value) -> str | None:
+def differs(actual: Any, value: Value) -> str | None:
     """How a result differs from NumPy's by more than its bound."""
-    got, want = np.asarray(found), value.array
+    got, want = np.asarray(actual), value.array
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{got.shape}, NumPy has {want.dtype}{want.shape}"
     if value.bound is None:
@@ -52,12 +52,12 @@ def run(text: Text, way: str, lines: list[str] | None = None, results: list[Valu
         try:
             if way == "vmap":
                 return _batched(program, arguments, wanted)
-            found = _called(program, way, arguments, text)
+            result = _called(program, way, arguments, text)
         except jg.JitgraphError as error:
             if way == "named sizes":
                 return None  # which may be refused, never wrong
             return f"{type(error).__name__}: {error}"
-    for have, value in zip(found, wanted, strict=True):
+    for have, value in zip(result, wanted, strict=True):
         if (problem := differs(have, value)) is not None:
             return f"{value.name}: {problem}"
     return None
@@ -99,10 +99,10 @@ def failure(seed: int) -> tuple[str, str] | None:
     return None
 
 
-def shortest(seed: int, found: tuple[str, str]) -> str:
+def shortest(seed: int, actual: tuple[str, str]) -> str:
     """The failing program with lines left out that do not matter."""
-    text, way = Builder(seed).build(), found[0]
-    results, lines, problem = text.results, list(text.lines), found[1]
+    text, way = Builder(seed).build(), actual[0]
+    results, lines, problem = text.results, list(text.lines), actual[1]
     for value in text.results:
         if (again := run(text, way, lines, [value])) is not None:
             results, problem = [value], again
@@ -125,9 +125,9 @@ def main(seeds: list[str]) -> int:
     wrong = 0
     first, last = (int(seeds[0]), int(seeds[-1]) + 1) if seeds else (0, 1000)
     for seed in range(first, last):
-        if (found := failure(seed)) is not None:
+        if (result := failure(seed)) is not None:
             wrong += 1
-            print(shortest(seed, found), flush=True)
+            print(shortest(seed, result), flush=True)
     print(f"{last - first} programs, {wrong} with a difference")
     return bool(wrong)
 

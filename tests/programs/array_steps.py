@@ -151,11 +151,11 @@ def move(b: Builder) -> Any:
         ]
         if shape[axis]:
             size = shape[axis]
-            places = [b.integer(-size, size) for _ in range(b.integer(1, 4))]
-            forms += [f"m.take({{x}}, m.asarray({[p % size for p in places]}), axis={axis})"]
+            positions = [b.integer(-size, size) for _ in range(b.integer(1, 4))]
+            forms += [f"m.take({{x}}, m.asarray({[p % size for p in positions]}), axis={axis})"]
             if shape[0]:
                 forms += [f"{{x}}[{b.integer(-shape[0], shape[0])}]"]
-                forms += [f"{{x}}[m.asarray({[p % shape[0] for p in places]})]"]
+                forms += [f"{{x}}[m.asarray({[p % shape[0] for p in positions]})]"]
         if len(shape) > 1:
             forms += ["m.tril({x})", "m.triu({x}, k=1)", "m.matrix_transpose({x})"]
     bound = x.bound

@@ -101,16 +101,16 @@ class Builder:
         """One more line, where NumPy takes it and its result is of use."""
         from tests.programs.array_steps import STEPS
 
-        made = self.choice(STEPS)(self)
-        if made is None:
+        result = self.choice(STEPS)(self)
+        if result is None:
             return
-        expression, bound = made
+        expression, bound = result
         try:
             with np.errstate(all="ignore"):
-                found = eval(expression, {"m": np}, {value.name: value.array for value in self.values})
+                actual = eval(expression, {"m": np}, {value.name: value.array for value in self.values})
         except (ValueError, TypeError, IndexError, OverflowError):
             return
-        array = np.asarray(found)
+        array = np.asarray(actual)
         if array.size > LARGEST or array.ndim > 5 or str(array.dtype) not in DTYPES:
             return
         limit = bound(array) if callable(bound) else bound

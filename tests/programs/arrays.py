@@ -103,9 +103,9 @@ def inexact_outputs(graph: Graph) -> list[bool]:
     return [value in inexact for value in graph.outputs]
 
 
-def assert_same(graph: Graph, found: Sequence[Any], wanted: Sequence[Any]) -> None:
+def assert_same(graph: Graph, actual: Sequence[Any], wanted: Sequence[Any]) -> None:
     """Judge the outputs of two runs of ``graph``: bit for bit (NaN is NaN), with a tolerance where it is not exact."""
-    for i, (a, b, loose) in enumerate(zip(found, wanted, inexact_outputs(graph), strict=True)):
+    for i, (a, b, loose) in enumerate(zip(actual, wanted, inexact_outputs(graph), strict=True)):
         assert a.dtype == b.dtype, f"output {i}: {a.dtype} and {b.dtype}"
         assert a.shape == b.shape, f"output {i}: {a.shape} and {b.shape}"
         if not is_float(a.dtype):
@@ -183,8 +183,8 @@ class Maker:
         return items[self.integer(0, len(items) - 1)]
 
     def pick(self, accept: Callable[[Slot], bool] = lambda slot: slot.exact) -> Slot | None:
-        found = [slot for slot in self.slots if isinstance(slot.value.type, TensorType) and accept(slot)]
-        return self.choice(found) if found else None
+        results = [slot for slot in self.slots if isinstance(slot.value.type, TensorType) and accept(slot)]
+        return self.choice(results) if results else None
 
     def concrete(self, shape: Sequence[Any]) -> tuple[int, ...]:
         return tuple(dims.evaluate(dim, self.sizes) for dim in shape)
@@ -206,9 +206,9 @@ class Maker:
         self.builder.nodes.append(node)
         exact = all(slot.exact for slot in slots) and is_exact(node)
         tame = all(slot.tame for slot in slots) and exact and bool(slots) and node.op.kind == "movement"
-        made = [Slot(value, tame, exact) for value in node.outputs]
-        self.slots += made
-        return made
+        results = [Slot(value, tame, exact) for value in node.outputs]
+        self.slots += results
+        return results
 
     def is_judged(self, node: Node, slots: Sequence[Slot]) -> bool:
         for value in node.outputs:
@@ -329,10 +329,10 @@ class Maker:
     def sliced(self, x: Slot) -> list[Slot]:
         starts, stops, strides = [], [], []
         for dim in x.value.shape:
-            whole = isinstance(dim, Dim)
-            starts.append(0 if whole else self.integer(0, dim))
-            stops.append(dim if whole else self.integer(starts[-1], dim))
-            strides.append(1 if whole else self.integer(1, 3))
+            full = isinstance(dim, Dim)
+            starts.append(0 if full else self.integer(0, dim))
+            stops.append(dim if full else self.integer(starts[-1], dim))
+            strides.append(1 if full else self.integer(1, 3))
         return self.emit(ops.slice, [x], starts=tuple(starts), stops=tuple(stops), strides=tuple(strides))
 
     def flipped(self, x: Slot) -> list[Slot]:
@@ -401,13 +401,13 @@ class Maker:
         inner.grow(self.integer(0, 3))
         outputs = []
         for type in wanted:
-            found = [slot.value for slot in inner.slots if slot.value.type == type and slot.exact]
-            outputs.append(found[-1 - self.integer(0, min(1, len(found) - 1))])
+            results = [slot.value for slot in inner.slots if slot.value.type == type and slot.exact]
+            outputs.append(results[-1 - self.integer(0, min(1, len(results) - 1))])
         return inner.builder.graph(outputs, name)
 
     def operands(self) -> list[Slot]:
-        found = [self.pick() for _ in range(self.integer(1, 3))]
-        return [slot for slot in found if slot is not None]
+        results = [self.pick() for _ in range(self.integer(1, 3))]
+        return [slot for slot in results if slot is not None]
 
     def branched(self) -> list[Slot]:
         slots = self.operands()
@@ -462,7 +462,7 @@ class Maker:
         )
 
     def grow(self, steps: int) -> None:
-        ways = [
+        modes = [
             *(self.fresh, self.created, self.converted, self.chosen, self.reduced, self.contracted, self.stacked),
             *(self.elementwise,) * 5,
             *(self.moved,) * 4,
@@ -470,7 +470,7 @@ class Maker:
             *(self.branched, self.called, self.looped, self.scanned),
         ]
         for _ in range(steps):
-            self.choice(ways)()
+            self.choice(modes)()
 
 
 _ALONG_AXIS = [OPS[name] for name in ("cumsum", "cumprod", "cummax", "cummin", "sort") if name in OPS]

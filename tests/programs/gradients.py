@@ -53,9 +53,9 @@ DIFFERENTIABLE = tuple(sorted(name for name in OPS if smooth_samples(name)))
 @cache
 def _range(name: str, operand: int) -> tuple[float, float]:
     """The middle and half the width of where the samples of an op have this operand."""
-    found = [s.inputs[operand] for s in smooth_samples(name) if len(s.inputs) > operand]
-    given = np.concatenate([np.ravel(x) for x in found if getattr(x, "dtype", None) == float64])
-    low, high = max(float(given.min()), -FAR), min(float(given.max()), FAR)
+    results = [s.inputs[operand] for s in smooth_samples(name) if len(s.inputs) > operand]
+    inputs = np.concatenate([np.ravel(x) for x in results if getattr(x, "dtype", None) == float64])
+    low, high = max(float(inputs.min()), -FAR), min(float(inputs.max()), FAR)
     return (low + high) / 2, max((high - low) / 2, 0.05 * max(1.0, abs(low))) * 0.95
 
 
@@ -89,16 +89,16 @@ class Step:
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         operands, moved = [], iter(zip(self.sources, self.offsets, strict=True))
-        for position, given in enumerate(self.sample.inputs):
-            if getattr(given, "dtype", None) != float64:
-                operands.append(constant(given))
+        for position, inputs in enumerate(self.sample.inputs):
+            if getattr(inputs, "dtype", None) != float64:
+                operands.append(constant(inputs))
                 continue
             source, offset = next(moved)
             middle, width = _range(self.op.name, position)
-            x = ops.sin(ops.add(_resized(values[source], given.shape), constant(offset)))
+            x = ops.sin(ops.add(_resized(values[source], inputs.shape), constant(offset)))
             operands.append(ops.add(ops.mul(x, _full(x, width)), _full(x, middle)))
-        found = self.op(*operands, regions=self.sample.regions, **self.sample.attrs)
-        return [x for x in (found if isinstance(found, tuple) else (found,)) if is_tensor_of_floats(x)]
+        actual = self.op(*operands, regions=self.sample.regions, **self.sample.attrs)
+        return [x for x in (actual if isinstance(actual, tuple) else (actual,)) if is_tensor_of_floats(x)]
 
 
 def is_tensor_of_floats(value: Any) -> bool:
@@ -123,10 +123,10 @@ class Program:
                 floats = [x for x in sample.inputs if getattr(x, "dtype", None) == float64]
                 sources = tuple(rng.randrange(max(0, len(values) - 3), len(values)) for _ in floats)
                 offsets = tuple(numbers.uniform(-3, 3, x.shape) for x in floats)
-                found = Step(OPS[name], sample, sources, offsets, ()).run(values)
-                weights = tuple(numbers.uniform(0.2, 1.0, x.shape) for x in found)
+                actual = Step(OPS[name], sample, sources, offsets, ()).run(values)
+                weights = tuple(numbers.uniform(0.2, 1.0, x.shape) for x in actual)
                 self.steps.append(Step(OPS[name], sample, sources, offsets, weights))
-                values += [x for x in found if math.prod(x.shape)]
+                values += [x for x in actual if math.prod(x.shape)]
 
     @property
     def names(self) -> list[str]:
@@ -136,12 +136,12 @@ class Program:
         """The result, a 0-d value, for an input of the current emitter."""
         values, total = [x], constant(np.float64(0.0))
         for step in self.steps:
-            found = step.run(values)
-            for value, weights in zip(found, step.weights, strict=True):
+            actual = step.run(values)
+            for value, weights in zip(actual, step.weights, strict=True):
                 part = ops.mul(value, constant(weights))
                 axes = tuple(range(len(part.shape)))
                 total = ops.add(total, ops.reduce_sum(part, axes=axes) if axes else part)
-            values += [value for value in found if math.prod(value.shape)]
+            values += [value for value in actual if math.prod(value.shape)]
         return total
 
     def graph(self) -> Graph:

@@ -133,8 +133,8 @@ def _sorted(x: Any, weights: Any) -> Any:
 
 def _median(x: Any, weights: Any) -> Any:
     """One element has it all: of equal ones that in the middle by a stable order; the first NaN."""
-    place = np.argmax(np.isnan(x)) if np.isnan(x).any() else np.argsort(x, kind="stable")[SIZE // 2]
-    return np.where(np.arange(SIZE) == place, weights[0], 0.0)
+    location = np.argmax(np.isnan(x)) if np.isnan(x).any() else np.argsort(x, kind="stable")[SIZE // 2]
+    return np.where(np.arange(SIZE) == location, weights[0], 0.0)
 
 
 def _norm(x: Any, weights: Any) -> Any:

@@ -72,20 +72,20 @@ def statements(draw: Any, depth: int, in_loop: bool) -> list[str]:
         case "call":
             return [f"{target.split(',')[0]} = grown({source}, {second})"]
         case "write":
-            place = draw(st.sampled_from(PLACES))
+            slot = draw(st.sampled_from(PLACES))
             return [
                 draw(
                     st.sampled_from(
                         (
-                            f"{place}[{draw(st.sampled_from(('0', 'i % 3', '-1', 'n % 3')))}] = {source}[1] % 11 + 1",
-                            f"{place}[:2] = {source}[1:]",
-                            f"{place}[:] = {source} % 7 + i",
-                            f"{place}[{source} > 5] = 3",
+                            f"{slot}[{draw(st.sampled_from(('0', 'i % 3', '-1', 'n % 3')))}] = {source}[1] % 11 + 1",
+                            f"{slot}[:2] = {source}[1:]",
+                            f"{slot}[:] = {source} % 7 + i",
+                            f"{slot}[{source} > 5] = 3",
                         )
                     )
                 )
-                if place.startswith(("pair", "first", "last")) or draw(st.booleans())
-                else f"{place} {draw(st.sampled_from(('+=', '-=', '%=')))} {draw(st.sampled_from(('2', '7', 'n + 5')))}"
+                if slot.startswith(("pair", "first", "last")) or draw(st.booleans())
+                else f"{slot} {draw(st.sampled_from(('+=', '-=', '%=')))} {draw(st.sampled_from(('2', '7', 'n + 5')))}"
             ]
         case "leave":
             return [

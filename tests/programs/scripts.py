@@ -237,7 +237,7 @@ _LISTED: Final = list(OPERATIONS)
 def _of_variables(number: int, choice: int) -> str:
     """An operation of the table with small numbers of the program's in place of its operands."""
     operation = _LISTED[number]
-    texts = {name: made for name, (_, made) in OPERATIONS[operation].items()}
+    texts = {name: result for name, (_, result) in OPERATIONS[operation].items()}
     return re.sub(r"\b[ijfgbc]\b", lambda found: texts[found[0]][choice % len(texts[found[0]])], operation.text)
 
 

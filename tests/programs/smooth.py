@@ -138,16 +138,16 @@ def smooth_programs(draw: Any, max_steps: int = 10) -> tuple[Graph, list[Any]]:
     with context.using(emitter=chain.builder, constraints=chain.builder.constraints):
         for _ in range(draw(st.integers(2, max_steps))):
             x = chain.choice(chain.values[-3:])
-            made = chain.choice(STEPS)(chain, x)
-            if made is not None and np.prod(concrete(made.shape)) <= 4000:
-                chain.values.append(made)
+            result = chain.choice(STEPS)(chain, x)
+            if result is not None and np.prod(concrete(result.shape)) <= 4000:
+                chain.values.append(result)
     outputs = [chain.values[-1], *(value for value in chain.values[-4:-1] if draw(st.booleans()))]
     return chain.builder.graph(outputs, "chain"), chain.arrays
 
 
-def assert_close(found: Sequence[Any], wanted: Sequence[Any], ops_before: int) -> None:
+def assert_close(actual: Sequence[Any], wanted: Sequence[Any], ops_before: int) -> None:
     """Within the bound that the strategy keeps: each op doubles an error at most and adds one of its own."""
-    for i, (a, b) in enumerate(zip(found, wanted, strict=True)):
+    for i, (a, b) in enumerate(zip(actual, wanted, strict=True)):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), f"output {i}"
         bound = np.finfo(b.dtype).eps * min(2.0 ** (ops_before + 5), 1e4)
         np.testing.assert_allclose(a, b, rtol=0, atol=bound, err_msg=f"output {i}")

@@ -32,9 +32,9 @@ def small_heap() -> Iterator[None]:
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_random_array_programs(group: int, small_heap: None) -> None:
     for seed in range(FIRST + group, FIRST + COUNT, GROUPS):
-        found = failure(seed)
-        if found is not None:
-            pytest.fail(shortest(seed, found))
+        result = failure(seed)
+        if result is not None:
+            pytest.fail(shortest(seed, result))
 
 
 def test_programs_hold_what_they_are_for() -> None:

@@ -42,8 +42,8 @@ RESULT = "a, b, c, d, n, s"
 @st.composite
 def scalars(draw: Any) -> str:
     """An expression for one number, bounded by what writes take of it."""
-    place, row, column = (draw(st.sampled_from(some)) for some in (PLACES, ROW_PLACES, COLUMN_PLACES))
-    reads = f"a[{place}]", f"b[{place}]", f"c[{row}, {column}]"
+    position, row, column = (draw(st.sampled_from(some)) for some in (PLACES, ROW_PLACES, COLUMN_PLACES))
+    reads = f"a[{position}]", f"b[{position}]", f"c[{row}, {column}]"
     leaves = (*reads, "i", "n", "s", "a.sum()", "c[1].sum()", "(b - a).max()")
     first, second = draw(st.sampled_from(leaves)), draw(st.sampled_from(leaves))
     return draw(st.sampled_from((first, f"{first} + {second}", f"{first} * 3 - {second}", f"{second} + 1")))
@@ -69,16 +69,16 @@ def statements(draw: Any, depth: int, loops: int) -> list[str]:
     ]
     kind = draw(st.sampled_from(kinds + (["if", "if", "for", "while", "leave"] if depth else [])))
     value = f"({draw(scalars())}) % 97"
-    place, other = draw(st.sampled_from(PLACES)), draw(st.sampled_from(PLACES))
+    position, other = draw(st.sampled_from(PLACES)), draw(st.sampled_from(PLACES))
     row, column = draw(st.sampled_from(ROW_PLACES)), draw(st.sampled_from(COLUMN_PLACES))
     name, source = draw(st.sampled_from("ab")), draw(st.sampled_from("ab"))
     match kind:
         case "element":
-            return [draw(st.sampled_from((f"{name}[{place}] = {value}", f"c[{row}, {column}] = {value}")))]
+            return [draw(st.sampled_from((f"{name}[{position}] = {value}", f"c[{row}, {column}] = {value}")))]
         case "add":
-            return [f"{name}[{place}] += {value}"]
+            return [f"{name}[{position}] += {value}"]
         case "swap":
-            return [f"{name}[{place}], {source}[{other}] = {source}[{other}], {name}[{place}]"]
+            return [f"{name}[{position}], {source}[{other}] = {source}[{other}], {name}[{position}]"]
         case "row":
             new = draw(st.sampled_from((f"{source}[1:5]", f"c[{draw(st.sampled_from(ROW_PLACES))}] + 1", value)))
             return [f"c[{row}] = {new}"]

@@ -38,12 +38,12 @@ class Library:
     """The written loader.c, compiled in ``folder``."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
-        made = folder / "loader.so"
+        actual = folder / "loader.so"
         write_loaders(folder)
         source = str(folder / "loader.c")
-        command = ["gcc", "-std=c11", "-O1", *flags, "-shared", "-fPIC", source, "-lpthread", "-o", str(made)]
+        command = ["gcc", "-std=c11", "-O1", *flags, "-shared", "-fPIC", source, "-lpthread", "-o", str(actual)]
         subprocess.run(command, check=True)
-        self.c = ctypes.CDLL(str(made))
+        self.c = ctypes.CDLL(str(actual))
         self.c.jg_load_on.restype = ctypes.c_void_p
         self.c.jg_output_count.restype = ctypes.c_size_t
         self.c.jg_device.restype = self.c.jg_target.restype = ctypes.c_char_p

@@ -36,8 +36,8 @@ def saved_once(save: Callable[..., Any]) -> Callable[..., Any]:
     def again(path: Path, *, targets: Any = None) -> Any:
         key = save.__name__, targets
         if key not in _saved:
-            given = save(path, targets=targets)
-            _saved[key] = path.read_bytes(), given
+            inputs = save(path, targets=targets)
+            _saved[key] = path.read_bytes(), inputs
         path.write_bytes(_saved[key][0])
         return _saved[key][1]
 
@@ -59,15 +59,15 @@ class Stub:
 @contextmanager
 def serving(stub: Stub) -> Iterator[Callable[..., FakeDriver]]:
     """What puts simulated devices that know files in this machine's place; at the end nothing may be left on them."""
-    made: list[FakeDriver] = []
+    results: list[FakeDriver] = []
 
     def begin(*paths: Path) -> FakeDriver:
-        made.append(driver_for(*paths))
-        stub.serve(made[-1])
-        return made[-1]
+        results.append(driver_for(*paths))
+        stub.serve(results[-1])
+        return results[-1]
 
     yield begin
-    assert [leaks(fake) for fake in made] == [{}] * len(made)
+    assert [leaks(fake) for fake in results] == [{}] * len(results)
 
 
 def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:
@@ -78,9 +78,9 @@ def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:
         for code in artifact.device_codes("forward", artifact.signatures()["forward"], artifact.weights()):
             ptx = bytes(artifact.read(code.ptx))
             if ptx not in _known:
-                made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation))
-                assert made.parts.ptx == ptx
-                _known[ptx] = made.llvm_ir
+                compiled: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation))
+                assert compiled.parts.ptx == ptx
+                _known[ptx] = compiled.llvm_ir
             fake.register(ptx, _known[ptx])
     return fake
 

@@ -182,9 +182,9 @@ def test_donation_leaves_memory_that_others_hold_and_comes_back(how: str) -> Non
         assert address(state) != before
         assert list((ctypes.c_float * SIZE).from_address(before)) == [3.0] * SIZE
     assert held is not None
-    place = address(state)
+    device = address(state)
     call()
-    assert address(state) == place and state.tolist() == [7.0] * SIZE
+    assert address(state) == device and state.tolist() == [7.0] * SIZE
 
 
 def test_exported_memory_is_never_written_again() -> None:

@@ -28,13 +28,13 @@ _ROOM = 1 << 20
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Check:
     """Compares the two texts of an array, for a style, a conversion and a format."""
-    made = tmp_path_factory.mktemp("texts") / "text.so"
+    result = tmp_path_factory.mktemp("texts") / "text.so"
     source = Path(__file__).parent / "c" / "text.c"
     strict = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror")
     sanitized = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
-    shared = ("-shared", "-fPIC", f"-I{written}", str(source), "-lpthread", "-o", str(made))
+    shared = ("-shared", "-fPIC", f"-I{written}", str(source), "-lpthread", "-o", str(result))
     subprocess.run(["gcc", *strict, *sanitized, *shared], check=True)
-    text_of = ctypes.CDLL(str(made)).text_of
+    text_of = ctypes.CDLL(str(result)).text_of
     text_of.restype = ctypes.c_size_t
     room = ctypes.create_string_buffer(_ROOM)
 
@@ -53,19 +53,21 @@ def check(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Check:
 
 def samples(dtype: str, size: int, rng: np.random.Generator) -> Iterator[Array]:
     """Numbers of one size, of all sizes, and unusual ones."""
-    made = loader.dtype_named(dtype)
+    result = loader.dtype_named(dtype)
     if dtype == "bool":
-        yield rng.integers(0, 2, size).astype(made)
+        yield rng.integers(0, 2, size).astype(result)
         return
-    if made.kind in "iu":
-        yield (rng.integers(0, 2**63, size, dtype=np.uint64) >> rng.integers(0, 63, size, dtype=np.uint64)).astype(made)
-        yield np.full(size, np.iinfo(made).min, made)
+    if result.kind in "iu":
+        yield (rng.integers(0, 2**63, size, dtype=np.uint64) >> rng.integers(0, 63, size, dtype=np.uint64)).astype(
+            result
+        )
+        yield np.full(size, np.iinfo(result).min, result)
         return
     normal = rng.standard_normal(size)
     unusual = rng.choice(np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.5, -2.25, 1e8, 1e-5]), size)
     with np.errstate(over="ignore", under="ignore"):
         for x in (normal, normal * 10.0 ** rng.integers(-40, 40, size), normal * 1e-6, np.round(normal, 2), unusual):
-            yield x.astype(made)
+            yield x.astype(result)
 
 
 SHAPES = ((), (1,), (3,), (40,), (1001,), (0,), (4, 7), (2, 0), (600, 2), (2, 3, 4), (8, 7, 3, 7))
@@ -83,12 +85,12 @@ def test_arrays(check: Check, dtype: str, style: str) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_powers_of_two_and_their_neighbours(check: Check, dtype: str) -> None:
     """The numbers below a power of two stand closer than those above, which decides what the shortest text is."""
-    made = loader.dtype_named(dtype)
-    unsigned = np.dtype(f"u{made.itemsize}")
+    result = loader.dtype_named(dtype)
+    unsigned = np.dtype(f"u{result.itemsize}")
     fraction = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]
-    exponents = np.arange(2 ** (8 * made.itemsize - 1 - fraction), dtype=unsigned)[:: 1 if made.itemsize < 8 else 5]
+    exponents = np.arange(2 ** (8 * result.itemsize - 1 - fraction), dtype=unsigned)[:: 1 if result.itemsize < 8 else 5]
     for bits in (exponents << fraction, (exponents[1:] << fraction) - 1, (exponents << fraction) + 1):
-        for number in bits.astype(unsigned).view(made):
+        for number in bits.astype(unsigned).view(result):
             check(np.array([number]), dtype)
             check(np.array(number), dtype, "number")
 

@@ -226,9 +226,9 @@ def test_a_name_that_no_folder_can_have(name: str, tmp_path: Path) -> None:
 @pytest.fixture
 def open_place() -> Iterator[str]:
     """A folder that others may enter, unlike those of pytest."""
-    with tempfile.TemporaryDirectory() as place:
-        os.chmod(place, 0o711)
-        yield place
+    with tempfile.TemporaryDirectory() as position:
+        os.chmod(position, 0o711)
+        yield position
 
 
 def test_a_folder_that_cannot_be_written(open_place: str) -> None:

@@ -56,10 +56,10 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> tuple[start._Start, int]:
     units: list[machine.Unit] = []
     assemble = machine.assemble_unit
     monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: units.append(unit) or assemble(unit, target))
-    found = start._Start()
-    found.handles = jg.Tensor
-    found.get()
-    return found, len(units)
+    result = start._Start()
+    result.handles = jg.Tensor
+    result.get()
+    return result, len(units)
 
 
 @needs_native

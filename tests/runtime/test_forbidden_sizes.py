@@ -50,7 +50,7 @@ def case_of(name: str) -> Case | None:
     """The op's samples whose rule has a condition, one for each set of conditions; None where none has."""
     op = OPS[name]
     assert op.samples is not None
-    samples = next((found for dtype in (dtypes.float32, *dtypes.DTYPES) if (found := op.samples(dtype))), ())
+    samples = next((actual for dtype in (dtypes.float32, *dtypes.DTYPES) if (actual := op.samples(dtype))), ())
     builder, sizes, outputs, seen = GraphBuilder(), Sizes(), [], set()
     for sample in samples:
         try:
@@ -120,12 +120,12 @@ NAMES = [
 
 def save(graph: Graph, path: Path) -> loader.Entry:
     """The graph in a file as ``jg.save`` writes it; the compiled entry."""
-    made = compiler.compile(graph)
-    assert isinstance(made, Executable)
-    signature = made.signature.but_with(name="forward")
-    entry = SavedEntry(signature, print_graph(graph, full=True), {made.target.name: made.image})
+    compiled = compiler.compile(graph)
+    assert isinstance(compiled, Executable)
+    signature = compiled.signature.but_with(name="forward")
+    entry = SavedEntry(signature, print_graph(graph, full=True), {compiled.target.name: compiled.image})
     write_artifact(path, entries={"forward": entry}, weights={}, metadata={})
-    return made.entry
+    return compiled.entry
 
 
 def require_refusal(
@@ -194,8 +194,8 @@ def test_a_graph_with_a_condition_less_is_refused(name: str) -> None:
     case = case_of(name)
     assert case is not None
     graph = case.graph
-    for place, dropped in enumerate(graph.constraints):
-        left = (*graph.constraints[:place], *graph.constraints[place + 1 :])
+    for position, dropped in enumerate(graph.constraints):
+        left = (*graph.constraints[:position], *graph.constraints[position + 1 :])
         names = names_of(dropped)
         related = [c for c in left if set(names_of(c)) & set(names)]
         every = sorted({*names, *(name for c in related for name in names_of(c))})
@@ -210,11 +210,11 @@ def test_a_graph_with_a_condition_less_is_refused(name: str) -> None:
             continue
         # Accepted: then it is no condition of memory (a composite runs by its region), and the code agrees with NumPy.
         assert OPS[name].kind == "composite", f"{name} without {dropped}"
-        made = compiler.compile(weak)
+        compiled = compiler.compile(weak)
         for sizes in forbidden([dropped], case.sizes):
             if not broken_by(left, sizes):
                 arrays = arrays_of(weak, sizes)
-                require_same(ir.interpret(weak, arrays), made.run(arrays), ulps=8)
+                require_same(ir.interpret(weak, arrays), compiled.run(arrays), ulps=8)
 
 
 # --- the same through what users write ------------------------------------------------------------------------------
@@ -269,9 +269,9 @@ def test_what_users_write_is_refused_everywhere(
         reader(example)
     for size in sizes:
         axis = next(iter(dynamic))
-        given = np.ones((*shape[:axis], size, *shape[axis + 1 :]), np.float32)
+        arguments = np.ones((*shape[:axis], size, *shape[axis + 1 :]), np.float32)
         for what, reader in readers.items():
             with pytest.raises((jg.JitgraphError, written_loader.JitgraphError, CError, IndexError)) as raised:
-                pytest.fail(f"{what} at {size}: {reader(given)}")
+                pytest.fail(f"{what} at {size}: {reader(arguments)}")
             named = re.search(rf"\b{re.escape(dynamic[axis])}\b", str(raised.value))
             assert named or str(size) in str(raised.value), f"{what} at {size}: {raised.value}"

@@ -23,4 +23,4 @@ def test_mutated_files_are_refused_or_run() -> None:
         assert {mutation for mutation, _ in counts} == {mutation.__name__ for mutation in MUTATIONS}
         # The campaign sees something only where files of each kind come: refused, refused at the call, and run.
         for outcome in ("refused", "refused at the call", "ran"):
-            assert sum(count for (_, found), count in counts.items() if found == outcome) >= 5, (reader, outcome)
+            assert sum(count for (_, actual), count in counts.items() if actual == outcome) >= 5, (reader, outcome)

@@ -256,6 +256,6 @@ def test_a_default_is_held_by_its_dtype_or_refused(tmp_path: Path, dtype: str, c
             continue
         np.testing.assert_array_equal(jg.load(path)().numpy(), expected)
         if c_library is not None:
-            (given,) = c_library.load(path)(None)
-            assert given.tobytes() == expected.tobytes()
+            (inputs,) = c_library.load(path)(None)
+            assert inputs.tobytes() == expected.tobytes()
         assert "int" not in dtype or expected == value

@@ -110,9 +110,9 @@ def test_concurrent_steps_take_turns(good: Path) -> None:
 
 
 def test_members_and_weights_are_aligned(good: Path) -> None:
-    found = loader.Artifact(good)
-    assert found.members and all(member.start % 64 == 0 for member in found.members.values())
-    weights = found.weights()
+    actual = loader.Artifact(good)
+    assert actual.members and all(member.start % 64 == 0 for member in actual.members.values())
+    weights = actual.weights()
     assert weights["other"].ctypes.data % 64 == 0 and not weights["other"].flags.owndata
     for name, array in WEIGHTS.items():
         assert weights[name].dtype == array.dtype and np.array_equal(weights[name], array)
@@ -384,8 +384,8 @@ def replaced(old: bytes, new: bytes, which: int = 0) -> Callable[[bytearray], No
     """Overwrite one occurrence of ``old``; ``which`` counts from the end where negative."""
 
     def change(data: bytearray) -> None:
-        places = [i for i in range(len(data)) if data.startswith(old, i)]
-        start = places[which]
+        positions = [i for i in range(len(data)) if data.startswith(old, i)]
+        start = positions[which]
         data[start : start + len(new)] = new
 
     return change
@@ -475,7 +475,7 @@ def test_any_damage_is_a_load_error_or_harmless(good: Path, tmp_path: Path) -> N
         path.write_bytes(data[:size])
         with pytest.raises(LoadError):
             loader.load(path)
-    found = 0
+    actual = 0
     for position in rng.permutation(len(data))[:1500]:
         changed = bytearray(data)
         changed[position] ^= int(rng.integers(1, 256))
@@ -483,10 +483,10 @@ def test_any_damage_is_a_load_error_or_harmless(good: Path, tmp_path: Path) -> N
         try:
             model = loader.load(path)
         except LoadError:
-            found += 1
+            actual += 1
         else:  # padding, times, version numbers
             assert np.array_equal(model([2.0])["y"], [5.0])
-    assert found > 900
+    assert actual > 900
 
 
 def test_zip64_members(good: Path, tmp_path: Path) -> None:
@@ -573,8 +573,8 @@ def test_signature_round_trip() -> None:
 
 def test_structures() -> None:
     leaves: list[Any] = [np.array(0), np.array(1)]
-    made = rebuild({"tuple": [1, {"list": [0, None]}, {"dict": {"k": {"value": "v"}, "e": {"tuple": []}}}]}, leaves)
-    assert made == (leaves[1], [leaves[0], None], {"k": "v", "e": ()})
+    actual = rebuild({"tuple": [1, {"list": [0, None]}, {"dict": {"k": {"value": "v"}, "e": {"tuple": []}}}]}, leaves)
+    assert actual == (leaves[1], [leaves[0], None], {"k": "v", "e": ()})
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------
@@ -687,8 +687,8 @@ def test_python_scalars(dtype: str, value: Any, safe: bool) -> None:
         with pytest.raises(ArgumentError, match="cannot hold"):
             as_array(value, spec("x", dtype), wanted, "f")
         return
-    made = as_array(value, spec("x", dtype), wanted, "f")
-    assert made.dtype == wanted and made.shape == () and made == np.asarray(value).astype(wanted)
+    actual = as_array(value, spec("x", dtype), wanted, "f")
+    assert actual.dtype == wanted and actual.shape == () and actual == np.asarray(value).astype(wanted)
 
 
 def test_dlpack_arguments(add: loader.Entry) -> None:
@@ -755,13 +755,13 @@ def test_memory_is_read_as_it_is_and_not_as_a_subclass_says(add: loader.Entry) -
 
 def test_arrays_of_other_libraries(add: loader.Entry) -> None:
     y = np.ones((2, 2))
-    for given in (Giving(lambda: y), Withholding(lambda: y), Described(y), Giving(lambda: y[::-1].astype(">f8"))):
-        assert add(given, y)[0].tolist() == [[2, 2], [2, 2]]
+    for inputs in (Giving(lambda: y), Withholding(lambda: y), Described(y), Giving(lambda: y[::-1].astype(">f8"))):
+        assert add(inputs, y)[0].tolist() == [[2, 2], [2, 2]]
     masked = np.ma.masked_array(y, y > 0)
-    for given in (masked, Giving(lambda: masked)):
+    for inputs in (masked, Giving(lambda: masked)):
         with pytest.raises(ArgumentError, match=r"argument 0 \(x\): the mask"):
-            add(given, y)
-    for hand_over in (lambda: 1 / 0, lambda: None, lambda: given):
+            add(inputs, y)
+    for hand_over in (lambda: 1 / 0, lambda: None, lambda: inputs):
         for kind in (Giving, Withholding):
             with pytest.raises(ArgumentError, match=r"argument 0 \(x\): .* does not hand over its elements: "):
                 add(kind(hand_over), y)
@@ -884,10 +884,10 @@ def test_codes(code: int, kind: type[Exception]) -> None:
 
 
 def test_executable(scale_image: bytes) -> None:
-    made: list[int] = []
-    exe = Executable(scale_image, SCALE_SIGNATURE, llvm_ir=SCALE, asm=lambda: made.append(1) or "text")
+    results: list[int] = []
+    exe = Executable(scale_image, SCALE_SIGNATURE, llvm_ir=SCALE, asm=lambda: results.append(1) or "text")
     scale = np.array(3, np.float32)
     y, s = exe.run([np.ones(2, np.float32), scale], donate=[1])
     assert y.tolist() == [3, 3] and s is scale and scale == 4
-    assert exe.asm == exe.asm == "text" and made == [1] and "fmul" in exe.llvm_ir
+    assert exe.asm == exe.asm == "text" and results == [1] and "fmul" in exe.llvm_ir
     assert exe.image == scale_image

@@ -48,16 +48,16 @@ class Programs(NamedTuple):
 def programs(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Programs:
     folder = tmp_path_factory.mktemp("programs")
     run, source, header = str(HERE / "run.c"), str(written / "loader.c"), f"-I{written}"
-    made = Programs(folder / "plain", folder / "sanitized", folder / "layout", folder / "loader.o")
+    actual = Programs(folder / "plain", folder / "sanitized", folder / "layout", folder / "loader.o")
     commands = [
-        ("-O2", "-c", source, "-o", made.object),
-        (*SANITIZED, header, run, source, "-lpthread", "-o", made.sanitized),
-        (header, str(HERE / "layout.c"), "-lpthread", "-o", made.layout),
+        ("-O2", "-c", source, "-o", actual.object),
+        (*SANITIZED, header, run, source, "-lpthread", "-o", actual.sanitized),
+        (header, str(HERE / "layout.c"), "-lpthread", "-o", actual.layout),
     ]
     with ThreadPoolExecutor() as executor:
         list(executor.map(compiled, commands))
-    compiled((header, run, made.object, "-lpthread", "-o", made.plain))
-    return made
+    compiled((header, run, actual.object, "-lpthread", "-o", actual.plain))
+    return actual
 
 
 def compiled(words: Sequence[object]) -> None:
@@ -80,7 +80,7 @@ def execute(program: Path, *words: object, **environment: str) -> str:
 
 
 def test_structures_are_those_of_the_python_loader(programs: Programs) -> None:
-    found = {tuple(line.split()[:2]): int(line.split()[2]) for line in execute(programs.layout).splitlines()}
+    actual = {tuple(line.split()[:2]): int(line.split()[2]) for line in execute(programs.layout).splitlines()}
     expected: dict[tuple[str, ...], int] = {}
     structures: dict[str, type[ctypes.Structure]] = {
         "jg_host": loader.Host, "jg_error_record": loader.ErrorRecord, "jg_block": loader.Block,
@@ -89,7 +89,7 @@ def test_structures_are_those_of_the_python_loader(programs: Programs) -> None:
     for name, structure in structures.items():
         expected[name, "-"] = ctypes.sizeof(structure)
         expected.update({(name, field[0]): getattr(structure, field[0]).offset for field in structure._fields_})
-    assert found == expected
+    assert actual == expected
 
 
 def test_the_file_can_be_mapped(tmp_path: Path, written: Path) -> None:
@@ -136,13 +136,13 @@ class Case:
         """The outputs in C, the last of ``repeat`` runs."""
         words = [*self.given(arrays), *extra, "run", self.folder / "out", repeat]
         text = execute(getattr(self.programs, program), self.path, *words, **env)
-        found = []
+        results = []
         for index, line in enumerate(re.findall(r"^output (.*)$", text, re.MULTILINE)):
             dtype, *shape = line.split()
             data = (self.folder / f"out.{index}").read_bytes()
-            found.append(np.frombuffer(data, loader.dtype_named(dtype)).reshape([int(size) for size in shape]))
-        assert found, text
-        return found
+            results.append(np.frombuffer(data, loader.dtype_named(dtype)).reshape([int(size) for size in shape]))
+        assert results, text
+        return results
 
     def error(self, *arrays: Any, extra: Sequence[object] = (), program: str = "sanitized") -> str:
         """The line with status, kind and message of the failure in C."""
@@ -274,11 +274,11 @@ def test_null_and_senseless_numbers_are_refused(case: Case) -> None:
     case.save(jg.trace(lambda x: x @ w, dynamic_shapes={"x": {0: "n"}}), normal(2, 4))
     words = [*case.given([normal(5, 4)]), "odd", "run", case.folder / "out", 1]
     lines = execute(case.programs.sanitized, case.path, *words).splitlines()
-    found = dict(line.split(": ", 1) for line in lines[: len(ODD)])
-    assert list(found) == list(ODD)
+    actual = dict(line.split(": ", 1) for line in lines[: len(ODD)])
+    assert list(actual) == list(ODD)
     for what, message in ODD.items():
-        assert found[what].startswith("2 "), (what, found[what])
-        assert message in found[what], (what, found[what])
+        assert actual[what].startswith("2 "), (what, actual[what])
+        assert message in actual[what], (what, actual[what])
     assert lines[len(ODD) :] == ["what is inside nothing: nothing", "output float32 5 3"]
     x = normal(5, 4)
     assert (case.folder / "out.0").read_bytes() == loader.load(case.path)(x).tobytes()
@@ -340,8 +340,8 @@ def test_a_training_step_goes_on(case: Case) -> None:
 def test_the_portable_level_and_environment(case: Case) -> None:
     case.save(lambda x: jg.exp(x) * 2, normal(50))
     x = normal(50, seed=1)
-    found = case.run(x, JITGRAPH_TARGET_CPU="x86-64-v3")
-    assert same(found[0]) == same(loader.load(case.path, level="x86-64-v3")(x))
+    actual = case.run(x, JITGRAPH_TARGET_CPU="x86-64-v3")
+    assert same(actual[0]) == same(loader.load(case.path, level="x86-64-v3")(x))
     assert "does not run 'x86-64-v7'" in execute(case.programs.sanitized, case.path, JITGRAPH_TARGET_CPU="x86-64-v7")
     assert "JITGRAPH_NUM_THREADS='0'" in execute(case.programs.sanitized, case.path, JITGRAPH_NUM_THREADS="0")
 
@@ -351,8 +351,8 @@ def test_threads_and_forks(case: Case) -> None:
     x, y = normal(300, 300, seed=2), normal(300, 300, seed=3)
     reference = [same(array) for array in leaves(loader.load(case.path)(x, y))]
     for threads, program in (("1", "plain"), ("3", "plain"), ("2", "sanitized")):
-        found = case.run(x, y, program=program, JITGRAPH_NUM_THREADS=threads)
-        assert [same(array) for array in found] == reference
+        actual = case.run(x, y, program=program, JITGRAPH_NUM_THREADS=threads)
+        assert [same(array) for array in actual] == reference
     words = [*case.given([x, y]), "run", case.folder / "out", 1, "threads", 4, 10, "fork"]
     assert "child 0" in execute(case.programs.plain, case.path, *words, JITGRAPH_NUM_THREADS="3")
     execute(case.programs.sanitized, case.path, *words[:-1], JITGRAPH_NUM_THREADS="3")
@@ -455,9 +455,9 @@ def test_sizes_are_evaluated_as_in_python(case: Case) -> None:
     data = image(f"{ENTRY} {{ ret i32 0 }}")
     write_entry(case.path, data, inputs, outputs, dims=("n", "m"), constraints=("n >= 1", "m % 2 == 1", "n*m != 6"))
     for n, m in ((7, 3), (4, 1), (1, 5)):
-        found = case.run(np.zeros((n, m), bool), program="sanitized")
+        actual = case.run(np.zeros((n, m), bool), program="sanitized")
         sizes = [loader.Expression(text).evaluate({"n": n, "m": m}) for text in EXPRESSIONS]
-        assert [array.shape for array in found] == [(size,) for size in sizes]
+        assert [array.shape for array in actual] == [(size,) for size in sizes]
     message = r"must satisfy m % 2 == 1 \(m is 2 by x.shape\[1\]\)"
     assert re.search(message, case.error(np.zeros((3, 2), bool)))
     assert "must satisfy n >= 1 (n is 0 by" in case.error(np.zeros((0, 1), bool))
@@ -535,7 +535,7 @@ def test_hostile_files(case: str, verdicts: dict[str, str]) -> None:
 def test_damage_is_found_wherever_python_finds_it(good: Path, programs: Programs, tmp_path: Path) -> None:
     """Any byte changed: in the file as it is, and in the manifest and the weights with their hashes put right."""
     rng = np.random.default_rng(5)
-    whole, parts = good.read_bytes(), python_tests.parts_of(good)
+    full, parts = good.read_bytes(), python_tests.parts_of(good)
 
     def changed(data: bytes) -> bytes:
         mutable = bytearray(data)
@@ -547,7 +547,7 @@ def test_damage_is_found_wherever_python_finds_it(good: Path, programs: Programs
     for i, path in enumerate(files):
         name = ("manifest.json", "weights.safetensors", None)[i % 3]
         if name is None:
-            path.write_bytes(changed(whole) if i % 6 == 2 else whole[: int(rng.integers(len(whole)))])
+            path.write_bytes(changed(full) if i % 6 == 2 else full[: int(rng.integers(len(full)))])
         else:
             python_tests.written(path, {**parts, name: changed(parts[name])}, rehash=name != "manifest.json")
     lines = execute(programs.sanitized, "check", *files).splitlines()

@@ -83,8 +83,8 @@ def test_a_failed_check_tells_its_line_and_leaves_the_state(path: Path, serve: A
     table = counting_rows(path, targets=BOTH)
     serve(path)
     there = library.load(path, "cuda")
-    rows, found = there(np.array([4, 0]))
-    assert np.array_equal(rows, table[[4, 0]]) and found == 1
+    rows, actual = there(np.array([4, 0]))
+    assert np.array_equal(rows, table[[4, 0]]) and actual == 1
     with pytest.raises(CError, match=r"index 7 is out of range[\s\S]*at .*device_files\.py:\d+"):
         there(np.array([1, 7]))
     assert there.error.kind == b"IndexError"
@@ -222,14 +222,14 @@ class Place:
         return tensor
 
     def read(self, tensor: Any) -> Any:
-        made = np.empty(tensor.shape[: tensor.rank], loader.dtype_named(DTYPES[tensor.dtype]))
+        actual = np.empty(tensor.shape[: tensor.rank], loader.dtype_named(DTYPES[tensor.dtype]))
         self.call("cuCtxSetCurrent", self.context)
-        if made.nbytes:
-            at, size = ctypes.c_size_t(tensor.data), ctypes.c_size_t(made.nbytes)
-            self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(made.ctypes.data), at, size, None)
+        if actual.nbytes:
+            at, size = ctypes.c_size_t(tensor.data), ctypes.c_size_t(actual.nbytes)
+            self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(actual.ctypes.data), at, size, None)
             self.call("cuStreamSynchronize", None)
         self.call("cuCtxSetCurrent", self.before)
-        return made
+        return actual
 
     def close(self) -> None:
         self.call("cuCtxSetCurrent", self.context)
@@ -242,26 +242,26 @@ class Place:
 @pytest.fixture
 def beside(stub: Stub) -> Iterator[Callable[..., Place]]:
     """What makes such places, once there are devices, and closes them."""
-    made: list[Place] = []
+    results: list[Place] = []
 
     def begin(ordinal: int = 0) -> Place:
-        made.append(Place(stub, ordinal))
-        return made[-1]
+        results.append(Place(stub, ordinal))
+        return results[-1]
 
     yield begin
-    for place in made:
-        place.close()
+    for device_name in results:
+        device_name.close()
 
 
 def test_memory_there_is_taken_and_given(path: Path, serve: Any, library: Library, beside: Any) -> None:
     mlp(path, targets=BOTH)
     fake = serve(path)
-    there, place = library.load(path, "cuda"), beside()
+    there, device_name = library.load(path, "cuda"), beside()
     host = loader.load(path)
     x = normal(5, 4)
     expected = bits_of(host(x)["p"])
     count = lambda symbol: sum(call.symbol == symbol for call in fake.calls)
-    a, result = place.put(x), place.put(np.zeros((5, 3), np.float32))
+    a, result = device_name.put(x), device_name.put(np.zeros((5, 3), np.float32))
     a.on = result.on = there.model.value
     for _ in range(2):
         before = count("cuMemcpyHtoDAsync_v2"), count("cuMemcpyDtoHAsync_v2"), count("cuMemcpyDtoDAsync_v2")
@@ -269,14 +269,14 @@ def test_memory_there_is_taken_and_given(path: Path, serve: Any, library: Librar
         after = count("cuMemcpyHtoDAsync_v2"), count("cuMemcpyDtoHAsync_v2"), count("cuMemcpyDtoDAsync_v2")
         assert after == before  # nothing is copied
         assert (result.rank, tuple(result.shape[:2]), result.dtype) == (2, (5, 3), DTYPES.index("float32"))
-        assert bits_of(place.read(result)) == expected
+        assert bits_of(device_name.read(result)) == expected
     own = Tensor(on=there.model.value)
     there.run([a], [own])
-    assert own.bytes == 60 and own.data and bits_of(place.read(own)) == expected
+    assert own.bytes == 60 and own.data and bits_of(device_name.read(own)) == expected
     first = own.data
     other = Tensor(on=there.model.value)
     there.run([given(x)], [other])  # from the host to the device
-    assert other.data != first and bits_of(place.read(own)) == bits_of(place.read(other)) == expected
+    assert other.data != first and bits_of(device_name.read(own)) == bits_of(device_name.read(other)) == expected
     back = Tensor()
     there.run([a], [back])  # and from there to the host
     assert bits_of(there.taken(back)) == expected
@@ -291,21 +291,24 @@ def test_memory_there_may_lie_and_overlap_as_it_likes(path: Path, serve: Any, li
     turned = jg.trace(lambda x: (jg.flip(x, 0), x + 1), dynamic_shapes={"x": {0: "n"}})
     jg.save(turned, path, example_inputs=(normal(4),), targets=BOTH)
     serve(path)
-    there, place = library.load(path, "cuda"), beside()
+    there, device_name = library.load(path, "cuda"), beside()
     x = normal(9)
     expected = [bits_of(x[::-1].copy()), bits_of(x + np.float32(1))]
-    unaligned = place.put(x, offset=4)
-    first, second = place.put(np.zeros(9, np.float32), offset=4), place.put(np.zeros(9, np.float32), offset=64)
+    unaligned = device_name.put(x, offset=4)
+    first, second = (
+        device_name.put(np.zeros(9, np.float32), offset=4),
+        device_name.put(np.zeros(9, np.float32), offset=64),
+    )
     for tensor in (unaligned, first, second):
         tensor.on = there.model.value
     there.run([unaligned], [first, second])
-    assert [bits_of(place.read(tensor)) for tensor in (first, second)] == expected
-    over = place.put(x)
+    assert [bits_of(device_name.read(tensor)) for tensor in (first, second)] == expected
+    over = device_name.put(x)
     over.on = there.model.value
     result = Tensor.from_buffer_copy(over)
     there.run([over], [result, second])  # the output lies on the input
-    assert [bits_of(place.read(tensor)) for tensor in (result, second)] == expected
-    nothing = place.put(x[:0])
+    assert [bits_of(device_name.read(tensor)) for tensor in (result, second)] == expected
+    nothing = device_name.put(x[:0])
     empty = Tensor(on=there.model.value, dtype=nothing.dtype, rank=1)
     nothing.on = there.model.value
     for tensor in (nothing, empty):
@@ -320,13 +323,13 @@ def test_memory_there_may_lie_and_overlap_as_it_likes(path: Path, serve: Any, li
 def test_a_training_step_takes_batches_there(path: Path, serve: Any, library: Library, beside: Any) -> None:
     x, y = step(path, targets=BOTH)
     serve(path)
-    host, there, place = loader.load(path), library.load(path, "cuda"), beside()
-    a, b = place.put(x), place.put(y)
+    host, there, device_name = loader.load(path), library.load(path, "cuda"), beside()
+    a, b = device_name.put(x), device_name.put(y)
     a.on = b.on = there.model.value
     for _ in range(3):
         loss = Tensor(on=there.model.value)
         there.run([a, b, *[Tensor()] * 4], [loss])
-        assert bits_of(place.read(loss)) == bits_of(host(x, y))
+        assert bits_of(device_name.read(loss)) == bits_of(host(x, y))
         there.free(loss)
     for key, value in host.state.items():
         assert bits_of(there.state(key)) == bits_of(value)
@@ -337,7 +340,7 @@ def test_state_is_copied_within_the_device(path: Path, serve: Any, library: Libr
     step(path, targets=BOTH)
     fake = serve(path)
     there, elsewhere, host = (library.load(path, name) for name in ("cuda", "cuda:1", None))
-    place, second = beside(), beside(1)
+    device_name, second = beside(), beside(1)
 
     def asked(function: str, model: Any, key: str, value: Any) -> None:
         model.check(
@@ -351,17 +354,17 @@ def test_state_is_copied_within_the_device(path: Path, serve: Any, library: Libr
     for key in keys:
         value = there.state(key)
         changed = np.asarray(value + 1, value.dtype)
-        put, room, found = place.put(changed), place.put(value), Tensor(on=there.model.value)
+        put, room, actual = device_name.put(changed), device_name.put(value), Tensor(on=there.model.value)
         put.on = room.on = there.model.value
         before = copies()
         asked("jg_state_set", there, key, put)
-        asked("jg_state_get", there, key, found)
+        asked("jg_state_get", there, key, actual)
         asked("jg_state_get", there, key, room)
         assert copies() == before
-        for tensor in (found, room):
+        for tensor in (actual, room):
             assert tuple(tensor.shape[: tensor.rank]) == value.shape
-            assert bits_of(place.read(tensor)) == bits_of(changed)
-        there.free(found)
+            assert bits_of(device_name.read(tensor)) == bits_of(changed)
+        there.free(actual)
         assert bits_of(there.state(key)) == bits_of(changed)
         there.set_state(key, value)
         assert bits_of(there.state(key)) == bits_of(value)
@@ -385,18 +388,18 @@ def test_memory_that_does_not_fit_is_refused(path: Path, serve: Any, library: Li
     mlp(path, targets=BOTH)
     fake = serve(path)
     there, elsewhere, host = (library.load(path, name) for name in ("cuda", "cuda:1", None))
-    place, second = beside(), beside(1)
+    device_name, second = beside(), beside(1)
     x = normal(5, 4)
-    here, room = place.put(x), place.put(np.zeros((5, 3), np.float32))
+    here, room = device_name.put(x), device_name.put(np.zeros((5, 3), np.float32))
     far = second.put(x)
     launches = sum(call.symbol == "cuLaunchKernel" for call in fake.calls)
 
     def changed(tensor: Any, **fields: Any) -> Any:
-        made = Tensor.from_buffer_copy(tensor)
-        made.on = there.model.value
+        actual = Tensor.from_buffer_copy(tensor)
+        actual.on = there.model.value
         for name, value in fields.items():
-            setattr(made, name, value)
-        return made
+            setattr(actual, name, value)
+        return actual
 
     shape = (ctypes.c_int64 * 64)(6, 4)
     short = (ctypes.c_int64 * 64)(5, 5)
@@ -421,7 +424,7 @@ def test_memory_that_does_not_fit_is_refused(path: Path, serve: Any, library: Li
             model.run([given_there], [taken])
     assert sum(call.symbol == "cuLaunchKernel" for call in fake.calls) == launches
     there.run([changed(here)], [result := changed(room)])
-    assert bits_of(place.read(result)) == bits_of(loader.load(path)(x)["p"])
+    assert bits_of(device_name.read(result)) == bits_of(loader.load(path)(x)["p"])
     for model in (there, elsewhere, host):
         model.close()
 
@@ -429,11 +432,11 @@ def test_memory_that_does_not_fit_is_refused(path: Path, serve: Any, library: Li
 def test_the_host_does_not_look_at_bools_there(path: Path, serve: Any, library: Library, beside: Any) -> None:
     jg.save(jg.trace(jg.logical_not), path, example_inputs=(np.zeros(3, bool),), targets=BOTH)
     serve(path)
-    there, place = library.load(path, "cuda"), beside()
+    there, device_name = library.load(path, "cuda"), beside()
     x = np.array([2, 0, 1], np.uint8).view(bool)  # the first of which the host would refuse
     with pytest.raises(CError, match="a bool that is neither 0 nor 1"):
         there(x)
-    a, output = place.put(x), Tensor()
+    a, output = device_name.put(x), Tensor()
     a.on = there.model.value
     there.run([a], [output])
     assert there.taken(output)[1:].tolist() == [True, False]
@@ -443,8 +446,8 @@ def test_the_host_does_not_look_at_bools_there(path: Path, serve: Any, library: 
 def test_a_failure_leaves_nothing_of_the_callers_behind(path: Path, serve: Any, library: Library, beside: Any) -> None:
     counting_rows(path, targets=BOTH)
     fake = serve(path)
-    there, place = library.load(path, "cuda"), beside()
-    good, bad = place.put(np.array([1])), place.put(np.array([1, 7]))
+    there, device_name = library.load(path, "cuda"), beside()
+    good, bad = device_name.put(np.array([1])), device_name.put(np.array([1, 7]))
     good.on = bad.on = there.model.value
     held = fake.live_bytes()
     outputs = [Tensor(on=there.model.value), Tensor(on=there.model.value)]
@@ -452,7 +455,7 @@ def test_a_failure_leaves_nothing_of_the_callers_behind(path: Path, serve: Any, 
         there.run([bad], outputs)
     assert [output.data for output in outputs] == [None, None]
     there.run([good], outputs)
-    assert place.read(outputs[1]) == 1  # the count was not changed by the failure
+    assert device_name.read(outputs[1]) == 1  # the count was not changed by the failure
     for output in outputs:
         there.free(output)
     assert fake.live_bytes() >= held

@@ -94,9 +94,9 @@ class OldLent(Lent):
 
 
 def taken(loader: Any, capsule: Any) -> Any:
-    found = loader.table_in(capsule, takes=True)
-    assert found is not None and loader.table_in(capsule) is None
-    return found
+    actual = loader.table_in(capsule, takes=True)
+    assert actual is not None and loader.table_in(capsule) is None
+    return actual
 
 
 def test_a_capsule_says_where_its_elements_lie_and_keeps_them(path: Path, serve: Any, written_loader: Any) -> None:
@@ -107,9 +107,9 @@ def test_a_capsule_says_where_its_elements_lie_and_keeps_them(path: Path, serve:
     result = there(x)["p"]
     assert result.__dlpack_device__() == (2, 1)
     table = taken(written_loader, result.__dlpack__(stream=1, max_version=(1, 0)))
-    found = table.tensor
-    assert (*found.device, found.code, found.bits, found.lanes) == (2, 1, 2, 32, 1)
-    assert written_loader.extents(found) == (4, 3) and found.data == result.address and found.byte_offset == 0
+    actual = table.tensor
+    assert (*actual.device, actual.code, actual.bits, actual.lanes) == (2, 1, 2, 32, 1)
+    assert written_loader.extents(actual) == (4, 3) and actual.data == result.address and actual.byte_offset == 0
     expected = bits_of(written_loader.load(path)(x)["p"])
     owner = written_loader.TakenTable(table)
     address = result.address
@@ -123,7 +123,7 @@ def test_a_capsule_says_where_its_elements_lie_and_keeps_them(path: Path, serve:
         device.wait()
     device.release()
     assert bits_of(back) == expected
-    del owner, table, found
+    del owner, table, actual
     gc.collect()
     assert leaks(fake) == {}
 
@@ -303,8 +303,8 @@ def test_bfloat16_goes_by_capsules_alone(path: Path, serve: Any, written_loader:
     y = there(x)
     with pytest.raises(AttributeError, match="__dlpack__"):
         _ = y.__cuda_array_interface__
-    found = written_loader.table_in(y.__dlpack__()).tensor
-    assert (found.code, found.bits, found.lanes) == (4, 16, 1)
+    actual = written_loader.table_in(y.__dlpack__()).tensor
+    assert (actual.code, actual.bits, actual.lanes) == (4, 16, 1)
     assert bits_of(there(Lent(written_loader, y)).numpy()) == bits_of(x + x + x + x)
 
 

@@ -75,8 +75,8 @@ def test_a_failed_check_tells_its_line_and_leaves_the_state(path: Path, serve: A
     table = counting_rows(path, targets=BOTH)
     serve(path)
     there = written_loader.load(path, device="cuda")
-    rows, found = there(np.array([4, 0]))
-    assert np.array_equal(rows, table[[4, 0]]) and found == 1
+    rows, actual = there(np.array([4, 0]))
+    assert np.array_equal(rows, table[[4, 0]]) and actual == 1
     with pytest.raises(IndexError, match=r"index 7 is out of range[\s\S]*at .*device_files\.py:\d+"):
         there(np.array([1, 7]))
     assert there(np.array([1]))[1] == 2

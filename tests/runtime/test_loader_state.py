@@ -61,12 +61,12 @@ def address(model: Model, key: str = "Cache.rows") -> int:
 
 def test_calls_write_where_the_state_lies(model: Model) -> None:
     model(1, ROW)  # that of the file is read-only
-    places = {address(model)}
+    positions = {address(model)}
     for i in range(2, 6):
         result, total = model(i, ROW * i)
         assert np.array_equal(result, ROW * i)
-        places.add(address(model))
-    assert len(places) == 1
+        positions.add(address(model))
+    assert len(positions) == 1
     assert total == 6.0 * sum([1, 2, 3, 4, 5])
     assert model.state["Cache.calls"] == 5
 

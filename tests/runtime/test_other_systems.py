@@ -231,7 +231,7 @@ def test_files_are_written_whole(system: str, tmp_path: Path) -> None:
         f"    file.write(b'new')\n    assert open({str(path)!r}, 'rb').read() == b'old'\n",
     )
     assert path.read_bytes() == b"new"
-    assert [found.name for found in tmp_path.iterdir()] == ["model.jg"]
+    assert [actual.name for actual in tmp_path.iterdir()] == ["model.jg"]
 
 
 def test_this_machine_lacks_nothing() -> None:

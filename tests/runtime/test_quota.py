@@ -83,13 +83,13 @@ def quota_under(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Call
     """The quota by loader.c, from files under a folder."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is needed to compile loader.c")
-    made = tmp_path_factory.mktemp("quota") / "quota.so"
+    result = tmp_path_factory.mktemp("quota") / "quota.so"
     source = Path(__file__).parent / "c" / "quota.c"
     strict = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wno-unused-function")
     sanitized = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
-    shared = ("-shared", "-fPIC", f"-I{written}", str(source), "-lpthread", "-o", str(made))
+    shared = ("-shared", "-fPIC", f"-I{written}", str(source), "-lpthread", "-o", str(result))
     subprocess.run(["gcc", *strict, *sanitized, *shared], check=True)
-    function = ctypes.CDLL(str(made)).quota_under
+    function = ctypes.CDLL(str(result)).quota_under
     function.restype = ctypes.c_double
     return lambda folder: float(function(str(folder).encode()))
 

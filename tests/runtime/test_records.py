@@ -63,5 +63,5 @@ def test_another_with_some_fields() -> None:
 
 
 def test_copies_are_equal() -> None:
-    for made in (copy.deepcopy(PLAIN), pickle.loads(pickle.dumps(PLAIN))):
-        assert made == PLAIN and made is not PLAIN
+    for result in (copy.deepcopy(PLAIN), pickle.loads(pickle.dumps(PLAIN))):
+        assert result == PLAIN and result is not PLAIN

@@ -34,8 +34,8 @@ def line_of(text: str) -> int:
 
 
 def test_a_buffer_that_is_set_anew_is_named_and_one_changed_in_place_is_saved(tmp_path: Path) -> None:
-    place = rf"\bn \(.*test_refused_state\.py:{line_of('the line that is named')}\)"
-    with pytest.raises(jg.JitgraphError, match=rf"besides tensors: {place}\n  hint: .*self\.n \+= 1"):
+    location = rf"\bn \(.*test_refused_state\.py:{line_of('the line that is named')}\)"
+    with pytest.raises(jg.JitgraphError, match=rf"besides tensors: {location}\n  hint: .*self\.n \+= 1"):
         jg.save(Counting(False), tmp_path / "model.jg", example_inputs=(X,))
     jg.save(Counting(True), tmp_path / "model.jg", example_inputs=(X,))
     model = loader.load(tmp_path / "model.jg")
@@ -57,8 +57,8 @@ def test_eval_inside_of_a_saved_function_is_named(tmp_path: Path) -> None:
 def test_a_python_number_that_is_counted_up_is_named_with_the_buffer_that_it_can_be(tmp_path: Path) -> None:
     model = Counting(False)
     model.n = 0  # type: ignore[assignment]
-    place = rf"\bn \(.*test_refused_state\.py:{line_of('the line that is named')}\)"
-    with pytest.raises(jg.JitgraphError, match=rf'{place}\n  hint: .*register_buffer\("n", jg\.asarray\(0\)\)'):
+    location = rf"\bn \(.*test_refused_state\.py:{line_of('the line that is named')}\)"
+    with pytest.raises(jg.JitgraphError, match=rf'{location}\n  hint: .*register_buffer\("n", jg\.asarray\(0\)\)'):
         jg.save(model, tmp_path / "model.jg", example_inputs=(X,))
 
 

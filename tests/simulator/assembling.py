@@ -18,17 +18,17 @@ def ptx(text: str, cpu: str = "sm_90", features: str = "+ptx90") -> str:
     llvm = machine.functions()
     with machine.returned_text() as message:
         target = llvm.GetTargetFromTriple(TRIPLE, message.pointer)
-    made = llvm.CreateTargetMachine(target, TRIPLE, cpu.encode(), features.encode(), 2, b"", b"", 0, 0, b"")
+    result = llvm.CreateTargetMachine(target, TRIPLE, cpu.encode(), features.encode(), 2, b"", b"", 0, 0, b"")
     context = llvm.ContextCreate()
     with machine.returned_text() as message:
         module = llvm.ParseAssembly(context, text.encode(), message.pointer)
         assert module, str(message)
     llvm.SetTarget(module, TRIPLE)
-    llvm.SetDataLayout(module, machine._layout(made))
+    llvm.SetDataLayout(module, machine._layout(result))
     with machine.returned_text() as message:
         assert not llvm.VerifyModule(module, message.pointer), str(message)
-    machine._run_passes(module, made)
-    out = machine._emitted(module, made, machine._ASSEMBLY).decode()
+    machine._run_passes(module, result)
+    out = machine._emitted(module, result, machine._ASSEMBLY).decode()
     llvm.DisposeModule(module)
     llvm.ContextDispose(context)
     return out
@@ -36,11 +36,11 @@ def ptx(text: str, cpu: str = "sm_90", features: str = "+ptx90") -> str:
 
 def assembled(text: str, folder: Path, cpu: str = "sm_90") -> None:
     """Assert that ``ptxas`` takes a module's PTX; skipped where there is no ``ptxas``."""
-    found = shutil.which("ptxas")
-    if found is None:
+    result = shutil.which("ptxas")
+    if result is None:
         pytest.skip("ptxas, CUDA's assembler, is not installed")
     source = folder / "module.ptx"
     source.write_text(ptx(text, cpu))
-    command = [found, f"-arch={cpu}", str(source), "-o", str(folder / "module.cubin")]
+    command = [result, f"-arch={cpu}", str(source), "-o", str(folder / "module.cubin")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + source.read_text()

@@ -37,9 +37,9 @@ class Caller:
 
     def made(self, symbol: str, *arguments: Any) -> int:
         """What a function puts at its first argument."""
-        place = ctypes.c_uint64()
-        self.call(symbol, ctypes.addressof(place), *arguments)
-        return place.value
+        location = ctypes.c_uint64()
+        self.call(symbol, ctypes.addressof(location), *arguments)
+        return location.value
 
     def put(self, array: NDArray) -> int:
         address = self.made("cuMemAlloc_v2", array.nbytes)

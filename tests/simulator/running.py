@@ -45,9 +45,9 @@ class Bench:
         self.module.launch(kernel, grid, block, shared, arguments, seed=seed, races=races)
 
     def counts(self, kernel: str, grid: Sequence[int], block: Sequence[int], *arguments: bytes) -> LaunchCounts:
-        found = self.module.launch(kernel, grid, block, 0, arguments, profile=True)
-        assert found is not None
-        return found
+        result = self.module.launch(kernel, grid, block, 0, arguments, profile=True)
+        assert result is not None
+        return result
 
 
 def i32(value: int) -> bytes:

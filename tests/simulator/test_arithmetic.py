@@ -57,8 +57,8 @@ def of_each(kind: str, name: str, count: int) -> str:
     kernel = KernelText("ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspace(1) %z")
     thread = kernel.sreg("tid.x")
     x, y = kernel.load(kind, "%x", thread), kernel.load(kind, "%y", thread)
-    found = kernel.nvvm(kind, name, *[f"{kind} {each}" for each in (x, y, x)[:count]])
-    kernel.store(kind, found, "%z", thread)
+    result = kernel.nvvm(kind, name, *[f"{kind} {each}" for each in (x, y, x)[:count]])
+    kernel.store(kind, result, "%z", thread)
     return kernel.text
 
 
@@ -111,8 +111,8 @@ def test_rounding_to_16_bits(kind: str, dtype: type, source: str, tmp_path: Path
         x[-8:] = 1 + 2.0 ** -np.arange(8, 16) + 2.0**-40  # rounding twice would give another number
     with np.errstate(over="ignore"):
         expected = x.astype(np.float16) if kind == "half" else to_bfloat(x)
-        found = run(kernel.text, x, x, expected.astype(dtype))
-    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+        result = run(kernel.text, x, x, expected.astype(dtype))
+    np.testing.assert_array_equal(result.astype(np.float64), expected.astype(np.float64))
     if source == "float":
         assembled(kernel.text, tmp_path)
 
@@ -128,8 +128,8 @@ def test_packed_bfloats(tmp_path: Path) -> None:
     kernel = KernelText("ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspace(1) %z")
     thread = kernel.sreg("tid.x")
     x, y = kernel.load("float", "%x", thread), kernel.load("float", "%y", thread)
-    found = kernel.nvvm("<2 x bfloat>", "ff2bf16x2.rn", f"float {x}", f"float {y}")
-    kernel.store("<2 x bfloat>", found, "%z", thread)
+    result = kernel.nvvm("<2 x bfloat>", "ff2bf16x2.rn", f"float {x}", f"float {y}")
+    kernel.store("<2 x bfloat>", result, "%z", thread)
     z = np.stack([Y, X], axis=1).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(run(kernel.text, X, Y, z), z)
     assembled(kernel.text, tmp_path)
@@ -142,11 +142,11 @@ def test_functions_of_libm() -> None:
     thread = kernel.sreg("tid.x")
     x = kernel.load("float", "%x", thread)
     for i, name in enumerate(names):
-        found = kernel.let(f"call float @llvm.{name}.f32(float {x})")
-        kernel.store("float", found, "%z", kernel.i32("add", thread, N * i))
+        result = kernel.let(f"call float @llvm.{name}.f32(float {x})")
+        kernel.store("float", result, "%z", kernel.i32("add", thread, N * i))
     text = "".join(f"declare float @llvm.{name}.f32(float)\n" for name in names) + kernel.text
-    found = run(text, X, Y, np.zeros((len(names), N), np.float32))
-    for row, name in zip(found, names, strict=True):
+    result = run(text, X, Y, np.zeros((len(names), N), np.float32))
+    for row, name in zip(result, names, strict=True):
         np.testing.assert_allclose(row, getattr(np, name)(X), rtol=2e-7)
 
 
@@ -166,8 +166,8 @@ def test_local_arrays_are_the_threads_own() -> None:
     kernel = KernelText("ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspace(1) %z")
     thread = kernel.sreg("tid.x")
     kernel.do("%a = alloca [16 x i32]")
-    place = kernel.i32("and", thread, 15)
-    kernel.do(f"%p = getelementptr [16 x i32], ptr %a, i32 0, i32 {place}")
+    location = kernel.i32("and", thread, 15)
+    kernel.do(f"%p = getelementptr [16 x i32], ptr %a, i32 0, i32 {location}")
     kernel.do(f"store i32 {thread}, ptr %p")
     kernel.store("i32", kernel.let("load i32, ptr %p"), "%z", thread)
     zeros = np.zeros(N, np.int32)

@@ -136,8 +136,8 @@ def test_launches_of_several_threads_take_turns() -> None:
         return bench.get(at, y)
 
     with ThreadPoolExecutor(3) as pool:
-        for found in pool.map(launch, range(6)):
-            np.testing.assert_array_equal(found, np.arange(64)[::-1])
+        for actual in pool.map(launch, range(6)):
+            np.testing.assert_array_equal(actual, np.arange(64)[::-1])
 
 
 def halves(count: int = 64) -> str:
@@ -190,8 +190,8 @@ def test_barriers_that_count(kind: str, expected: int, tmp_path: Path) -> None:
     kernel = KernelText("ptr addrspace(1) %y", threads=64)
     thread = kernel.sreg("tid.x")
     few = kernel.let(f"icmp ult i32 {thread}, 10")
-    found = kernel.nvvm(result, f"barrier.cta.red.{kind}.aligned.all", "i32 0", f"i1 {few}")
-    kernel.store("i32", found if kind == "popc" else kernel.let(f"zext i1 {found} to i32"), "%y", thread)
+    actual = kernel.nvvm(result, f"barrier.cta.red.{kind}.aligned.all", "i32 0", f"i1 {few}")
+    kernel.store("i32", actual if kind == "popc" else kernel.let(f"zext i1 {actual} to i32"), "%y", thread)
     bench = Bench(kernel.text)
     at = bench.put(np.zeros(64, np.int32))
     bench.run("k", (1,), (64,), at, seed=1)
@@ -236,8 +236,8 @@ def test_waiting_for_a_block_that_has_not_begun(how: str) -> None:
     kernel.do("br label %loop")
     kernel.label("loop")
     if how == "cmpxchg":
-        found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
-        done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+        actual = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
+        done = kernel.let(f"extractvalue {{ i32, i1 }} {actual}, 1")
     else:
         done = kernel.let(f"icmp ne i32 {kernel.let(f'{how}, align 4')}, 0")
     kernel.do(f"br i1 {done}, label %end, label %loop")
@@ -277,8 +277,8 @@ def test_shared_memory_begins_poisoned() -> None:
     for seed in SEEDS:
         at = bench.put(y)
         bench.run("k", (5,), (1,), at, seed=seed)
-        found = bench.get(at, y)
-        assert (found > 1e37).all() if seed and seed % 2 else np.isnan(found).all()
+        actual = bench.get(at, y)
+        assert (actual > 1e37).all() if seed and seed % 2 else np.isnan(actual).all()
 
 
 def test_a_trap() -> None:

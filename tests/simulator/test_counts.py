@@ -17,11 +17,11 @@ from tests.simulator.texts import KernelText
 
 def test_dense_accesses_touch_the_least_sectors() -> None:
     bench, x = Bench(AXPY), np.zeros(256, np.float32)
-    found = bench.counts("axpy", (4,), (64,), bench.put(x), bench.put(x), f32(1), i32(250))
-    assert (found.threads, found.bytes_loaded, found.bytes_stored) == (256, 2000, 1000)
-    assert found.sectors_loaded == found.least_sectors_loaded == 2 * 32
-    assert found.instructions == 256 * 7 + 250 * 8 + 256
-    assert found.shared == SharedUse(0, 0, 0) and found.atomics == 0
+    result = bench.counts("axpy", (4,), (64,), bench.put(x), bench.put(x), f32(1), i32(250))
+    assert (result.threads, result.bytes_loaded, result.bytes_stored) == (256, 2000, 1000)
+    assert result.sectors_loaded == result.least_sectors_loaded == 2 * 32
+    assert result.instructions == 256 * 7 + 250 * 8 + 256
+    assert result.shared == SharedUse(0, 0, 0) and result.atomics == 0
 
 
 def test_strided_accesses_touch_a_sector_each() -> None:
@@ -29,9 +29,9 @@ def test_strided_accesses_touch_a_sector_each() -> None:
         "go:\n", "go:\n  %far = mul i32 %i, 8\n"
     )
     bench = Bench(text)
-    given = bench.put(np.zeros(512, np.float32)), bench.put(np.zeros(64, np.float32))
-    found = bench.counts("axpy", (1,), (64,), *given, f32(1), i32(64))
-    assert (found.sectors_loaded, found.least_sectors_loaded) == (64 + 8, 8 + 8)
+    inputs = bench.put(np.zeros(512, np.float32)), bench.put(np.zeros(64, np.float32))
+    result = bench.counts("axpy", (1,), (64,), *inputs, f32(1), i32(64))
+    assert (result.sectors_loaded, result.least_sectors_loaded) == (64 + 8, 8 + 8)
 
 
 def transposed(width: int) -> str:
@@ -56,10 +56,10 @@ def test_columns_of_shared_memory_take_turns(width: int, turns: int, tmp_path: P
     assembled(transposed(width), tmp_path)
     bench, x = Bench(transposed(width)), np.arange(1024, dtype=np.float32).reshape(32, 32)
     at = bench.put(x)
-    found = bench.counts("k", (1,), (32, 32), bench.put(x), at)
+    result = bench.counts("k", (1,), (32, 32), bench.put(x), at)
     np.testing.assert_array_equal(bench.get(at, x), x.T)
-    assert found.shared == SharedUse(64, 32 + 32 * turns, 64)
-    (load,) = [use for line, use in found.shared_by_site.items() if " = load " in line]
+    assert result.shared == SharedUse(64, 32 + 32 * turns, 64)
+    (load,) = [use for line, use in result.shared_by_site.items() if " = load " in line]
     assert load == SharedUse(32, 32 * turns, 32)
 
 
@@ -73,8 +73,8 @@ def test_a_swizzle_spares_turns(swizzle: str, more: float) -> None:
             for line in text.splitlines()
         )
     bench, c = Bench(text), np.zeros((M, N), np.float32)
-    found = bench.counts("k", (1,), (64,), bench.put(A), bench.put(B), bench.put(c), i32(K))
-    moves = [use for line, use in found.shared_by_site.items() if "ldmatrix" in line]
+    result = bench.counts("k", (1,), (64,), bench.put(A), bench.put(B), bench.put(c), i32(K))
+    moves = [use for line, use in result.shared_by_site.items() if "ldmatrix" in line]
     assert sum(use.transactions for use in moves) >= more * sum(use.least for use in moves)
     assert (sum(use.transactions for use in moves) == sum(use.least for use in moves)) == (more == 1)
-    assert found.bytes_loaded == A.nbytes + B.nbytes and found.bytes_stored == c.nbytes
+    assert result.bytes_loaded == A.nbytes + B.nbytes and result.bytes_stored == c.nbytes

@@ -47,19 +47,19 @@ def test_copies_and_launches(seed: int | None) -> None:
 
 def test_before_cuinit_and_without_a_context() -> None:
     caller = Caller(FakeDriver(), ready=False)
-    place = ctypes.c_uint64()
-    assert caller.code("cuDeviceGetCount", ctypes.addressof(place)) == codes.NOT_INITIALIZED
+    location = ctypes.c_uint64()
+    assert caller.code("cuDeviceGetCount", ctypes.addressof(location)) == codes.NOT_INITIALIZED
     caller.call("cuInit", 0)
-    assert caller.code("cuMemAlloc_v2", ctypes.addressof(place), 16) == codes.INVALID_CONTEXT
-    assert caller.code("cuDeviceGet", ctypes.addressof(place), 1) == codes.INVALID_DEVICE
+    assert caller.code("cuMemAlloc_v2", ctypes.addressof(location), 16) == codes.INVALID_CONTEXT
+    assert caller.code("cuDeviceGet", ctypes.addressof(location), 1) == codes.INVALID_DEVICE
 
 
 def test_a_context_is_current_in_its_thread_alone(caller: Caller) -> None:
-    found = []
-    thread = threading.Thread(target=lambda: found.append(caller.code("cuStreamSynchronize", None)))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(caller.code("cuStreamSynchronize", None)))
     thread.start()
     thread.join()
-    assert found == [codes.INVALID_CONTEXT]
+    assert results == [codes.INVALID_CONTEXT]
 
 
 def test_names_of_codes(caller: Caller) -> None:
@@ -70,18 +70,18 @@ def test_names_of_codes(caller: Caller) -> None:
 
 
 def caller_text(caller: Caller, symbol: str, code: int) -> int:
-    place = ctypes.c_uint64()
-    caller.call(symbol, code, ctypes.addressof(place))
-    return place.value
+    location = ctypes.c_uint64()
+    caller.call(symbol, code, ctypes.addressof(location))
+    return location.value
 
 
 def test_devices() -> None:
     caller = Caller(FakeDriver(2, memory_bytes=1 << 20))
-    place, name = ctypes.c_int(), ctypes.create_string_buffer(64)
-    caller.call("cuDeviceGetCount", ctypes.addressof(place))
-    assert place.value == 2
-    caller.call("cuDeviceGetAttribute", ctypes.addressof(place), 75, 1)
-    assert place.value == 9
+    position, name = ctypes.c_int(), ctypes.create_string_buffer(64)
+    caller.call("cuDeviceGetCount", ctypes.addressof(position))
+    assert position.value == 2
+    caller.call("cuDeviceGetAttribute", ctypes.addressof(position), 75, 1)
+    assert position.value == 9
     caller.call("cuDeviceGetName", name, 64, 1)
     assert name.value == b"Simulated GPU 1"
     assert caller.made("cuDeviceTotalMem_v2", 0) == 1 << 20
@@ -93,15 +93,15 @@ def test_devices() -> None:
     caller.call("cuMemcpyDtoDAsync_v2", on_first, on_second, ONES.nbytes, None)
     caller.call("cuCtxSynchronize")
     np.testing.assert_array_equal(caller.get(on_first, ONES), 2 * ONES)
-    caller.call("cuPointerGetAttribute", ctypes.addressof(place), 9, on_second)
-    assert place.value == 1
+    caller.call("cuPointerGetAttribute", ctypes.addressof(position), 9, on_second)
+    assert position.value == 1
 
 
 def test_memory_ends_at_the_cap() -> None:
     caller = Caller(FakeDriver(memory_bytes=4096))
-    place = ctypes.c_uint64()
+    location = ctypes.c_uint64()
     first = caller.made("cuMemAlloc_v2", 4000)
-    assert caller.code("cuMemAlloc_v2", ctypes.addressof(place), 97) == codes.OUT_OF_MEMORY
+    assert caller.code("cuMemAlloc_v2", ctypes.addressof(location), 97) == codes.OUT_OF_MEMORY
     caller.call("cuMemFree_v2", first)
     assert caller.code("cuMemFree_v2", first) == codes.INVALID_VALUE
     caller.made("cuMemAlloc_v2", 4096)
@@ -109,9 +109,11 @@ def test_memory_ends_at_the_cap() -> None:
 
 
 def test_ptx_nobody_registered(caller: Caller) -> None:
-    place, log = ctypes.c_uint64(), ctypes.create_string_buffer(200)
+    position, log = ctypes.c_uint64(), ctypes.create_string_buffer(200)
     options, values = (ctypes.c_int * 2)(5, 6), (ctypes.c_uint64 * 2)(ctypes.addressof(log), 200)
-    code = caller.code("cuModuleLoadDataEx", ctypes.addressof(place), ctypes.c_char_p(b"nothing"), 2, options, values)
+    code = caller.code(
+        "cuModuleLoadDataEx", ctypes.addressof(position), ctypes.c_char_p(b"nothing"), 2, options, values
+    )
     assert code == codes.INVALID_PTX and b"was not told the LLVM IR" in log.value
     assert caller.driver.calls[-1].symbol == "cuModuleLoadDataEx" and "LLVM IR" in caller.driver.calls[-1].note
 
@@ -127,9 +129,9 @@ def test_handles_are_of_their_kind(caller: Caller) -> None:
 
 def test_planted_errors_come_once(caller: Caller) -> None:
     caller.driver.fail("cuMemAlloc_v2", after=1, code=codes.OUT_OF_MEMORY)
-    place = ctypes.addressof(ctypes.c_uint64())
-    found = [caller.code("cuMemAlloc_v2", place, 16) for _ in range(3)]
-    assert found == [0, codes.OUT_OF_MEMORY, 0]
+    location = ctypes.addressof(ctypes.c_uint64())
+    results = [caller.code("cuMemAlloc_v2", location, 16) for _ in range(3)]
+    assert results == [0, codes.OUT_OF_MEMORY, 0]
 
 
 def test_a_fault_of_a_kernel_stays(caller: Caller) -> None:
@@ -200,7 +202,7 @@ def test_kernels_see_pinned_memory(caller: Caller) -> None:
 
 def test_a_graph_without_an_edge_is_seen() -> None:
     """Branches of a graph run in orders that are drawn; one that should have waited gives another result."""
-    found = set()
+    actual = set()
     for seed in range(8):
         caller = Caller(FakeDriver(seed=seed))
         function = caller.kernel(AXPY, "axpy")
@@ -217,8 +219,8 @@ def test_a_graph_without_an_edge_is_seen() -> None:
         caller.call("cuStreamEndCapture", first, ctypes.addressof(graph))
         caller.call("cuGraphLaunch", caller.made("cuGraphInstantiateWithFlags", graph.value, 0), first)
         caller.call("cuStreamSynchronize", first)
-        found.add(float(caller.get(z, ONES)[0]))
-    assert found == {2.0, 3.0}
+        actual.add(float(caller.get(z, ONES)[0]))
+    assert actual == {2.0, 3.0}
 
 
 def test_query_says_not_ready_until_it_is(caller: Caller) -> None:
@@ -231,17 +233,17 @@ def test_query_says_not_ready_until_it_is(caller: Caller) -> None:
 
 def test_events_take_time(caller: Caller) -> None:
     begin, end, plain = (caller.made("cuEventCreate", flags) for flags in (0, 0, 2))
-    place = ctypes.c_float()
-    assert caller.code("cuEventElapsedTime", ctypes.addressof(place), begin, end) == codes.INVALID_HANDLE
+    location = ctypes.c_float()
+    assert caller.code("cuEventElapsedTime", ctypes.addressof(location), begin, end) == codes.INVALID_HANDLE
     at = caller.put(ONES)
     caller.call("cuEventRecord", begin, None)
     caller.call("cuMemsetD8Async", at, 0, 16, None)
     caller.call("cuEventRecord", end, None)
-    assert caller.code("cuEventElapsedTime", ctypes.addressof(place), begin, end) == codes.NOT_READY
+    assert caller.code("cuEventElapsedTime", ctypes.addressof(location), begin, end) == codes.NOT_READY
     caller.call("cuEventSynchronize", end)
-    caller.call("cuEventElapsedTime", ctypes.addressof(place), begin, end)
-    assert place.value > 0
-    assert caller.code("cuEventElapsedTime", ctypes.addressof(place), begin, plain) == codes.INVALID_HANDLE
+    caller.call("cuEventElapsedTime", ctypes.addressof(location), begin, end)
+    assert location.value > 0
+    assert caller.code("cuEventElapsedTime", ctypes.addressof(location), begin, plain) == codes.INVALID_HANDLE
 
 
 def test_a_graph_has_the_arguments_of_its_capture(caller: Caller) -> None:
@@ -304,6 +306,6 @@ def test_launches_are_held_to_what_the_device_has(caller: Caller) -> None:
         assert code == codes.INVALID_VALUE
     caller.call("cuFuncSetAttribute", function, 8, 100_000)
     assert caller.code("cuFuncSetAttribute", function, 8, 300_000) == codes.INVALID_VALUE
-    place = ctypes.c_int()
-    caller.call("cuFuncGetAttribute", ctypes.addressof(place), 8, function)
-    assert place.value == 100_000
+    location = ctypes.c_int()
+    caller.call("cuFuncGetAttribute", ctypes.addressof(location), 8, function)
+    assert location.value == 100_000

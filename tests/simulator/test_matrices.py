@@ -76,27 +76,27 @@ def product_text(name: str) -> str:
         first = kernel.i32("mul", lane, count)
         arguments += [f"{kind} {kernel.load(kind, pointer, kernel.i32('add', first, i))}" for i in range(count)]
     result = "{ " + ", ".join([total[0]] * counts[2]) + " }"
-    whole = kernel.nvvm(result, f"mma.{name}", *arguments)
+    full = kernel.nvvm(result, f"mma.{name}", *arguments)
     first = kernel.i32("mul", lane, counts[2])
     for i in range(counts[2]):
-        kernel.store(total[0], kernel.let(f"extractvalue {result} {whole}, {i}"), "%d", kernel.i32("add", first, i))
+        kernel.store(total[0], kernel.let(f"extractvalue {result} {full}, {i}"), "%d", kernel.i32("add", first, i))
     return kernel.text
 
 
-def fragments(matrix: NDArray, place: Place) -> NDArray:
+def fragments(matrix: NDArray, position: Place) -> NDArray:
     """The elements that each lane has, one lane after another."""
     per_lane = matrix.size // 32
     return np.array(
-        [matrix[place(lane // 4, lane % 4, i)] for lane in range(32) for i in range(per_lane)], matrix.dtype
+        [matrix[position(lane // 4, lane % 4, i)] for lane in range(32) for i in range(per_lane)], matrix.dtype
     )
 
 
-def matrix_of(elements: NDArray, place: Place, shape: tuple[int, int]) -> NDArray:
+def matrix_of(elements: NDArray, position: Place, shape: tuple[int, int]) -> NDArray:
     out = np.empty(shape, elements.dtype)
     per_lane = out.size // 32
     for number, element in enumerate(elements):
         lane, i = divmod(number, per_lane)
-        out[place(lane // 4, lane % 4, i)] = element
+        out[position(lane // 4, lane % 4, i)] = element
     return out
 
 
@@ -111,10 +111,10 @@ def test_products(name: str) -> None:
     )
     c = draw.integers(-100, 100, (m, n)).astype(c_type)
     bench = Bench(product_text(name))
-    given = [bench.put(fragments(each, p)) for each, p in ((a, a_place), (b, b_place), (c, c_place))]
+    inputs = [bench.put(fragments(each, p)) for each, p in ((a, a_place), (b, b_place), (c, c_place))]
     out = np.zeros(m * n, c_type)
     at = bench.put(out)
-    bench.run("k", (1,), (32,), *given, at, seed=1)
+    bench.run("k", (1,), (32,), *inputs, at, seed=1)
     exact = a.astype(np.float64) @ b.astype(np.float64) + c.astype(np.float64)
     np.testing.assert_array_equal(matrix_of(bench.get(at, out), c_place, (m, n)), exact.astype(c_type))
 
@@ -169,8 +169,8 @@ def moved(count: int, transposed: bool) -> str:
     source, target = (kernel.at("<4 x i32>", name, lane, 3) for name in ("@s", "@r"))
     result = "i32" if count == 1 else "{ " + ", ".join(["i32"] * count) + " }"
     shape = f"matrix.sync.aligned.m8n8.x{count}{tail}.b16.p3"
-    found = kernel.nvvm(result, f"ld{shape}", f"ptr addrspace(3) {source}")
-    parts = [found] if count == 1 else [kernel.let(f"extractvalue {result} {found}, {i}") for i in range(count)]
+    actual = kernel.nvvm(result, f"ld{shape}", f"ptr addrspace(3) {source}")
+    parts = [actual] if count == 1 else [kernel.let(f"extractvalue {result} {actual}, {i}") for i in range(count)]
     for i, part in enumerate(parts):
         kernel.store("i32", part, "%y", kernel.i32("add", lane, 32 * i))
     kernel.nvvm("void", f"st{shape}", f"ptr addrspace(3) {target}", *[f"i32 {part}" for part in parts])

@@ -33,19 +33,19 @@ def product() -> str:
     lane, warp = i32("and", thread, 31), i32("lshr", thread, 5)
     row, chunk = i32("lshr", thread, 1), i32("and", thread, 1)  # rows of 32 bytes are two chunks, changed every 4 rows
     swizzle = i32("and", i32("lshr", row, 2), 1)
-    place = i32("add", i32("mul", row, 32), i32("mul", i32("xor", chunk, swizzle), 16))
+    location = i32("add", i32("mul", row, 32), i32("mul", i32("xor", chunk, swizzle), 16))
     a_at = i32("add", i32("mul", row, "%k"), i32("mul", chunk, 8))
     b_at = i32("add", i32("mul", row, N), i32("mul", chunk, 8))
     kernel.do(f"%loads.b = icmp ult i32 {thread}, 32")
 
     def copy(step: str, stage: str, name: str) -> None:
         from_a = kernel.at("bfloat", "%a", i32("add", a_at, i32("mul", step, 16)))
-        to_a = kernel.at("i8", "@sa", i32("add", place, i32("mul", stage, A_BYTES)), 3)
+        to_a = kernel.at("i8", "@sa", i32("add", location, i32("mul", stage, A_BYTES)), 3)
         kernel.nvvm("void", "cp.async.cg.shared.global.16", f"ptr addrspace(3) {to_a}", f"ptr addrspace(1) {from_a}")
         kernel.do(f"br i1 %loads.b, label %b.{name}, label %copied.{name}")
         kernel.label(f"b.{name}")
         from_b = kernel.at("bfloat", "%b", i32("add", b_at, i32("mul", step, 16 * N)))
-        to_b = kernel.at("i8", "@sb", i32("add", place, i32("mul", stage, B_BYTES)), 3)
+        to_b = kernel.at("i8", "@sb", i32("add", location, i32("mul", stage, B_BYTES)), 3)
         kernel.nvvm("void", "cp.async.cg.shared.global.16", f"ptr addrspace(3) {to_b}", f"ptr addrspace(1) {from_b}")
         kernel.do(f"br label %copied.{name}")
         kernel.label(f"copied.{name}")
@@ -79,8 +79,8 @@ def product() -> str:
         its_swizzle = i32("and", i32("lshr", its_row, 2), 1)
         offset = i32("add", i32("mul", its_row, 32), i32("mul", i32("xor", half, its_swizzle), 16))
         at = kernel.at("i8", name, i32("add", offset, i32("mul", stage, size)), 3)
-        found = kernel.nvvm(QUAD, f"ldmatrix.sync.aligned.m8n8.x4{tail}.b16.p3", f"ptr addrspace(3) {at}")
-        return [kernel.let(f"extractvalue {QUAD} {found}, {i}") for i in range(4)]
+        result = kernel.nvvm(QUAD, f"ldmatrix.sync.aligned.m8n8.x4{tail}.b16.p3", f"ptr addrspace(3) {at}")
+        return [kernel.let(f"extractvalue {QUAD} {result}, {i}") for i in range(4)]
 
     a_parts = matrices("@sa", i32("mul", warp, 16), A_BYTES, "")
     b_parts = matrices("@sb", "0", B_BYTES, ".trans")
@@ -88,9 +88,9 @@ def product() -> str:
     for half_n in range(2):
         held = [kernel.let(f"extractelement <8 x float> %sums, i32 {4 * half_n + i}") for i in range(4)]
         operands = [f"i32 {part}" for part in (*a_parts, *b_parts[2 * half_n : 2 * half_n + 2])]
-        made = kernel.nvvm(FLOATS, "mma.m16n8k16.row.col.bf16", *operands, *[f"float {each}" for each in held])
+        result = kernel.nvvm(FLOATS, "mma.m16n8k16.row.col.bf16", *operands, *[f"float {each}" for each in held])
         for i in range(4):
-            part = kernel.let(f"extractvalue {FLOATS} {made}, {i}")
+            part = kernel.let(f"extractvalue {FLOATS} {result}, {i}")
             into = f"insertelement <8 x float> {sums}, float {part}, i32 {4 * half_n + i}"
             if (half_n, i) == (1, 3):
                 kernel.do(f"%sums.next = {into}")
@@ -217,9 +217,9 @@ def alone() -> str:
 def test_copies_of_threads_that_wait_for_nobody(seed: int | None) -> None:
     bench = Bench(alone())
     x = np.arange(64, dtype=np.int32)
-    given, found = bench.put(x), bench.put(np.zeros_like(x))
-    bench.run("k", (3,), (64,), given, found, seed=seed)
-    np.testing.assert_array_equal(bench.get(found, x), x)
+    inputs, actual = bench.put(x), bench.put(np.zeros_like(x))
+    bench.run("k", (3,), (64,), inputs, actual, seed=seed)
+    np.testing.assert_array_equal(bench.get(actual, x), x)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -230,18 +230,18 @@ def test_what_another_thread_copied_needs_a_barrier(seed: int | None) -> None:
     x = np.arange(64, dtype=np.int32)
     for checked, barrier in ((True, ""), (False, BARRIER)):
         bench = Bench(text.replace("  %value", f"{barrier}  %value"))
-        given, found = bench.put(x), bench.put(np.ones_like(x))
+        inputs, actual = bench.put(x), bench.put(np.ones_like(x))
         if checked:
             with pytest.raises(RaceError, match=r"cp\.async.* the same memory.*nothing orders them within the block"):
-                bench.run("k", (1,), (64,), given, found, seed=seed, races=True)
+                bench.run("k", (1,), (64,), inputs, actual, seed=seed, races=True)
         else:
-            bench.run("k", (1,), (64,), given, found, seed=seed, races=True)
-            assert not bench.get(found, x).any()
+            bench.run("k", (1,), (64,), inputs, actual, seed=seed, races=True)
+            assert not bench.get(actual, x).any()
 
 
 def test_a_copy_that_nobody_waits_for_does_not_arrive() -> None:
     bench = Bench(re.sub(r".*call void @llvm.nvvm.cp.async.wait.group.*\n", "", alone()))
     x = np.arange(64, dtype=np.int32)
-    given, found = bench.put(x), bench.put(np.zeros_like(x))
-    bench.run("k", (40,), (64,), given, found)  # more copies than one thread may have under way
-    assert (bench.get(found, x) != x).all()
+    inputs, actual = bench.put(x), bench.put(np.zeros_like(x))
+    bench.run("k", (40,), (64,), inputs, actual)  # more copies than one thread may have under way
+    assert (bench.get(actual, x) != x).all()

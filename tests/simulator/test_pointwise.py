@@ -55,27 +55,27 @@ def test_axpy(seed: int | None, checks: bool) -> None:
 def test_a_thread_too_many_names_buffer_and_thread() -> None:
     bench = Bench(AXPY)
     x = np.zeros(1000, np.float32)
-    given = bench.put(x, "x"), bench.put(x, "y"), f32(2), i32(1001)
+    inputs = bench.put(x, "x"), bench.put(x, "y"), f32(2), i32(1001)
     with pytest.raises(BoundsError, match=r"axpy, block \(7, 0, 0\), thread \(104, 0, 0\) reads 4 bytes .*end of x"):
-        bench.run("axpy", (8,), (128,), *given)
+        bench.run("axpy", (8,), (128,), *inputs)
 
 
 def test_freed_memory_is_named() -> None:
     bench = Bench(AXPY)
     x = np.zeros(64, np.float32)
-    given = bench.put(x, "x"), bench.put(x, "y"), f32(2), i32(64)
-    bench.module.memory.free(int.from_bytes(given[0], "little"))
+    inputs = bench.put(x, "x"), bench.put(x, "y"), f32(2), i32(64)
+    bench.module.memory.free(int.from_bytes(inputs[0], "little"))
     with pytest.raises(BoundsError, match="byte 0 of freed x"):
-        bench.run("axpy", (1,), (64,), *given)
+        bench.run("axpy", (1,), (64,), *inputs)
 
 
 def test_bytes_around_a_buffer_are_watched() -> None:
     """Where accesses are not looked at, what a thread too many wrote is still found."""
     bench = Bench(AXPY, checks=False)
     x = np.zeros(1000, np.float32)
-    given = bench.put(np.ones(1001, np.float32)), bench.put(x, "y"), f32(2), i32(1001)
+    inputs = bench.put(np.ones(1001, np.float32)), bench.put(x, "y"), f32(2), i32(1001)
     with pytest.raises(DamageError, match="bytes behind y of 4000 bytes were overwritten by axpy, at byte 400"):
-        bench.run("axpy", (8,), (128,), *given)
+        bench.run("axpy", (8,), (128,), *inputs)
 
 
 def test_new_and_freed_memory_is_poisoned() -> None:
@@ -114,12 +114,12 @@ def test_a_module_of_several_kernels(tmp_path: Path) -> None:
 
 def test_grids_of_three_extents() -> None:
     kernel = KernelText("ptr addrspace(1) %x")
-    place, more = "0", 1
+    location, more = "0", 1
     for name in ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"):
-        place = kernel.i32("add", place, kernel.i32("mul", kernel.sreg(name), more))
+        location = kernel.i32("add", location, kernel.i32("mul", kernel.sreg(name), more))
         more *= 2 if name.startswith("tid") else 3
-    found = kernel.let(f"atomicrmw add ptr addrspace(1) {kernel.at('i32', '%x', place)}, i32 1 monotonic")
-    assert found
+    result = kernel.let(f"atomicrmw add ptr addrspace(1) {kernel.at('i32', '%x', location)}, i32 1 monotonic")
+    assert result
     bench, x = Bench(kernel.text), np.zeros(8 * 27, np.int32)
     at = bench.put(x)
     bench.run("k", (3, 3, 3), (2, 2, 2), at, seed=3)

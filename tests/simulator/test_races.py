@@ -29,8 +29,8 @@ def run_halves(text: str, seed: int | None) -> None:
 
 def run_product(text: str, seed: int | None) -> None:
     bench, c = Bench(text), np.zeros((test_pipelines.M, test_pipelines.N), np.float32)
-    given = bench.put(test_pipelines.A), bench.put(test_pipelines.B), bench.put(c), i32(test_pipelines.K)
-    bench.run("k", (1,), (64,), *given, seed=seed, races=True)
+    inputs = bench.put(test_pipelines.A), bench.put(test_pipelines.B), bench.put(c), i32(test_pipelines.K)
+    bench.run("k", (1,), (64,), *inputs, seed=seed, races=True)
 
 
 def run_moved(text: str, seed: int | None) -> None:

@@ -23,14 +23,14 @@ def of_lanes(name: str, result: str, *arguments: str) -> str:
     lane = kernel.sreg("tid.x")
     x = kernel.load("i32", "%x", lane)
     odd = kernel.let(f"icmp slt i32 {x}, 0")
-    found = kernel.nvvm(result, name, *[each.format(x=x, odd=odd) for each in arguments])
+    actual = kernel.nvvm(result, name, *[each.format(x=x, odd=odd) for each in arguments])
     if result.startswith("{"):
-        found, flag = (kernel.let(f"extractvalue {result} {found}, {i}") for i in (0, 1))
+        actual, flag = (kernel.let(f"extractvalue {result} {actual}, {i}") for i in (0, 1))
         wide = kernel.let(f"zext i1 {flag} to i32")
-        found = kernel.i32("add", kernel.i32("mul", found, 2), wide)
+        actual = kernel.i32("add", kernel.i32("mul", actual, 2), wide)
     elif result == "i1":
-        found = kernel.let(f"zext i1 {found} to i32")
-    kernel.store("i32", found, "%y", lane)
+        actual = kernel.let(f"zext i1 {actual} to i32")
+    kernel.store("i32", actual, "%y", lane)
     return kernel.text
 
 
@@ -98,8 +98,8 @@ WHOLE = {
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", WHOLE)
 def test_votes_and_reductions(name: str, seed: int | None) -> None:
-    made, expected = WHOLE[name]
-    np.testing.assert_array_equal(run(of_lanes(*made), seed), expected)
+    actual, expected = WHOLE[name]
+    np.testing.assert_array_equal(run(of_lanes(*actual), seed), expected)
 
 
 def test_parts_of_a_warp_vote_by_themselves() -> None:
@@ -111,8 +111,8 @@ def test_parts_of_a_warp_vote_by_themselves() -> None:
     for name, mask in (("first", 0xFFFF), ("second", 0xFFFF0000)):
         kernel.label(name)
         signed = mask - (1 << 32) if mask >> 31 else mask
-        found = kernel.nvvm("i32", "redux.sync.add", f"i32 {lane}", f"i32 {signed}")
-        kernel.store("i32", found, "%y", lane)
+        actual = kernel.nvvm("i32", "redux.sync.add", f"i32 {lane}", f"i32 {signed}")
+        kernel.store("i32", actual, "%y", lane)
         kernel.do("br label %end")
     kernel.label("end")
     expected = np.repeat([LANES[:16].sum(), LANES[16:].sum()], 16)
@@ -125,8 +125,8 @@ def test_a_shuffle_that_not_all_of_its_lanes_reach() -> None:
     few = kernel.let(f"icmp ult i32 {lane}, 20")
     kernel.do(f"br i1 {few}, label %some, label %end")
     kernel.label("some")
-    found = kernel.nvvm("i32", "shfl.sync.bfly.i32", ALL, f"i32 {lane}", "i32 1", "i32 31")
-    kernel.store("i32", found, "%y", lane)
+    actual = kernel.nvvm("i32", "shfl.sync.bfly.i32", ALL, f"i32 {lane}", "i32 1", "i32 31")
+    kernel.store("i32", actual, "%y", lane)
     kernel.do("br label %end")
     kernel.label("end")
     with pytest.raises(DivergenceError, match=r"threads 0, 1, .*\(20 threads\) at `.*shfl.*12 of 32 threads have"):
@@ -137,7 +137,7 @@ def test_a_shuffle_that_not_all_of_its_lanes_reach() -> None:
 def test_they_assemble(name: str, tmp_path: Path) -> None:
     if name in SHUFFLES:
         mode, by, control, _ = SHUFFLES[name]
-        made: tuple[str, ...] = (f"shfl.sync.{mode}.i32", "i32", ALL, "i32 {x}", f"i32 {by}", f"i32 {control}")
+        results: tuple[str, ...] = (f"shfl.sync.{mode}.i32", "i32", ALL, "i32 {x}", f"i32 {by}", f"i32 {control}")
     else:
-        made = WHOLE[name][0]
-    assembled(of_lanes(*made), tmp_path)
+        results = WHOLE[name][0]
+    assembled(of_lanes(*results), tmp_path)

@@ -118,9 +118,9 @@ def test_parts_share_what_they_import() -> None:
     text = join("A title.", {"a": first, "b": second})
     top = "import math\nimport sys\nfrom math import fabs\n\nimport numpy as np\n\n#"
     assert text.startswith(f'"""A title."""\n\nfrom __future__ import annotations\n\n{top}')
-    found: dict[str, Any] = {}
-    exec(text, found)
-    assert found["y"][0] is found["x"] and found["__doc__"] == "A title."
+    results: dict[str, Any] = {}
+    exec(text, results)
+    assert results["y"][0] is results["x"] and results["__doc__"] == "A title."
 
 
 def test_a_part_that_stands_in_no_order_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

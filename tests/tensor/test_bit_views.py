@@ -21,10 +21,10 @@ def test_bits_as_every_dtype(source: Any, traced: bool) -> None:
     array = BYTES.view(source)
     x = jg.asarray(array)
     views = lambda x: [x.view(target) for target in DTYPES]
-    for target, found in zip(DTYPES, (jg.trace(views) if traced else views)(x), strict=True):
+    for target, actual in zip(DTYPES, (jg.trace(views) if traced else views)(x), strict=True):
         wanted = array.view(target)
-        assert found.dtype == wanted.dtype and found.shape == wanted.shape, target
-        assert found.numpy().tobytes() == wanted.tobytes(), target
+        assert actual.dtype == wanted.dtype and actual.shape == wanted.shape, target
+        assert actual.numpy().tobytes() == wanted.tobytes(), target
 
 
 def test_numbers_alone_strides_and_mistakes() -> None:

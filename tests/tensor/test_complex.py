@@ -44,8 +44,8 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 
-def arrays(found: Any) -> list[np.ndarray[Any, Any]]:
-    return [np.asarray(x) for x in found]
+def arrays(actual: Any) -> list[np.ndarray[Any, Any]]:
+    return [np.asarray(x) for x in actual]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -56,21 +56,21 @@ def test_numpy_eager_and_traced(name: str, dtype: Any) -> None:
         expected = arrays(PROGRAMS[name](np, x, y))
     eager = arrays(PROGRAMS[name](jg, jg.asarray(x), jg.asarray(y)))
     traced = arrays(jg.trace(lambda a, b: PROGRAMS[name](jg, a, b))(jg.asarray(x), jg.asarray(y)))
-    for want, found, compiled in zip(expected, eager, traced, strict=True):
-        assert found.dtype == want.dtype and found.shape == want.shape
-        assert found.tobytes() == compiled.tobytes()
-        np.testing.assert_allclose(found, want, rtol=64 * np.finfo(dtype).eps, atol=64 * np.finfo(dtype).eps)
+    for want, actual, compiled in zip(expected, eager, traced, strict=True):
+        assert actual.dtype == want.dtype and actual.shape == want.shape
+        assert actual.tobytes() == compiled.tobytes()
+        np.testing.assert_allclose(actual, want, rtol=64 * np.finfo(dtype).eps, atol=64 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_accurate(name: str) -> None:
     spread = np.exp(2 * RNG.normal(size=(2, 500)))
     z = (spread * np.exp(2j * np.pi * RNG.random((2, 500)))).astype(np.complex64)
-    found = getattr(jg, name)(jg.asarray(z)).numpy()
+    result = getattr(jg, name)(jg.asarray(z)).numpy()
     with np.errstate(all="ignore"):
         wide = getattr(np, WORDS.get(name, name))(z.astype(np.complex128))
     inside = (np.abs(wide) < 1e37) & (np.abs(wide) > 1e-37)
-    error = np.abs(found[inside] - wide[inside]) / np.abs(wide[inside])
+    error = np.abs(result[inside] - wide[inside]) / np.abs(wide[inside])
     assert np.max(error) < 6 * np.finfo(np.float32).eps
 
 
@@ -88,9 +88,9 @@ def test_special_values(name: str) -> None:
     z.real, z.imag = zip(*itertools.product(SPECIAL, SPECIAL), strict=True)
     with np.errstate(all="ignore"):
         expected = getattr(np, WORDS.get(name, name))(z)
-    found = getattr(jg, name)(jg.asarray(z)).numpy()
+    result = getattr(jg, name)(jg.asarray(z)).numpy()
     for part in ("real", "imag"):
-        want, got = getattr(expected, part), getattr(found, part)
+        want, got = getattr(expected, part), getattr(result, part)
         assert np.array_equal(_class(want), _class(got))
         known = np.isfinite(want) & (want != 0)
         np.testing.assert_allclose(got[known], want[known], rtol=1e-14)
@@ -118,22 +118,22 @@ LOSSES: dict[str, Callable[[jg.Tensor], jg.Tensor]] = {
 
 def differences(function: Callable[[jg.Tensor], jg.Tensor], z: Any, step: float) -> Any:
     """dL/dx + i dL/dy by central differences."""
-    found = np.zeros_like(z)
+    result = np.zeros_like(z)
     for i, unit in itertools.product(range(z.size), (1, 1j)):
         move = np.zeros_like(z)
         move[i] = step * unit
         up, down = (function(jg.asarray(z + sign * move)).item() for sign in (1, -1))
-        found[i] += unit * (up - down) / (2 * step)
-    return found
+        result[i] += unit * (up - down) / (2 * step)
+    return result
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_gradients_of_both_orders(name: str) -> None:
     loss, z = LOSSES[name], (0.5 * Z[0]).astype(np.complex128)
     first = jg.grad(loss)
-    found = first(jg.asarray(z)).numpy()
-    np.testing.assert_allclose(found, differences(loss, z, 1e-6), rtol=1e-6, atol=1e-7)
-    assert found.tobytes() == jg.trace(first)(jg.asarray(z)).numpy().tobytes()
+    result = first(jg.asarray(z)).numpy()
+    np.testing.assert_allclose(result, differences(loss, z, 1e-6), rtol=1e-6, atol=1e-7)
+    assert result.tobytes() == jg.trace(first)(jg.asarray(z)).numpy().tobytes()
 
     def again(x: jg.Tensor) -> jg.Tensor:
         return (first(x) * (1 + 2j)).real.sum()  # type: ignore[no-any-return]
@@ -158,8 +158,8 @@ def test_control_flow_carries_complex_numbers() -> None:
         return carry, rows, jg.cond(jg.abs(carry) > 1, lambda a: a * 1j, lambda a: a / 2, grown)
 
     x = jg.asarray(Z[0])
-    for want, found in zip(arrays(loop(x)), arrays(jg.trace(loop)(x)), strict=True):
-        assert want.tobytes() == found.tobytes()
+    for want, actual in zip(arrays(loop(x)), arrays(jg.trace(loop)(x)), strict=True):
+        assert want.tobytes() == actual.tobytes()
     total = lambda x: sum((jg.abs(part) ** 2).sum() for part in loop(x))
     assert jg.grad(total)(x).numpy().tobytes() == jg.trace(jg.grad(total))(x).numpy().tobytes()
 
@@ -232,6 +232,6 @@ def test_files_hold_complex_numbers(dtype: Any, tmp_path: Any) -> None:
 def test_samples_in_one_call() -> None:
     x = jg.asarray(Z.astype(np.complex128))
     norm = lambda row: jg.grad(lambda y: jg.abs(y * y).sum())(row) + jg.fft.fft(row)
-    found = jg.vmap(norm)(x).numpy()
-    np.testing.assert_allclose(found, np.stack([norm(row).numpy() for row in x]), rtol=1e-14)
-    assert found.tobytes() == jg.trace(jg.vmap(norm))(x).numpy().tobytes()
+    result = jg.vmap(norm)(x).numpy()
+    np.testing.assert_allclose(result, np.stack([norm(row).numpy() for row in x]), rtol=1e-14)
+    assert result.tobytes() == jg.trace(jg.vmap(norm))(x).numpy().tobytes()

@@ -106,10 +106,10 @@ def test_a_training_run_goes_on_in_a_copy(copied: Any, stage: str) -> None:
             assert theirs[name].grad is None
     before = {name: parameter.detach().numpy().copy() for name, parameter in mine.items()}
     ahead = jg.trace(step_of(*other))
-    found = [ahead(X).item() for _ in range(3)]
+    results = [ahead(X).item() for _ in range(3)]
     for name, parameter in mine.items():
         np.testing.assert_array_equal(parameter.detach().numpy(), before[name])
-    np.testing.assert_allclose([step(X).item() for _ in range(3)], found, rtol=1e-5)
+    np.testing.assert_allclose([step(X).item() for _ in range(3)], results, rtol=1e-5)
     assert (other[0].n, other[0].count.item()) == (model.n, model.count.item())
     assert other[1].param_groups[0]["lr"] == optimizer.param_groups[0]["lr"]
 
@@ -132,10 +132,10 @@ def test_a_copy_in_the_same_traced_function() -> None:
 @pytest.mark.parametrize("data", [3, [0, 1, 1], [[]]])
 def test_tensors_of_all_kinds(dtype: str, data: Any) -> None:
     tensor = jg.asarray(data).astype(getattr(jg, dtype))
-    for found in (by_pickle(tensor), copy.deepcopy(tensor), by_pickle(tensor.T if tensor.ndim == 2 else tensor)):
-        assert found.dtype == tensor.dtype and type(found) is jg.Tensor
-        assert found.tolist() == (tensor.tolist() if found.ndim < 2 else [] if found.shape[0] == 0 else [[]])
-        found[...] = 0
+    for actual in (by_pickle(tensor), copy.deepcopy(tensor), by_pickle(tensor.T if tensor.ndim == 2 else tensor)):
+        assert actual.dtype == tensor.dtype and type(actual) is jg.Tensor
+        assert actual.tolist() == (tensor.tolist() if actual.ndim < 2 else [] if actual.shape[0] == 0 else [[]])
+        actual[...] = 0
     assert by_pickle(tensor).tolist() == tensor.tolist()
 
 

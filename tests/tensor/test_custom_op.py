@@ -24,14 +24,14 @@ def _sorted_op(name="rows_sorted"):
         return 2 * np.sort(x, axis=-1)
 
     def vjp(ct, out, x):
-        places = jg.argsort(x, axis=-1) if hasattr(jg, "argsort") else None
-        assert places is None or places.shape == x.shape
+        positions = jg.argsort(x, axis=-1) if hasattr(jg, "argsort") else None
+        assert positions is None or positions.shape == x.shape
         return (scatter_back(ct, x),)
 
     def back(ct, x):
-        found = np.empty_like(x)
-        np.put_along_axis(found, np.argsort(x, axis=-1), 2 * ct, axis=-1)
-        return found
+        actual = np.empty_like(x)
+        np.put_along_axis(actual, np.argsort(x, axis=-1), 2 * ct, axis=-1)
+        return actual
 
     scatter_back = jg.custom_op(name + "_back", back, lambda ct, x: x)
     return jg.custom_op(name, impl, lambda x: x, vjp)
@@ -68,9 +68,9 @@ def test_eager_and_traced_give_the_function_s_own_bits():
 def test_any_dtype_and_shape(dtype, shape):
     flipped = jg.custom_op("flipped", lambda x: x.T, lambda x: (x.shape[::-1], x.dtype))
     x = jg.ones(shape, dtype=getattr(jg, dtype))
-    for found in (flipped(x), jg.trace(flipped)(x)):
-        assert found.shape == shape[::-1] and found.dtype == x.dtype
-        assert np.array_equal(found.numpy(), x.numpy().T)
+    for actual in (flipped(x), jg.trace(flipped)(x)):
+        assert actual.shape == shape[::-1] and actual.dtype == x.dtype
+        assert np.array_equal(actual.numpy(), x.numpy().T)
 
 
 def test_several_results_and_unused_ones():
@@ -86,8 +86,8 @@ def test_operands_that_other_kernels_read_through():
     """A slice or a transposed view is no buffer, which a call of Python takes."""
     x = jg.asarray(X)
     for view in (lambda x: x[1:], lambda x: x.T, lambda x: x[:, ::-1], lambda x: jg.concat([x, x])):
-        found = jg.trace(lambda x, view=view: cube(view(x)))(x)
-        assert np.array_equal(found.numpy(), view(x).numpy() ** 3)
+        function = jg.trace(lambda x, view=view: cube(view(x)))(x)
+        assert np.array_equal(function.numpy(), view(x).numpy() ** 3)
 
 
 def test_named_sizes():
@@ -121,8 +121,8 @@ def test_in_loops_and_branches():
     for row in X:
         rows.append(carry**3)
         carry = carry + row**3
-    found = total(jg.asarray(X))
-    assert np.array_equal(found[0].numpy(), carry) and np.array_equal(found[1].numpy(), np.stack(rows))
+    actual = total(jg.asarray(X))
+    assert np.array_equal(actual[0].numpy(), carry) and np.array_equal(actual[1].numpy(), np.stack(rows))
 
 
 def test_gradients_of_both_orders():
@@ -131,12 +131,12 @@ def test_gradients_of_both_orders():
     second = lambda x: jg.grad(lambda x: (jg.grad(lambda x: (cube(x) * x).sum())(x) ** 2).sum())(x)
     for wrapped in (lambda f: f), jg.trace:
         step = 1e-6
-        found = wrapped(jg.grad(loss))(x).numpy()
-        for place in np.ndindex(*X.shape):
+        actual = wrapped(jg.grad(loss))(x).numpy()
+        for position in np.ndindex(*X.shape):
             moved = np.zeros_like(X)
-            moved[place] = step
+            moved[position] = step
             slope = (loss(jg.asarray(X + moved)) - loss(jg.asarray(X - moved))).item() / (2 * step)
-            assert abs(found[place] - slope) < 1e-5
+            assert abs(actual[position] - slope) < 1e-5
         # (x^4)' = 4 x^3, squared 16 x^6, and its derivative
         assert np.allclose(wrapped(second)(x).numpy(), 96 * X**5, rtol=1e-12)
 
@@ -212,12 +212,12 @@ def test_operands_and_results_share_no_memory_with_what_the_function_keeps():
     x = jg.asarray(X)
     for call in op, jg.trace(lambda x: op(op(x) * 2)):
         call(x)
-        found = call(x)
-        before = found.numpy().copy()
+        actual = call(x)
+        before = actual.numpy().copy()
         snapshots = [array.copy() for array in kept]
         for array in kept:
             array[...] = -1
-        assert np.array_equal(found.numpy(), before) and np.array_equal(x.numpy(), X)
+        assert np.array_equal(actual.numpy(), before) and np.array_equal(x.numpy(), X)
         call(x)
         assert all(np.all(array == -1) for array in kept[: len(snapshots)])
 
@@ -246,18 +246,18 @@ def test_reentry_and_threads():
     with pytest.raises(KeyError):
         again(jg.asarray([5.0]))
 
-    found: dict[int, list[float]] = {}
+    results: dict[int, list[float]] = {}
 
     def work(number):
         x = jg.asarray([float(number % 4)])
-        found[number] = [again(x).item() for _ in range(50)]
+        results[number] = [again(x).item() for _ in range(50)]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {n: [2.0 * (n % 4) ** 3 + 2] * 50 for n in range(8)}
+    assert results == {n: [2.0 * (n % 4) ** 3 + 2] * 50 for n in range(8)}
 
 
 def test_function_pointers():
@@ -313,8 +313,8 @@ def test_a_file_and_a_gpu_refuse_it(tmp_path):
 def test_code_without_its_functions_fails_cleanly():
     """An image that asks for a callback of a host that has none ends the call with the code for that."""
     graph = jg.trace(lambda x: cube(x) + 1).lower(jg.ones(2)).graph
-    made = compiler.compile(graph)
-    bare = type(made)(made.image, made.signature)
+    compiled = compiler.compile(graph)
+    bare = type(compiled)(compiled.image, compiled.signature)
     with pytest.raises(jg.JitgraphError, match="callback failed"):
         bare.run([np.ones(2, np.float32)])
 

@@ -27,8 +27,8 @@ ALL += [jg.uint8, jg.uint16, jg.uint32, jg.uint64]
 
 @pytest.fixture
 def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
+    with machine(hides=True) as actual:
+        yield actual
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_device_names(here: Machine) -> None:
 def test_creation_functions(here: Machine) -> None:
     device = "cuda"
     like = jg.asarray(NUMBERS, device="cuda:1")
-    for made, expected in [
+    for actual, expected in [
         (jg.asarray([[1, 2]], device=device), np.array([[1, 2]])),
         (jg.asarray(2.5, device=device), np.float32(2.5)),
         (jg.asarray(NUMBERS.T, dtype=jg.float64, device=device), NUMBERS.T.astype(np.float64)),
@@ -85,8 +85,8 @@ def test_creation_functions(here: Machine) -> None:
         (jg.full_like(like, 3), np.full((2, 3), 3)),
         (jg.ones_like(jg.ones(2), device="cuda:1"), np.ones(2)),
     ]:
-        assert made.device.startswith("cuda")
-        np.testing.assert_array_equal(host(made).astype(expected.dtype), expected)
+        assert actual.device.startswith("cuda")
+        np.testing.assert_array_equal(host(actual).astype(expected.dtype), expected)
     assert jg.zeros_like(like).device == "cuda:1" and jg.zeros_like(like, device="cpu").device == "cpu"
 
 
@@ -94,8 +94,8 @@ def test_creation_functions(here: Machine) -> None:
 def test_every_dtype_comes_back_bit_for_bit(here: Machine, dtype: Any) -> None:
     bits = np.random.default_rng(1).integers(0, 2 if dtype == jg.bool else 256, 64, np.uint8)
     array = bits.view(dtype)
-    made = jg.asarray(array, device="cuda:1")
-    assert made.dtype == dtype and host(made.to("cuda:0")).tobytes() == array.tobytes()
+    actual = jg.asarray(array, device="cuda:1")
+    assert actual.dtype == dtype and host(actual.to("cuda:0")).tobytes() == array.tobytes()
 
 
 def test_to(x: jg.Tensor) -> None:
@@ -116,18 +116,18 @@ def test_to(x: jg.Tensor) -> None:
 
 def test_what_is_copied_may_change(here: Machine) -> None:
     array = NUMBERS.copy()
-    made = jg.asarray(array, device="cuda")
+    actual = jg.asarray(array, device="cuda")
     array[:] = 0
-    np.testing.assert_array_equal(host(made), NUMBERS)
+    np.testing.assert_array_equal(host(actual), NUMBERS)
 
 
 def test_asarray_of_device_tensors(x: jg.Tensor) -> None:
     assert jg.asarray(x).device == "cuda:0" and jg.asarray(x, device="cpu").device == "cpu"
     assert jg.asarray(x, copy=True)._value.buffer.address != x._value.buffer.address
     assert jg.asarray(x, copy=False)._value.buffer.address == x._value.buffer.address
-    for given, device in ((x, "cpu"), (NUMBERS, "cuda")):
+    for inputs, device in ((x, "cpu"), (NUMBERS, "cuda")):
         with pytest.raises(SharingError, match="copy=False"):
-            jg.asarray(given, device=device, copy=False)
+            jg.asarray(inputs, device=device, copy=False)
     assert jg.asarray([1.0], device="cuda", requires_grad=True).requires_grad
 
 
@@ -208,13 +208,13 @@ def test_numpy_is_refused_with_the_way_out(x: jg.Tensor) -> None:
 )
 def test_ops_compute_on_the_device(x: jg.Tensor, op: Callable[[Any], Any]) -> None:
     jg.random.seed(1)
-    found = op(x)
+    actual = op(x)
     jg.random.seed(1)
     own = jg.asarray(NUMBERS)
     expected = op(own)
-    for handle, result in ((x, found), (own, expected)):
+    for handle, result in ((x, actual), (own, expected)):
         assert result is None or result.device == handle.device
-    for result, wanted in ((x, own), (found, expected)):
+    for result, wanted in ((x, own), (actual, expected)):
         if wanted is not None:
             np.testing.assert_allclose(host(result), wanted.numpy(), rtol=2e-6)
 
@@ -386,9 +386,9 @@ def test_pickles_and_copies(x: jg.Tensor) -> None:
     leaf = jg.asarray([1.0], device="cuda:1", requires_grad=True)
     leaf.grad = jg.asarray([2.0], device="cuda:1")
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
-        found, same = pickle.loads(pickle.dumps((x, leaf), protocol))
-        assert (found.device, found.note, same.device, same.requires_grad) == ("cuda:0", "kept", "cuda:1", True)
-        np.testing.assert_array_equal(host(found), NUMBERS)
+        actual, same = pickle.loads(pickle.dumps((x, leaf), protocol))
+        assert (actual.device, actual.note, same.device, same.requires_grad) == ("cuda:0", "kept", "cuda:1", True)
+        np.testing.assert_array_equal(host(actual), NUMBERS)
         np.testing.assert_array_equal(host(same.grad), [2])
     deep = copy.deepcopy(leaf)
     assert deep.device == "cuda:1" and deep.requires_grad and deep.grad.tolist() == [2.0]
@@ -437,9 +437,9 @@ def test_dlpack_out_and_in(here: Machine, dtype: Any) -> None:
     borrowed = jg.asarray(ByDlpack(x), copy=False)
     copied = jg.asarray(ByDlpack(x))
     assert borrowed._value.buffer.address == x._value.buffer.address != copied._value.buffer.address
-    for found in (borrowed, copied, jg.asarray(ByDlpack(x, max_version=None))):
-        assert (found.device, found.dtype, found.shape) == ("cuda:1", dtype, (2, 3))
-        assert host(found).tobytes() == host(x).tobytes()
+    for actual in (borrowed, copied, jg.asarray(ByDlpack(x, max_version=None))):
+        assert (actual.device, actual.dtype, actual.shape) == ("cuda:1", dtype, (2, 3))
+        assert host(actual).tobytes() == host(x).tobytes()
 
 
 def test_dlpack_keeps_the_memory(here: Machine) -> None:
@@ -478,9 +478,9 @@ def test_dlpack_to_the_cpu_and_elsewhere(x: jg.Tensor) -> None:
 
 
 def test_cuda_array_interface(x: jg.Tensor) -> None:
-    found = x.__cuda_array_interface__
+    actual = x.__cuda_array_interface__
     address = x._value.buffer.address
-    assert found == {
+    assert actual == {
         "shape": (2, 3), "typestr": "<f4", "data": (address, True), "strides": None, "version": 3, "stream": 1
     }  # fmt: skip
     assert address > HIDDEN

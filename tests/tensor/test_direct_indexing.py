@@ -55,11 +55,11 @@ def test_equals_the_general_way(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
             with pytest.raises((IndexError, jg.ShapeError)):
                 x[index]
             continue
-        found = direct_indexing.get(x, index)
-        if found is not None:
+        result = direct_indexing.get(x, index)
+        if result is not None:
             taken += 1
-            assert found.array.flags.c_contiguous
-            np.testing.assert_array_equal(found.array, expected, strict=True)
+            assert result.array.flags.c_contiguous
+            np.testing.assert_array_equal(result.array, expected, strict=True)
         np.testing.assert_array_equal(x[index].numpy(), expected, strict=True)
         new = np.asarray(rng.standard_normal(expected.shape if rng.random() < 0.7 else ()))
         _write_both_ways(x, index, new.astype(array.dtype), monkeypatch)
@@ -86,8 +86,8 @@ def test_the_last_of_several_writes_stays() -> None:
                 x = jg.zeros((50, *rows), dtype=jg.float64)
                 x[picks] = new
                 expected = np.zeros((50, *rows))
-                for place in np.ndindex(shape):
-                    expected[picks[place]] = new[place]
+                for position in np.ndindex(shape):
+                    expected[picks[position]] = new[position]
                 np.testing.assert_array_equal(x.numpy(), expected)
 
 

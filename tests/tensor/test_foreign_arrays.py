@@ -206,5 +206,5 @@ def test_jax_arrays_are_arrays() -> None:
     assert double.cache_info().misses == 1
     for dtype in (jg.float32, jg.bfloat16, jg.bool):
         x = jg.asarray(j).astype(dtype)
-        given = jnp.from_dlpack(x)
-        assert str(given.dtype) == x.dtype.name and jg.asarray(given).tolist() == x.tolist()
+        inputs = jnp.from_dlpack(x)
+        assert str(inputs.dtype) == x.dtype.name and jg.asarray(inputs).tolist() == x.tolist()

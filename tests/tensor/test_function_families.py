@@ -23,11 +23,11 @@ I = np.array([[0, 2, 2, 1], [1, 0, 2, 0]])  # noqa: E741
 
 def _scattered(x: Any, index: Any, values: Any, combine: Callable[[Any, Any], Any]) -> Any:
     """Along axis 0, one element after the other."""
-    found = x.copy()
-    for place in np.ndindex(index.shape):
-        target = (index[place], place[1])
-        found[target] = combine(found[target], values[place])
-    return found
+    result = x.copy()
+    for position in np.ndindex(index.shape):
+        target = (index[position], position[1])
+        result[target] = combine(result[target], values[position])
+    return result
 
 
 W = np.array([[0.5, -1.0, 20.0, 3.0], [2.0, 4.0, -3.0, NAN]])
@@ -163,20 +163,20 @@ def _table() -> Table:
 TABLE = _table()
 
 
-def _parts(found: Any) -> tuple[Any, ...]:
-    return tuple(found) if isinstance(found, tuple | list) else (found,)
+def _parts(actual: Any) -> tuple[Any, ...]:
+    return tuple(actual) if isinstance(actual, tuple | list) else (actual,)
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_values(name: str) -> None:
     call, expected = TABLE[name]
     for run in (call, jg.trace(lambda: _parts(call()))):
-        for found, wanted in zip(_parts(run()), _parts(expected), strict=True):
+        for actual, wanted in zip(_parts(run()), _parts(expected), strict=True):
             wanted = np.asarray(wanted)
-            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-15 if wanted.dtype == np.float64 else 1e-7)
+            assert (actual.shape, actual.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(actual.numpy(), wanted, rtol=1e-15 if wanted.dtype == np.float64 else 1e-7)
             if wanted.dtype.kind == "f":
-                assert (np.signbit(found.numpy()) == np.signbit(wanted))[~np.isnan(wanted)].all()
+                assert (np.signbit(actual.numpy()) == np.signbit(wanted))[~np.isnan(wanted)].all()
 
 
 STUB = stubs.of("jitgraph.tensor.functions")
@@ -233,8 +233,8 @@ GRADIENTS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {  # of the sum, w
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name: str) -> None:
     function, at, expected = GRADIENTS[name]
-    found = jg.grad(lambda x: function(x).sum())(jg.asarray(np.array(at)))
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-15)
+    result = jg.grad(lambda x: function(x).sum())(jg.asarray(np.array(at)))
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -269,12 +269,12 @@ def test_named_sizes() -> None:
 
     for n in (3, 7):
         x, i = np.arange(1.0, n + 1), np.arange(n) // 2
-        found = run(x, i)
-        assert (found[0].numpy() == x[i]).all()
+        result = run(x, i)
+        assert (result[0].numpy() == x[i]).all()
         wanted = x.copy()
         np.multiply.at(wanted, i, x)
-        assert (found[1].numpy() == wanted).all()
-        assert (found[2].item(), found[3][1].item()) == (x.mean(), 0.0)
+        assert (result[1].numpy() == wanted).all()
+        assert (result[2].item(), result[3][1].item()) == (x.mean(), 0.0)
     assert run.cache_info().misses == 1
 
 

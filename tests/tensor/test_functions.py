@@ -18,12 +18,12 @@ SHAPES = [(), (3,), (2, 3), (2, 3, 4), (0, 3), (2, 0), (1, 1)]
 RNG = np.random.default_rng(0)
 
 
-def same(found: jg.Tensor, expected: Any, dtype: Any = None, rtol: float = 0.0) -> None:
+def same(actual: jg.Tensor, expected: Any, dtype: Any = None, rtol: float = 0.0) -> None:
     wanted = np.asarray(expected)
-    assert found.shape == wanted.shape
+    assert actual.shape == wanted.shape
     if dtype is not None:
-        assert found.dtype == dtype
-    np.testing.assert_allclose(found.numpy().astype(np.float64), wanted.astype(np.float64), rtol=rtol)
+        assert actual.dtype == dtype
+    np.testing.assert_allclose(actual.numpy().astype(np.float64), wanted.astype(np.float64), rtol=rtol)
 
 
 UNARY: dict[str, Callable[..., Any]] = {
@@ -102,15 +102,15 @@ def test_signs_and_neighbours(dtype: Any, wrap: Any) -> None:
     y, minus_nan = np.repeat(x, len(x)), -np.array([np.nan]).astype(dtype)
     x = np.tile(x, len(x))
     for name in ("copysign", "nextafter"):
-        found = wrap(getattr(jg, name))(x, y)
+        result = wrap(getattr(jg, name))(x, y)
         with np.errstate(all="ignore"):
             wanted = getattr(np, name)(x, y)
-        assert found.dtype == wanted.dtype == dtype
-        np.testing.assert_array_equal(found.numpy().astype(np.float64), wanted.astype(np.float64))
+        assert result.dtype == wanted.dtype == dtype
+        np.testing.assert_array_equal(result.numpy().astype(np.float64), wanted.astype(np.float64))
         ordered = ~np.isnan(wanted)
         if dtype.itemsize == 2:
             ordered &= (x != 0) | (y != 0)  # there NumPy keeps the first of two zeros, C the second
-        np.testing.assert_array_equal(np.signbit(found.numpy()[ordered]), np.signbit(wanted[ordered]))
+        np.testing.assert_array_equal(np.signbit(result.numpy()[ordered]), np.signbit(wanted[ordered]))
     for values in (x, minus_nan):
         np.testing.assert_array_equal(wrap(jg.signbit)(values).numpy(), np.signbit(values))
 
@@ -274,15 +274,15 @@ def test_along_an_axis(axis: int) -> None:
     same(jg.sort(x, axis), np.sort(x, axis))
     same(jg.argsort(x, axis), np.argsort(x, axis, kind="stable"), jg.int64)
     same(jg.sort(x, axis, descending=True), -np.sort(-x, axis))
-    values, places = jg.topk(x, 2, axis)
+    values, positions = jg.topk(x, 2, axis)
     same(values, np.flip(np.sort(x, axis), axis).take([0, 1], axis))
-    same(jg.take_along_axis(x, places, axis), values.numpy())
+    same(jg.take_along_axis(x, positions, axis), values.numpy())
     low, _ = jg.topk(x, 2, axis, largest=False)
     same(low, np.sort(x, axis).take([0, 1], axis))
     for name, ufunc in (("cummax", np.maximum), ("cummin", np.minimum)):
-        found, where = getattr(jg, name)(x, axis)
-        same(found, ufunc.accumulate(x, axis))
-        same(jg.take_along_axis(x, where, axis), found.numpy())
+        actual, where = getattr(jg, name)(x, axis)
+        same(actual, ufunc.accumulate(x, axis))
+        same(jg.take_along_axis(x, where, axis), actual.numpy())
     e = np.exp(x - x.max(axis, keepdims=True))
     same(jg.softmax(x, axis), e / e.sum(axis, keepdims=True), rtol=1e-14)
     same(jg.log_softmax(x, axis), np.log(e / e.sum(axis, keepdims=True)), rtol=1e-13)
@@ -478,6 +478,6 @@ def test_fractions_in_the_divisor_of_a_variance(wrap: Any) -> None:
                 np.var(x, axis=0, ddof=correction) if correction < 3 else x.var(0) * np.inf,
                 x.var(ddof=correction),
             ]
-        found = wrap(lambda x, c=correction: [jg.var(x, axis=0, correction=c), jg.var(x, correction=c)])(jg.asarray(x))
-        for have, want in zip(found, wanted, strict=True):
+        result = wrap(lambda x, c=correction: [jg.var(x, axis=0, correction=c), jg.var(x, correction=c)])(jg.asarray(x))
+        for have, want in zip(result, wanted, strict=True):
             np.testing.assert_allclose(have.numpy(), want, rtol=1e-14)

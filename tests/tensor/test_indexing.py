@@ -74,22 +74,22 @@ def translated(index: Any) -> Any:
 def test_get_is_that_of_numpy(case: tuple[np.ndarray, Any]) -> None:
     array, index = case
     expected = np.asarray(array[index])
-    found = jg.asarray(array)[translated(index)].numpy()
-    assert found.shape == expected.shape
-    np.testing.assert_array_equal(found, expected)
+    result = jg.asarray(array)[translated(index)].numpy()
+    assert result.shape == expected.shape
+    np.testing.assert_array_equal(result, expected)
 
 
 @settings(max_examples=150)
 @given(cases(), st.sampled_from(["scalar", "whole", "row"]))
 def test_put_is_that_of_numpy(case: tuple[np.ndarray, Any], kind: str) -> None:
     array, index = case
-    place = np.asarray(array[index])
+    location = np.asarray(array[index])
     new: Any = -1.5
     if kind == "whole":
-        new = -1 - np.arange(place.size, dtype=np.float32).reshape(place.shape)
-    elif kind == "row" and place.ndim:
-        new = -1 - np.arange(place.shape[-1], dtype=np.float64)[None]
-        if place.ndim == 1:
+        new = -1 - np.arange(location.size, dtype=np.float32).reshape(location.shape)
+    elif kind == "row" and location.ndim:
+        new = -1 - np.arange(location.shape[-1], dtype=np.float64)[None]
+        if location.ndim == 1:
             new = new[0]
     expected = array.copy()
     expected[index] = new
@@ -102,8 +102,8 @@ def test_put_is_that_of_numpy(case: tuple[np.ndarray, Any], kind: str) -> None:
 
 def _writes_twice(array: np.ndarray, index: Any) -> bool:
     """NumPy leaves open which of several writes to one place stays."""
-    places = np.asarray(np.arange(array.size).reshape(array.shape)[index])
-    return len(np.unique(places)) < places.size
+    positions = np.asarray(np.arange(array.size).reshape(array.shape)[index])
+    return len(np.unique(positions)) < positions.size
 
 
 def test_ellipsis_between_integers_moves_their_axes_to_the_front() -> None:
@@ -192,9 +192,9 @@ def test_gradients_of_reading_and_writing() -> None:
         y = x.detach().requires_grad_()
         z = y * 1.0
         z[index] = new.reshape(2, 1) if isinstance(index[1], slice) else new
-        found = jg.autograd.grad((z * z).sum(), [y, new])
-        assert found[0] is not None and found[0].tolist() == [[0.0, 2.0, 4.0], [0.0, 8.0, 10.0]]
-        assert found[1] is not None and found[1].tolist() == [10.0, 12.0]
+        result = jg.autograd.grad((z * z).sum(), [y, new])
+        assert result[0] is not None and result[0].tolist() == [[0.0, 2.0, 4.0], [0.0, 8.0, 10.0]]
+        assert result[1] is not None and result[1].tolist() == [10.0, 12.0]
 
 
 def test_zero_dimensional_tensors_are_indices_and_bounds() -> None:
@@ -210,5 +210,5 @@ def test_zero_dimensional_tensors_are_indices_and_bounds() -> None:
 def test_along_an_axis_in_a_trace() -> None:
     x, at = np.arange(6.0).reshape(2, 3), np.array([[1, 0, 1], [0, 0, 1]])
     for axis, names in (0, {}), (-2, {"x": {1: "n"}, "at": {1: "n"}}), (1, {}):
-        found = jg.trace(lambda x, at, k=axis: jg.take_along_axis(x, at, axis=k), dynamic_shapes=names or None)(x, at)
-        assert np.array_equal(found.numpy(), np.take_along_axis(x, at, axis))
+        traced = jg.trace(lambda x, at, k=axis: jg.take_along_axis(x, at, axis=k), dynamic_shapes=names or None)(x, at)
+        assert np.array_equal(traced.numpy(), np.take_along_axis(x, at, axis))

@@ -72,15 +72,15 @@ def test_lists_of_tensors_are_differentiable_tensors(mode: Mode) -> None:
 
 def test_dtypes_and_shapes_of_lists_of_tensors() -> None:
     i, f, d = jg.asarray(1), jg.asarray(2.0), jg.asarray(3.0, dtype=jg.float64)
-    for given, dtype in (([i, 2], jg.int64), ([i, 2.5], jg.float32), ([f, i], jg.float32), ([f, d], jg.float64)):
-        assert jg.asarray(given).dtype == dtype
+    for inputs, dtype in (([i, 2], jg.int64), ([i, 2.5], jg.float32), ([f, i], jg.float32), ([f, d], jg.float64)):
+        assert jg.asarray(inputs).dtype == dtype
     assert jg.asarray([f, np.float64(3)]).dtype == jg.float64
     assert jg.asarray([i, True]).dtype == jg.int64
     assert jg.asarray([f, 1.0], dtype=jg.float64).dtype == jg.float64
     assert jg.asarray([f, 2j]).dtype == jg.complex64
     assert jg.asarray([[[f]]]).shape == (1, 1, 1)
-    for given in ([f, [f]], [jg.ones(2), jg.ones(3)], [[f, f], [f]]):
+    for inputs in ([f, [f]], [jg.ones(2), jg.ones(3)], [[f, f], [f]]):
         with pytest.raises(jg.JitgraphError, match="not all of one length"):
-            jg.asarray(given)
+            jg.asarray(inputs)
     with pytest.raises(jg.SharingError, match="list of tensors"):
         jg.asarray([f, f], copy=False)

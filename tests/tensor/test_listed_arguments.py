@@ -199,12 +199,12 @@ def same(left: Any, right: Any) -> bool:
 
 @pytest.mark.parametrize("name", MANY)
 def test_every_kind_of_sequence_means_what_a_tuple_does(name: str) -> None:
-    function, given = MANY[name]
+    function, inputs = MANY[name]
     if name.startswith("empty"):
-        given = (0, 3)
-    expected = function(given)
+        inputs = (0, 3)
+    expected = function(inputs)
     for kind, make in KINDS.items():
-        assert same(expected, function(make(given))), kind
+        assert same(expected, function(make(inputs))), kind
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_every_kind_of_sequence_means_what_a_tuple_does(name: str) -> None:
     ["reshape", "transpose", "permute_dims", "flip", "roll", "expand_dims", "squeeze", "sum", "moveaxis", "tile"],
 )
 def test_methods_and_traces_take_the_same_sequences(name: str) -> None:
-    given, more = {
+    inputs, more = {
         "reshape": ((4, 6), ()),
         "transpose": ((2, 0, 1), ()),
         "permute_dims": ((2, 0, 1), ()),
@@ -225,10 +225,10 @@ def test_methods_and_traces_take_the_same_sequences(name: str) -> None:
         "tile": ((1, 2), ()),
     }[name]
     x = ONES if name == "squeeze" else X
-    expected = getattr(x, name)(given, *more)
+    expected = getattr(x, name)(inputs, *more)
     for kind, make in KINDS.items():
-        assert same(expected, getattr(x, name)(make(given), *more)), kind
-        traced = jg.trace(lambda x, make=make: getattr(x, name)(make(given), *more))  # type: ignore[misc]
+        assert same(expected, getattr(x, name)(make(inputs), *more)), kind
+        traced = jg.trace(lambda x, make=make: getattr(x, name)(make(inputs), *more))  # type: ignore[misc]
         if "tensor" not in kind:
             assert same(expected, traced(x)), kind
             continue

@@ -44,8 +44,8 @@ def test_integers_of_any_dtypes_are_compared_exactly(a: Any, b: Any) -> None:
     def compared(x: Any, y: Any) -> list[Any]:
         return [f(x[:, None], y[None, :]) for f in (*COMPARISONS, *FUNCTIONS)]
 
-    for found in everywhere(compared, x, y):
-        for mine, expected in zip(found, [*due, *due], strict=True):
+    for actual in everywhere(compared, x, y):
+        for mine, expected in zip(actual, [*due, *due], strict=True):
             assert mine.dtype == bool
             np.testing.assert_array_equal(mine, expected)
     for compare in COMPARISONS:  # a NumPy array on the left
@@ -74,8 +74,8 @@ def test_signed_integers_with_uint64_are_computed_in_float64() -> None:
 
     due = [x + y, y - x, x * y, x / y, np.maximum(x, y), np.minimum(x, y), np.where(x < y.astype(float), x, y)]
     due += [y.astype(float), np.concatenate([x, y]), np.stack([y, x])]
-    for found in everywhere(computed, x, y):
-        for mine, expected in zip(found, due, strict=True):
+    for actual in everywhere(computed, x, y):
+        for mine, expected in zip(actual, due, strict=True):
             assert mine.dtype == expected.dtype == np.float64
             np.testing.assert_array_equal(mine, expected)
     with pytest.raises(jg.DTypeError, match="would turn int64 into float64"):
@@ -88,9 +88,9 @@ def test_bounds_beyond_a_dtype_hold_nothing_back(dtype: Any) -> None:
     x = edges(dtype)
     for low, high in ((-(2**70), 2**70), (None, 2**64), (-(2**64), 5), (1, 2**64)):
         due = [max(low if low is not None else int(p), min(int(p), high)) for p in x]
-        for (found,) in everywhere(lambda x, low=low, high=high: [jg.clip(x, low, high)], x):
-            assert found.dtype == dtype
-            np.testing.assert_array_equal(found, due)
+        for (actual,) in everywhere(lambda x, low=low, high=high: [jg.clip(x, low, high)], x):
+            assert actual.dtype == dtype
+            np.testing.assert_array_equal(actual, due)
 
 
 @pytest.mark.parametrize("f", [
@@ -105,8 +105,8 @@ def test_graphs_with_long_integers_beside_floats_are_read_back(f: Any) -> None:
     x = jg.asarray([1.0, 2.0, 3.0])
     graph = jg.trace(f).lower(x).graph
     assert jg.ir.parse(str(graph)) == graph
-    for (found,) in everywhere(lambda x: [f(x)], x.numpy()):
-        np.testing.assert_allclose(found, f(x).numpy(), rtol=1e-6)
+    for (actual,) in everywhere(lambda x: [f(x)], x.numpy()):
+        np.testing.assert_allclose(actual, f(x).numpy(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, dtypes.bool_], ids=str)
@@ -119,8 +119,8 @@ def test_integers_are_compared_exactly_with_python_ints(dtype: Any) -> None:
         return [r for n in numbers for f in COMPARISONS for r in (f(x, n), f(n, x))]
 
     due = [[f(*pair) for pair in pairs] for n in numbers for f in COMPARISONS for pairs in _both(x, n)]
-    for found in everywhere(compared, x):
-        for mine, expected in zip(found, due, strict=True):
+    for actual in everywhere(compared, x):
+        for mine, expected in zip(actual, due, strict=True):
             np.testing.assert_array_equal(mine, expected)
 
 
@@ -228,10 +228,10 @@ def test_floats_round_an_int_of_any_length_as_numpy_does(use: str, dtype: Any) -
 
 def test_lists_of_floats_and_ints_of_any_length_are_floats() -> None:
     for dtype in (None, jg.float64, jg.float16):
-        found = jg.asarray([[1.5, 2**70], [True, -(10**25)]], dtype=dtype)
+        actual = jg.asarray([[1.5, 2**70], [True, -(10**25)]], dtype=dtype)
         expected = np.asarray([[1.5, 2.0**70], [1.0, -1e25]])
         with np.errstate(over="ignore"):
-            np.testing.assert_array_equal(found.numpy(), expected.astype(found.dtype))
+            np.testing.assert_array_equal(actual.numpy(), expected.astype(actual.dtype))
     added = jg.add([2**70, 1.5], jg.ones((2,), dtype=jg.float64))
     assert added.tolist() == [2.0**70, 2.5]
     with pytest.raises(jg.NumberError, match="too large for a float"):
@@ -250,16 +250,16 @@ def test_a_float_is_compared_with_an_int_after_rounding_it() -> None:
 def test_the_dtype_that_the_error_advises_has_room_for_the_number(dtype: Any, number: int) -> None:
     x = jg.zeros((2,), dtype=dtype)
     try:
-        found = x + number
+        actual = x + number
     except jg.NumberError as error:
         advised = re.search(r"\.astype\(jg\.(\w+)\)", str(error))
         if advised is None:
             assert number == 2**130
             return
         wider = x.astype(getattr(jg, advised[1]))
-        found = wider + number
-        assert found.dtype == wider.dtype
-    assert found.tolist() == [pytest.approx(number, rel=2**-8)] * 2
+        actual = wider + number
+        assert actual.dtype == wider.dtype
+    assert actual.tolist() == [pytest.approx(number, rel=2**-8)] * 2
 
 
 @pytest.mark.parametrize("dtype", [jg.int8, jg.uint8, jg.float32, jg.float64], ids=str)

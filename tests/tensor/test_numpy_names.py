@@ -297,21 +297,21 @@ def _table() -> Table:
 TABLE = _table()
 
 
-def _parts(found: Any) -> tuple[Any, ...]:
-    return tuple(found) if isinstance(found, tuple | list) else (found,)
+def _parts(actual: Any) -> tuple[Any, ...]:
+    return tuple(actual) if isinstance(actual, tuple | list) else (actual,)
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_values(name: str) -> None:
     call, expected = TABLE[name]
     for run in (call, jg.trace(lambda: _parts(call()))):
-        for found, wanted in zip(_parts(run()), _parts(expected), strict=True):
+        for actual, wanted in zip(_parts(run()), _parts(expected), strict=True):
             wanted = np.asarray(wanted)
-            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+            assert (actual.shape, actual.dtype) == (wanted.shape, wanted.dtype)
             exact = 1e-13 if wanted.dtype in (np.float64, np.complex128) else 1e-6
-            np.testing.assert_allclose(found.numpy(), wanted, rtol=exact, atol=exact / 10)
+            np.testing.assert_allclose(actual.numpy(), wanted, rtol=exact, atol=exact / 10)
             if wanted.dtype.kind == "f" and name in ("cbrt", "modf"):
-                assert (np.signbit(found.numpy()) == np.signbit(wanted))[~np.isnan(wanted)].all()
+                assert (np.signbit(actual.numpy()) == np.signbit(wanted))[~np.isnan(wanted)].all()
 
 
 def test_roots_and_fits() -> None:
@@ -324,8 +324,8 @@ def test_roots_and_fits() -> None:
     both = np.stack([y, x * x], 1)
     w = np.arange(1.0, 10)
     for run in (lambda *a: jg.polyfit(*a, 2, w=w, cov=True), jg.trace(lambda *a: jg.polyfit(*a, 2, w=w, cov=True))):
-        for found, wanted in zip(run(x, both), np.polyfit(x, both, 2, w=w, cov=True), strict=True):
-            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9, atol=1e-12)
+        for actual, wanted in zip(run(x, both), np.polyfit(x, both, 2, w=w, cov=True), strict=True):
+            np.testing.assert_allclose(actual.numpy(), wanted, rtol=1e-9, atol=1e-12)
     full, wanted_full = jg.polyfit(x, y, 2, full=True), np.polyfit(x, y, 2, full=True)
     np.testing.assert_allclose(full[1].numpy(), wanted_full[1][0], rtol=1e-10)
     np.testing.assert_allclose(full[3].numpy(), wanted_full[3], rtol=1e-10)
@@ -422,8 +422,8 @@ def test_batches_and_named_sizes() -> None:
         lambda v: jg.lexsort([v, v]), lambda v: jg.stft(v, 4, pad_mode="constant"),
         lambda v: jg.digitize(v, Y.cumsum()),
     ):  # fmt: skip
-        found = jg.vmap(function)(stacked)
-        for row, wanted in zip(found, stacked, strict=True):
+        result = jg.vmap(function)(stacked)
+        for row, wanted in zip(result, stacked, strict=True):
             np.testing.assert_allclose(row.numpy(), function(wanted).numpy(), rtol=1e-13)
 
     @jg.trace(dynamic_shapes={"x": {0: "n"}})
@@ -435,11 +435,11 @@ def test_batches_and_named_sizes() -> None:
 
     for n in (3, 5):
         x = np.arange(float(n))[::-1].copy()
-        found = run(x)
-        np.testing.assert_allclose(found[0].numpy(), np.cbrt(x))
-        assert found[2].tolist() == list(range(n))[::-1]
-        assert found[5].shape == (2 * n,)
-        assert found[6].tolist() == [0, 1]
+        result = run(x)
+        np.testing.assert_allclose(result[0].numpy(), np.cbrt(x))
+        assert result[2].tolist() == list(range(n))[::-1]
+        assert result[5].shape == (2 * n,)
+        assert result[6].tolist() == [0, 1]
     assert run.cache_info().misses == 1
 
 
@@ -449,8 +449,8 @@ def test_numpys_own_functions_give_tensors() -> None:
         ("append", (x, x)), ("delete", (x, 1)), ("lexsort", ((x,),)), ("partition", (x, 1)), ("unwrap", (x,)),
         ("select", ([x > 0], [x])), ("digitize", (x, x)), ("union1d", (x, x)), ("cbrt", (x,)), ("isreal", (x,)),
     ):  # fmt: skip
-        found = getattr(np, name)(*args)
-        assert isinstance(found, jg.Tensor)
+        result = getattr(np, name)(*args)
+        assert isinstance(result, jg.Tensor)
         plain = [a.numpy() if isinstance(a, jg.Tensor) else a for a in args]
         plain = [[np.asarray(b) for b in a] if isinstance(a, list | tuple) else a for a in plain]
-        np.testing.assert_allclose(found.numpy(), getattr(np, name)(*plain) if name != "digitize" else found.numpy())
+        np.testing.assert_allclose(result.numpy(), getattr(np, name)(*plain) if name != "digitize" else result.numpy())

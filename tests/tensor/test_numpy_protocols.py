@@ -82,8 +82,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def hold(found: Any, wanted: Any) -> None:
-    for number, (have, want) in enumerate(zip(found, wanted, strict=True)):
+def hold(actual: Any, wanted: Any) -> None:
+    for number, (have, want) in enumerate(zip(actual, wanted, strict=True)):
         assert isinstance(have, jg.Tensor), number
         assert have.shape == np.shape(want), number
         assert have.dtype.kind == np.asarray(want).dtype.kind, number
@@ -167,8 +167,8 @@ def test_places_of_nan() -> None:
     """NaN is the greatest in a sorted vector, as for NumPy."""
     row, wanted = np.array([1.0, 2.0, np.inf, np.nan, np.nan]), np.array([np.nan, np.inf, 0.0, 2.0])
     for side in ("left", "right"):
-        found = np.searchsorted(jg.asarray(row), jg.asarray(wanted), side=side)
-        np.testing.assert_array_equal(np.asarray(found), np.searchsorted(row, wanted, side=side))
+        result = np.searchsorted(jg.asarray(row), jg.asarray(wanted), side=side)
+        np.testing.assert_array_equal(np.asarray(result), np.searchsorted(row, wanted, side=side))
 
 
 M, V, NUMBERS = np.arange(12.0).reshape(3, 4), np.array([3.0, -1.0, 2.0, 2.5]), np.array([1, 0, 2])
@@ -202,8 +202,8 @@ FURTHER: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FURTHER)
 def test_further_functions_of_numpy_give_tensors(name: str) -> None:
-    found, wanted = FURTHER[name](jg.asarray), FURTHER[name](np.asarray)
+    actual, wanted = FURTHER[name](jg.asarray), FURTHER[name](np.asarray)
     several = isinstance(wanted, tuple)
-    for x, y in zip(found if several else [found], wanted if several else [wanted], strict=True):
+    for x, y in zip(actual if several else [actual], wanted if several else [wanted], strict=True):
         assert isinstance(x, jg.Tensor)
         np.testing.assert_allclose(x.numpy(), y, rtol=1e-12)

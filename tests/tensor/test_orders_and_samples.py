@@ -26,18 +26,18 @@ Table = dict[str, tuple[Callable[[], Any], Any]]
 
 
 def _of_numpy() -> Table:
-    found: Table = {}
+    results: Table = {}
     for how in ("linear", "lower", "higher", "midpoint"):
-        found[f"quantile {how}"] = (
+        results[f"quantile {how}"] = (
             lambda how=how: jg.quantile(V, np.array(Q), interpolation=how),
             np.quantile(V, Q, method=how),
         )
     for mode in ("reflect", "edge", "wrap", "symmetric"):
-        found[f"pad_{mode}"] = (lambda mode=mode: jg.pad(M, WIDTHS, mode=mode), np.pad(M, WIDTHS, mode))
+        results[f"pad_{mode}"] = (lambda mode=mode: jg.pad(M, WIDTHS, mode=mode), np.pad(M, WIDTHS, mode))
     for mode in ("full", "same", "valid"):
-        found[f"convolve {mode}"] = (lambda mode=mode: jg.convolve(V, B, mode), np.convolve(V, B, mode))
-        found[f"correlate {mode}"] = (lambda mode=mode: jg.correlate(V, B, mode), np.correlate(V, B, mode))
-    return found
+        results[f"convolve {mode}"] = (lambda mode=mode: jg.convolve(V, B, mode), np.convolve(V, B, mode))
+        results[f"correlate {mode}"] = (lambda mode=mode: jg.correlate(V, B, mode), np.correlate(V, B, mode))
+    return results
 
 
 PLACES = np.array([0.0, 0.5, 2.0, 3.0, 6.0])
@@ -154,8 +154,8 @@ TABLE: Table = {
 }
 
 
-def _parts(found: Any) -> tuple[Any, ...]:
-    return tuple(found) if isinstance(found, tuple | list) else (found,)
+def _parts(actual: Any) -> tuple[Any, ...]:
+    return tuple(actual) if isinstance(actual, tuple | list) else (actual,)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -163,10 +163,10 @@ def test_values(name: str) -> None:
     call, expected = TABLE[name]
     rough = 1e-6 if name == "ndtri" else 5e-15
     for run in (call, jg.trace(lambda: _parts(call()))):
-        for found, wanted in zip(_parts(run()), _parts(expected), strict=True):
+        for actual, wanted in zip(_parts(run()), _parts(expected), strict=True):
             wanted = np.asarray(wanted)
-            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-            np.testing.assert_allclose(found.numpy(), wanted, rtol=rough, atol=1e-15)
+            assert (actual.shape, actual.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(actual.numpy(), wanted, rtol=rough, atol=1e-15)
 
 
 def test_slopes_of_quantiles_are_nan_in_rows_with_nan_alone() -> None:
@@ -237,12 +237,12 @@ def test_named_sizes() -> None:
 
     for n in (5, 8):
         x = np.sin(np.arange(float(n)))
-        found = [tensor.numpy() for tensor in run(x)]
+        results = [tensor.numpy() for tensor in run(x)]
         middle = np.sort(x)[(n - 1) // 2]
         area = np.sum((x[1:] + x[:-1]) / 2)
         sums = np.log(np.cumsum(np.exp(x)))
         wanted = [middle, np.quantile(x, 0.3), middle, np.pad(x, 2, "reflect"), area, np.gradient(x), sums]
-        for one, other in zip(found, wanted, strict=True):
+        for one, other in zip(results, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
     assert run.cache_info().misses == 1
 

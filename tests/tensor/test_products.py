@@ -54,8 +54,8 @@ def test_einsum_is_numpy_s(case):
     due = np.einsum(text, *arrays)  # exact: small integers
     tensors = [jg.asarray(array) for array in arrays]
     traced = jg.trace(lambda *xs: jg.einsum(text, *xs))
-    for found in (jg.einsum(text, *tensors), traced(*tensors)):
-        assert found.shape == due.shape and np.array_equal(found.numpy(), due)
+    for actual in (jg.einsum(text, *tensors), traced(*tensors)):
+        assert actual.shape == due.shape and np.array_equal(actual.numpy(), due)
 
 
 def test_eager_and_traced_have_the_same_bits():
@@ -68,8 +68,8 @@ def test_eager_and_traced_have_the_same_bits():
 
 def test_diagonals_are_moved_and_not_computed():
     x = np.array([[-0.0, np.nan], [np.inf, 2.0]])
-    found = jg.einsum("ii->i", jg.asarray(x)).numpy()
-    assert np.array_equal(found, [-0.0, 2.0]) and np.signbit(found[0])
+    result = jg.einsum("ii->i", jg.asarray(x)).numpy()
+    assert np.array_equal(result, [-0.0, 2.0]) and np.signbit(result[0])
     assert jg.einsum("ii->i", jg.asarray([[1, 2], [3, 4]], dtype=jg.int8)).dtype == jg.int8
 
 
@@ -174,9 +174,9 @@ def test_products(name, due, shapes):
     function = getattr(jg, name)
     expected = due(*arrays)
     tensors = [jg.asarray(x) for x in arrays]
-    for found in (function(*tensors), jg.trace(function)(*tensors)):
-        assert found.shape == expected.shape and found.dtype == jg.asarray(arrays[0]).dtype
-        assert np.array_equal(found.numpy(), expected)
+    for actual in (function(*tensors), jg.trace(function)(*tensors)):
+        assert actual.shape == expected.shape and actual.dtype == jg.asarray(arrays[0]).dtype
+        assert np.array_equal(actual.numpy(), expected)
 
 
 def test_beta_and_alpha():

@@ -49,9 +49,9 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_numpy_s_in_float64(name: str) -> None:
     function, due = CASES[name]
-    for found in (function(), jg.trace(function)()):
-        assert found.shape == due.shape
-        np.testing.assert_allclose(found.numpy(), due, rtol=1e-14, atol=1e-16)
+    for actual in (function(), jg.trace(function)()):
+        assert actual.shape == due.shape
+        np.testing.assert_allclose(actual.numpy(), due, rtol=1e-14, atol=1e-16)
 
 
 def test_dtypes_of_lists_are_as_before() -> None:

@@ -106,14 +106,14 @@ FLOAT64_ALONE: dict[str, tuple[float, ...]] = {
 }
 
 
-def errors(found: Any, exact: list[Any]) -> Any:
+def errors(actual: Any, exact: list[Any]) -> Any:
     """In ulp of the exact result, which is a subnormal one's below the normal numbers."""
-    info = np.finfo(found.dtype)
+    info = np.finfo(actual.dtype)
     units = [mpf(2) ** max(mp.frexp(value)[1] - 1, info.minexp) * float(info.eps) for value in exact]
     return np.array(
         [
             float(abs(mpf(float(x)) - value) / unit) if np.isfinite(x) else np.inf
-            for x, value, unit in zip(found, exact, units, strict=True)
+            for x, value, unit in zip(actual, exact, units, strict=True)
         ]
     )
 
@@ -136,14 +136,14 @@ def test_values_and_derivatives_over_the_whole_range(name: str, dtype: Any) -> N
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ndtri_of_the_upper_half(dtype: Any) -> None:
     p = (1 - 10.0 ** np.linspace(-6 if dtype is np.float32 else -15, -0.31, 29)).astype(dtype)
-    found = S.ndtri(jg.asarray(p)).numpy()
+    result = S.ndtri(jg.asarray(p)).numpy()
     exact = []
-    for at, first in zip(p, found, strict=True):
+    for at, first in zip(p, result, strict=True):
         rest, x = 1 - mp.mpf(float(at)), -mp.mpf(float(first))
         for _ in range(4):
             x -= (_ndtr(x) - rest) / _density(x)
         exact.append(-x)
-    assert errors(found, exact).max() <= 8
+    assert errors(result, exact).max() <= 8
 
 
 def test_tails_of_the_approximate_gelu() -> None:
@@ -153,9 +153,9 @@ def test_tails_of_the_approximate_gelu() -> None:
         return x / (1 + mp.exp(-2 * mp.sqrt(2 / mp.pi) * (x + mp.mpf(0.044715) * x**3)))
 
     x = np.linspace(-6, 3, 37).astype(np.float32)
-    found = F.gelu(jg.asarray(x), approximate="tanh").numpy()
+    result = F.gelu(jg.asarray(x), approximate="tanh").numpy()
     allowed = 8 + np.abs(1.6 * (x + 0.0447 * x.astype(np.float64) ** 3)) * 3
-    assert (errors(found, [exact(mp.mpf(float(at))) for at in x]) <= allowed).all()
+    assert (errors(result, [exact(mp.mpf(float(at))) for at in x]) <= allowed).all()
 
 
 def test_ends_of_the_range() -> None:

@@ -49,18 +49,21 @@ def test_elements_are_those_of_a_stable_sort(kind: str, largest: bool) -> None:
     x = rows(kind)
     for k in (1, 7, 60):
         wanted = expected(x, k, largest)
-        for found in (jg.topk(jg.asarray(x), k, largest=largest), jg.trace(jg.topk)(jg.asarray(x), k, largest=largest)):
-            np.testing.assert_array_equal(found[1].numpy(), wanted)
-            np.testing.assert_array_equal(found[0].numpy(), np.take_along_axis(x, wanted, -1))
+        for actual in (
+            jg.topk(jg.asarray(x), k, largest=largest),
+            jg.trace(jg.topk)(jg.asarray(x), k, largest=largest),
+        ):
+            np.testing.assert_array_equal(actual[1].numpy(), wanted)
+            np.testing.assert_array_equal(actual[0].numpy(), np.take_along_axis(x, wanted, -1))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float16", "bfloat16", "float32", "bool"])
 @pytest.mark.parametrize("largest", [True, False])
 def test_dtypes(dtype: str, largest: bool) -> None:
     x = jg.asarray(np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, (SIZE, 2))).astype(dtype)
-    values, places = jg.topk(x, 5, axis=0, largest=largest)
+    values, positions = jg.topk(x, 5, axis=0, largest=largest)
     wide = x.astype("float64").numpy().T
-    np.testing.assert_array_equal(places.numpy().T, expected(wide, 5, largest))
+    np.testing.assert_array_equal(positions.numpy().T, expected(wide, 5, largest))
     assert values.dtype == x.dtype and tuple(values.shape) == (5, 2)
 
 
@@ -75,6 +78,6 @@ def test_gradients_go_to_the_elements() -> None:
 
 def test_rows_of_a_batch() -> None:
     x = rows("ties")
-    values, places = jg.vmap(lambda row: jg.topk(row, 4))(jg.asarray(x))
-    np.testing.assert_array_equal(places.numpy(), expected(x, 4, True))
+    values, positions = jg.vmap(lambda row: jg.topk(row, 4))(jg.asarray(x))
+    np.testing.assert_array_equal(positions.numpy(), expected(x, 4, True))
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, expected(x, 4, True), -1))

@@ -19,8 +19,8 @@ OTHER = np.arange(12.0).reshape(3, 4)
 def changed(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         y = x * 1
-        found = change(y)
-        return y if found is None else found
+        result = change(y)
+        return y if result is None else result
 
     return function
 
@@ -124,11 +124,11 @@ def test_masks_of_named_sizes_and_in_loops() -> None:
             y[y > 1] -= 1
         return y
 
-    found = rounds(jg.asarray(X), jg.asarray(4)).numpy()
+    result = rounds(jg.asarray(X), jg.asarray(4)).numpy()
     wanted = X.copy()
     for _ in range(4):
         wanted[wanted > 1] -= 1
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(result, wanted)
 
 
 def test_what_is_not_selected_is_not_computed() -> None:
@@ -142,8 +142,8 @@ def test_what_is_not_selected_is_not_computed() -> None:
     x, w = jg.asarray([4.0, -1.0, 9.0, 0.0]), jg.asarray(1.0)
     wanted = [[0.5 / np.sqrt(3), 1.0, 0.5 / np.sqrt(8), 1.0], -0.5 / np.sqrt(3) - 0.5 / np.sqrt(8)]
     for of in (jg.grad(loss, argnums=(0, 1)), jg.trace(jg.grad(loss, argnums=(0, 1)))):
-        for found, want in zip(of(x, w), wanted, strict=True):
-            np.testing.assert_allclose(found.numpy(), want, rtol=1e-6)
+        for actual, want in zip(of(x, w), wanted, strict=True):
+            np.testing.assert_allclose(actual.numpy(), want, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ NOTHING = Template(tree.LEAF, (Leaf("plain", Plain("constant", None)),))
 
 def plan_of(guards: Sequence[Guard], objects: Objects, effects: Sequence[Effect] = (), **rest: Any) -> CallPlan:
     """A plan of an empty graph."""
-    given: dict[str, Any] = {"arguments": (), "handles": (), "inputs": (), "fresh": (), "result": NOTHING, **rest}
+    inputs: dict[str, Any] = {"arguments": (), "handles": (), "inputs": (), "fresh": (), "result": NOTHING, **rest}
     return CallPlan(
-        Graph((), (), ()), guards=tuple(guards), effects=tuple(effects), objects=tuple(objects.values), **given
+        Graph((), (), ()), guards=tuple(guards), effects=tuple(effects), objects=tuple(objects.values), **inputs
     )
 
 
@@ -29,9 +29,9 @@ def check_of(guards: Sequence[Guard], objects: Objects, function: Any = None) ->
     match = call_code(plan, function).match
 
     def holds(*arguments: Any) -> bool:
-        found = match(arguments) is not None
+        actual = match(arguments) is not None
         failing = first_failing(plan, function, arguments)
-        assert (failing is None) == found
-        return found
+        assert (failing is None) == actual
+        return actual
 
     return holds

@@ -22,11 +22,11 @@ def fresh() -> Any:
 @pytest.mark.parametrize("stage", [jg.trace, jg.script])
 def test_it_is_read_at_each_call(make: Any, stage: Any) -> None:
     array = fresh()
-    given = make(array)
+    inputs = make(array)
     f = stage(lambda x: x * 2 + 1)
     for n in range(4):
         array[0, 0] = n
-        np.testing.assert_array_equal(f(given).numpy(), array * 2 + 1)
+        np.testing.assert_array_equal(f(inputs).numpy(), array * 2 + 1)
     assert f.cache_info()[:2] == (3, 1)
 
 
@@ -67,11 +67,11 @@ def test_containers_of_it_stay_the_callers_own(make: Any) -> None:
         batch["count"] += 1
 
     batch = {"x": make(fresh()), "seen": None, "count": jg.zeros(())}
-    given = batch["x"]
+    inputs = batch["x"]
     for n in range(3):
         batch["seen"] = None
         step(batch)
-        assert batch["x"] is given and batch["count"].item() == n + 1
+        assert batch["x"] is inputs and batch["count"].item() == n + 1
         np.testing.assert_array_equal(batch["seen"].numpy(), DATA * 2)
     assert step.cache_info().misses == 1
 
@@ -128,20 +128,20 @@ def test_an_error_names_the_argument_at_a_later_call_too() -> None:
 
 @pytest.mark.parametrize("make", PROTOCOLS)
 def test_eager_functions_take_it(make: Any) -> None:
-    x, given = jg.asarray(DATA), make(fresh())
+    x, inputs = jg.asarray(DATA), make(fresh())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for result, due in (
-            (jg.add(x, given), DATA + DATA),
-            (jg.multiply(given, 2), DATA * 2),
-            (x * given, DATA * DATA),
+            (jg.add(x, inputs), DATA + DATA),
+            (jg.multiply(inputs, 2), DATA * 2),
+            (x * inputs, DATA * DATA),
             (x @ make(DATA.T.copy()), DATA @ DATA.T),
-            (x == given, DATA == DATA),
-            (jg.where(x > 2, given, 0), np.where(DATA > 2, DATA, 0)),
-            (jg.sum(given, axis=0), DATA.sum(axis=0)),
+            (x == inputs, DATA == DATA),
+            (jg.where(x > 2, inputs, 0), np.where(DATA > 2, DATA, 0)),
+            (jg.sum(inputs, axis=0), DATA.sum(axis=0)),
             (x[make(np.array([1, 0]))], DATA[::-1]),
             (x[make(DATA > 2)], DATA[DATA > 2]),
-            (jg.stack([x, given]), np.stack([DATA, DATA])),
+            (jg.stack([x, inputs]), np.stack([DATA, DATA])),
         ):
             np.testing.assert_array_equal(result.numpy(), due)
     x[0] = make(DATA[1])

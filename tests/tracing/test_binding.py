@@ -94,11 +94,11 @@ def test_arguments_are_bound_as_python_binds_them() -> None:
                 with pytest.raises(TypeError):
                     binding(args, kwargs)
                 continue
-            given = set(bound.arguments)
+            inputs = set(bound.arguments)
             bound.apply_defaults()
             if isinstance(function, partial):  # what it calls has the defaults
                 bound.arguments |= {
-                    n: OMITTED for n, p in signature.parameters.items() if p.default is not p.empty and n not in given
+                    n: OMITTED for n, p in signature.parameters.items() if p.default is not p.empty and n not in inputs
                 }
             named = bound.arguments.items()
             expected = tuple([Static(value) if name in ("key", "x") else value for name, value in named])

@@ -24,10 +24,10 @@ def test_an_argument_may_have_any_name(name: str, tmp_path: Path) -> None:
     namespace: dict[str, Any] = {}
     exec(f"def plain({name}):\n    return ({name} * 3).sum()", namespace)
     plain = namespace["plain"]
-    given = {name: jg.asarray(np.ones(2, np.float32))}
-    assert float(jg.trace(plain)(**given)) == 6
-    assert float(jg.trace(plain).lower(**given).compile()(**given)) == 6
-    assert "plain" in str(jg.explain(plain, **given))
+    inputs = {name: jg.asarray(np.ones(2, np.float32))}
+    assert float(jg.trace(plain)(**inputs)) == 6
+    assert float(jg.trace(plain).lower(**inputs).compile()(**inputs)) == 6
+    assert "plain" in str(jg.explain(plain, **inputs))
 
     class Net(jg.nn.Module):
         def forward(own, *arguments: Any, **options: Any) -> Any:  # noqa: N805 - the name is the user's
@@ -38,14 +38,14 @@ def test_an_argument_may_have_any_name(name: str, tmp_path: Path) -> None:
         def method(own, **options: Any) -> Any:  # noqa: N805
             return plain(**options)
 
-    assert float(Net()(**given)) == 6
-    assert float(Owner().method(**given)) == 6
+    assert float(Net()(**inputs)) == 6
+    assert float(Owner().method(**inputs)) == 6
     both = jg.value_and_grad(lambda w, **options: plain(**options) * w)
-    value, gradient = both(jg.asarray(2.0), **given)
+    value, gradient = both(jg.asarray(2.0), **inputs)
     assert (float(value), float(gradient)) == (12, 6)
     path = str(tmp_path / "model.jg")
-    jg.save(jg.trace(plain), path, example_inputs=list(given.values()))
-    assert float(jg.load(path)(**given)) == 6
+    jg.save(jg.trace(plain), path, example_inputs=list(inputs.values()))
+    assert float(jg.load(path)(**inputs)) == 6
 
 
 class Nested:

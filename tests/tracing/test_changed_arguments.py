@@ -151,8 +151,8 @@ def test_containers_change_as_in_eager(function: Any, make: Any, mode: str, monk
     for i in range(5):
         if i == 3:
             mine, due = make(), make()
-        found, wanted = shown(traced(mine, x())), shown(function(due, x()))
-        assert found == wanted
+        actual, wanted = shown(traced(mine, x())), shown(function(due, x()))
+        assert actual == wanted
         assert shown(mine) == (shown(due) if mode != "disabled" else shown(mine))
         assert type(mine) is type(due)
 
@@ -228,35 +228,35 @@ SHARED = np.arange(4.0)
 def test_objects_that_the_function_makes_are_new_at_each_call(make: Any) -> None:
     @jg.trace
     def f(x: Any) -> Any:
-        made = make()
-        return x, made, made
+        actual = make()
+        return x, actual, actual
 
-    found = []
+    results = []
     for _ in range(3):
-        _, made, again = f(x())
-        assert shown(made) == shown(make())
-        if not isinstance(made, list):
-            assert made is again
-        if isinstance(made, list):
-            made[0][0] = 7
-            made[1]["k"][0] = 7
-        elif isinstance(made, np.ndarray):
-            made[:] = 7
-        elif isinstance(made, set):
-            made.add(7)
-        elif hasattr(made, "k"):
-            made.k.append(7)
+        _, actual, again = f(x())
+        assert shown(actual) == shown(make())
+        if not isinstance(actual, list):
+            assert actual is again
+        if isinstance(actual, list):
+            actual[0][0] = 7
+            actual[1]["k"][0] = 7
+        elif isinstance(actual, np.ndarray):
+            actual[:] = 7
+        elif isinstance(actual, set):
+            actual.add(7)
+        elif hasattr(actual, "k"):
+            actual.k.append(7)
         else:
-            made.append(7)
-        found.append(made)
-    assert len({id(made) for made in found}) == 3
+            actual.append(7)
+        results.append(actual)
+    assert len({id(actual) for actual in results}) == 3
 
 
 def test_objects_from_outside_are_given_out_themselves() -> None:
     holder = types.SimpleNamespace(items={1, 2}, array=SHARED)
 
     @jg.trace
-    def f(x: Any, given: Any) -> Any:
+    def f(x: Any, argument: Any) -> Any:
         return x, holder.items, holder.array, SHARED[1:], holder
 
     for _ in range(2):
@@ -379,16 +379,16 @@ def test_what_a_call_sets_is_set_whatever_stood_there() -> None:
                 del box.gone
             return x * (2 if layer.training else 3)
 
-        function, found = wrap(step), []
+        function, actual = wrap(step), []
         for i, flag in enumerate([True, False, True, True, False, True]):
             result = function(x(), flag)
-            found.append(
+            actual.append(
                 (result.tolist(), layer.training, box.mode, box.text, box.items is items, hasattr(box, "gone"))
             )
             if i == 2:
                 layer.eval()
                 box.mode, box.text, box.items, box.gone = Mode.EVAL, "c", other, 2
-        return found
+        return actual
 
     assert run(jg.trace) == run(lambda f: f)
 

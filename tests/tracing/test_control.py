@@ -26,9 +26,9 @@ def agree(function: Any, *args: Any) -> Any:
     traced = jg.trace(function)
     leaves, structure = tree.flatten(expected)
     for _ in range(2):
-        found, shape = tree.flatten(traced(*args))
+        actual, shape = tree.flatten(traced(*args))
         assert shape == structure
-        for a, b in zip(found, leaves, strict=True):
+        for a, b in zip(actual, leaves, strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-5, atol=1e-6)
     assert traced.cache_info().misses == 1
@@ -222,9 +222,9 @@ def test_random_numbers_in_a_loop_go_on() -> None:
     ],
 )
 def test_gradients(loss: Any) -> None:
-    found = agree(lambda x, w: jg.grad(loss, argnums=(0, 1))(x, w), X, W)
+    result = agree(lambda x, w: jg.grad(loss, argnums=(0, 1))(x, w), X, W)
     eps = 1e-2
-    for number, gradient in enumerate(found):
+    for number, gradient in enumerate(result):
         arrays = [X.numpy().astype(np.float64), W.numpy().astype(np.float64)]
         for index in [(0, 0), (1, 1)]:
             values = []

@@ -375,10 +375,10 @@ def test_a_signal_between_prints_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     class Stop(Exception):
         pass
 
-    asked, dropped = [0], [0]
+    requested, dropped = [0], [0]
 
     def stop(*_: object) -> None:
-        asked[0] += 1
+        requested[0] += 1
         raise Stop
 
     def note(lost: Any) -> None:
@@ -389,12 +389,12 @@ def test_a_signal_between_prints_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     before = signal.signal(signal.SIGALRM, stop)
     try:
         for _ in range(5):
-            asked[0] = dropped[0] = 0
+            requested[0] = dropped[0] = 0
             signal.setitimer(signal.ITIMER_REAL, 0.03, 5.0)  # again, as one that is dropped would let it run for ever
             with pytest.raises(Stop):
                 text_of(lambda: forever(jg.ones(())))
             signal.setitimer(signal.ITIMER_REAL, 0)
-            assert asked[0] == 1 + dropped[0]
+            assert requested[0] == 1 + dropped[0]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -549,11 +549,11 @@ def test_a_print_is_printed_once_in_the_order_of_the_forward_part() -> None:
         lambda: jg.trace(lambda x: jg.jvp(of_loops, (x,), (x,)))(jg.asarray(x)),
         lambda: jg.trace(jg.hessian(of_loops))(jg.asarray(x)),
     ]
-    found = []
+    results = []
     for run in runs:
-        assert text_of(lambda: found.append(run())) == wanted  # noqa: B023
-    for gradient in found[1:5]:
-        np.testing.assert_allclose(gradient.numpy(), found[0].numpy(), rtol=1e-5)
+        assert text_of(lambda: results.append(run())) == wanted  # noqa: B023
+    for gradient in results[1:5]:
+        np.testing.assert_allclose(gradient.numpy(), results[0].numpy(), rtol=1e-5)
 
 
 def test_a_print_passes_no_gradient_and_stops_none() -> None:

@@ -34,10 +34,10 @@ def test_unshared_state_stays_where_it_is() -> None:
     state, step = make()
     step(jg.ones(64))
     assert step._specialisations[0].in_place
-    place = address(state)
+    location = address(state)
     for n in range(3, 6):
         step(jg.ones(64))
-        assert address(state) == place
+        assert address(state) == location
         assert state._value.array[0] == n
 
 
@@ -118,14 +118,14 @@ REPLACED = [replaced_by_a_slice, replaced_by_a_choice, replaced_by_a_sum]
 def test_a_tensor_takes_the_memory_of_the_one_that_it_replaces(function: Any, capture: Any, of_any_size: None) -> None:
     mine, due = Holder(), Holder()
     step = capture(lambda x, i: function(mine, x, i))
-    places = set()
+    positions = set()
     for n in range(6):
         x, i = jg.asarray([float(n), 2.0]), jg.asarray(n)
         np.testing.assert_array_equal(step(x, i).numpy(), function(due, x, i).numpy())
         np.testing.assert_array_equal(np.array(mine.k._value.array), due.k.numpy())
         if n:
-            places.add(address(mine.k))
-    assert len(places) == 1
+            positions.add(address(mine.k))
+    assert len(positions) == 1
     assert step.cache_info().misses == 1
 
 

@@ -154,18 +154,18 @@ class Tower(jg.nn.Module):
 
 def paths(graph: Any) -> dict[tuple[str, ...], set[str]]:
     """The ops of each module."""
-    found: dict[tuple[str, ...], set[str]] = {}
+    results: dict[tuple[str, ...], set[str]] = {}
     for node in graph.nodes:
-        found.setdefault(node.location.modules if node.location else (), set()).add(node.op.name)
-    return found
+        results.setdefault(node.location.modules if node.location else (), set()).add(node.op.name)
+    return results
 
 
 def check_paths(graph: Any) -> None:
-    found = paths(graph)
-    assert {"linear"} <= found["Tower", "blocks.0", "0"] and {"linear"} <= found["Tower", "blocks.1", "0"]
-    assert {"relu"} <= found["Tower", "blocks.1", "1"] and {"add"} <= found["Tower",]
-    assert {"mul", "linear"} <= found["Tower", "head"] and {"tanh"} <= found["Tower", "Tanh"]
-    assert "square" in found[()]
+    result = paths(graph)
+    assert {"linear"} <= result["Tower", "blocks.0", "0"] and {"linear"} <= result["Tower", "blocks.1", "0"]
+    assert {"relu"} <= result["Tower", "blocks.1", "1"] and {"add"} <= result["Tower",]
+    assert {"mul", "linear"} <= result["Tower", "head"] and {"tanh"} <= result["Tower", "Tanh"]
+    assert "square" in result[()]
 
 
 def test_ops_know_the_modules_that_they_are_of() -> None:
@@ -229,9 +229,9 @@ def test_names_are_found_without_code_of_the_users() -> None:
             self.is_made = True
 
         def __getattribute__(self, name: str) -> Any:
-            found = super().__getattribute__(name)
-            assert name != "__dict__" or not found.get("is_made")
-            return found
+            result = super().__getattribute__(name)
+            assert name != "__dict__" or not result.get("is_made")
+            return result
 
         def __eq__(self, other: object) -> bool:
             raise AssertionError

@@ -79,9 +79,9 @@ def holds(predicate: Predicate, objects: Objects) -> Callable[[Any], bool]:
     check = check_of([Guard(ARGUMENT, predicate)], objects)
 
     def both(value: Any) -> bool:
-        found = predicate.holds(value, objects.values)
-        assert found == check(value)
-        return found
+        result = predicate.holds(value, objects.values)
+        assert result == check(value)
+        return result
 
     return both
 
@@ -107,8 +107,8 @@ def test_plain_data_gives_the_value_again(value: Any) -> None:
 
 def test_plain_data_of_different_values_differs() -> None:
     values = [1, True, 1.0, 1 + 0j, np.float32(1), np.float64(1), 0.0, -0.0, 0, False, "1", b"1", (1,), (True,), None]
-    found = [plain_of(value) for value in values]
-    assert len(set(found)) == len(values) and None not in found
+    results = [plain_of(value) for value in values]
+    assert len(set(results)) == len(values) and None not in results
     assert plain_of(Sub(1)) is None and plain_of((1, object())) is None
     assert same_float(math.nan, -math.nan) and not same_float(0.0, -0.0)
 

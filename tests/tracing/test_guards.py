@@ -91,9 +91,9 @@ def check(function: Callable[..., Any], change: Callable[[], None], restore: Cal
 
 def swap(owner: Any, name: Any, value: Any) -> tuple[Callable[[], None], Callable[[], None]]:
     """Functions that put ``value`` at a place and put the old one back."""
-    place = Slot("item" if isinstance(owner, dict | list) else "attribute", owner, name, "")
-    old = place.get()
-    return lambda: place.set(value), lambda: place.set(old)
+    location = Slot("item" if isinstance(owner, dict | list) else "attribute", owner, name, "")
+    old = location.get()
+    return lambda: location.set(value), lambda: location.set(old)
 
 
 def test_global() -> None:
@@ -544,9 +544,9 @@ def by_match(x: Any) -> Any:
 
 
 def by_exec(x: Any) -> Any:
-    found: dict[str, Any] = {"NUMBER": 1}
-    exec("NUMBER = NUMBER + 1\nfound = NUMBER", found)
-    return x * found["found"] + eval("NUMBER * 2")
+    results: dict[str, Any] = {"NUMBER": 1}
+    exec("NUMBER = NUMBER + 1\nfound = NUMBER", results)
+    return x * results["found"] + eval("NUMBER * 2")
 
 
 def joined(x: Any, flag: bool = True) -> Any:

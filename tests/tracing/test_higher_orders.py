@@ -86,10 +86,10 @@ PROGRAMS = [
 
 def differentiated(function: Any, traced: tuple[bool, ...]) -> Any:
     """One derivative for each flag after the first; what is flagged, the function first, is traced."""
-    made = jg.trace(function) if traced[0] else function
+    compiled = jg.trace(function) if traced[0] else function
     for flag in traced[1:]:
-        made = jg.trace(jg.grad(made)) if flag else jg.grad(made)
-    return made
+        compiled = jg.trace(jg.grad(compiled)) if flag else jg.grad(compiled)
+    return compiled
 
 
 def ways(count: int) -> list[tuple[bool, ...]]:
@@ -103,8 +103,8 @@ def test_control_flow(program: Any, order: int) -> None:
     below = differentiated(program, (False,) * order)
     slope = (below(number(POINT + STEP)).item() - below(number(POINT - STEP)).item()) / (2 * STEP)
     for traced in ways(order + 1):
-        found = differentiated(program, traced)(number(POINT)).item()
-        assert found == pytest.approx(slope, rel=1e-6, abs=1e-8), traced
+        result = differentiated(program, traced)(number(POINT)).item()
+        assert result == pytest.approx(slope, rel=1e-6, abs=1e-8), traced
 
 
 def test_powers_in_closed_form() -> None:

@@ -52,9 +52,9 @@ def walked(turns: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
 
     def counted(self: Gradients, *args: Any, **kwargs: Any) -> Any:
         nonlocal values
-        found = reached(self, *args, **kwargs)
-        values += len(found)
-        return found
+        result = reached(self, *args, **kwargs)
+        values += len(result)
+        return result
 
     def counted_window(*args: Any) -> Any:
         nonlocal nodes
@@ -97,9 +97,9 @@ def test_targets_between_outputs_and_other_targets() -> None:
     p = jg.asarray(x)
     p.requires_grad_()
     want = run(p)
-    made = jg.trace(lambda p: [g for g in grads(p.requires_grad_()) if g is not None])(jg.asarray(x))
+    function = jg.trace(lambda p: [g for g in grads(p.requires_grad_()) if g is not None])(jg.asarray(x))
     assert want[4] is None
-    for have, eager in zip(made, want[:4], strict=True):
+    for have, eager in zip(function, want[:4], strict=True):
         np.testing.assert_array_equal(have.numpy(), eager)
 
 

@@ -23,8 +23,8 @@ F4 = np.dtype("f4")
 
 
 def tensor(*shape: int, dtype: str = "f4", grad: bool = False) -> jg.Tensor:
-    found = jg.asarray(np.zeros(shape, dtype))
-    return found.requires_grad_() if grad else found
+    result = jg.asarray(np.zeros(shape, dtype))
+    return result.requires_grad_() if grad else result
 
 
 @pytest.mark.parametrize("kind", ["tensor", "array"])
@@ -94,8 +94,8 @@ def test_a_source_is_read_once_and_known_objects_not_at_all() -> None:
     reads: list[str] = []
 
     class Node:
-        def __init__(self, **given: Any) -> None:
-            self.__dict__.update(given)
+        def __init__(self, **argument: Any) -> None:
+            self.__dict__.update(argument)
 
         def __getattribute__(self, name: str) -> Any:
             if not name.startswith("__"):
@@ -142,10 +142,10 @@ def test_handles_operands_and_what_else_a_call_needs() -> None:
     x = tensor(2)
     for n in (1, 5):
         box.rate = n / 2
-        found = match((x, n))
-        assert found is not None
-        given, operands, extra = found
-        assert given == (x, box.w) and extra == (n,)
+        matched = match((x, n))
+        assert matched is not None
+        arguments, operands, extra = matched
+        assert arguments == (x, box.w) and extra == (n,)
         assert operands[0] is box.w._value and operands[1] is x._value
         assert [value.array.tolist() for value in operands[2:]] == [[1.0, 1.0], n / 2, n + 1]
     box.rate = 1

@@ -87,8 +87,8 @@ def test_what_never_raises_does_not_raise() -> None:
     integers = [0, 1, -1, 2**70]
     for function in NEVER_RAISE:
         count = 1 if function in (operator.neg, operator.invert, abs) else 2
-        for given in itertools.product(integers, repeat=count):
-            assert type(function(*given)) is int
+        for inputs in itertools.product(integers, repeat=count):
+            assert type(function(*inputs)) is int
 
 
 def test_callables_that_ask_the_methods_of_a_number_take_one() -> None:

@@ -37,42 +37,42 @@ def x() -> jg.Tensor:
 
 
 def stores_and_returns(x: Any) -> Any:
-    made = [x, x * 2]
-    BOX.made = made
-    return made
+    results = [x, x * 2]
+    BOX.made = results
+    return results
 
 
 def stores_twice(x: Any) -> Any:
-    made = {"x": State(x)}
-    BOX.made, BOX.more = [made], (made, [made["x"]])
-    return made["x"]
+    entries = {"x": State(x)}
+    BOX.made, BOX.more = [entries], (entries, [entries["x"]])
+    return entries["x"]
 
 
 def returns_twice(x: Any) -> Any:
-    made = [x]
-    return made, {"k": made}, [[made]]
+    results = [x]
+    return results, {"k": results}, [[results]]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_container_that_stands_in_several_places_is_one(way: Any) -> None:
     f, g, h = way(stores_and_returns), way(stores_twice), way(returns_twice)
     for _ in range(3):
-        made = f(x())
-        assert made is BOX.made and made[1].tolist() == [3.0, -4.0]
-        made = g(x())
-        assert BOX.made[0]["x"] is made is BOX.more[1][0] and BOX.more[0] is BOX.made[0]
-        made, table, lists = h(x())
-        assert table["k"] is made is lists[0][0]
-        made.append(1)  # is no part of the next result
+        result = f(x())
+        assert result is BOX.made and result[1].tolist() == [3.0, -4.0]
+        result = g(x())
+        assert BOX.made[0]["x"] is result is BOX.more[1][0] and BOX.more[0] is BOX.made[0]
+        result, table, lists = h(x())
+        assert table["k"] is result is lists[0][0]
+        result.append(1)  # is no part of the next result
         assert len(table["k"]) == 2
 
 
 def test_a_container_that_holds_itself_is_refused() -> None:
     @jg.trace
     def f(x: Any) -> Any:
-        made = [x]
-        made.append(made)
-        return made
+        results = [x]
+        results.append(results)
+        return results
 
     with pytest.raises(jg.TraceError, match="the result holds a list that holds itself"):
         f(x())
@@ -89,8 +89,8 @@ def test_an_argument_that_is_given_out_is_the_callers_own(way: Any) -> None:
     f = way(f)
     for number in (1, 2.5, 3.5):
         table = {"in": [number], "n": x()}
-        given, (inner,) = f(x(), table)
-        assert given is table is BOX.table is HISTORY[-1] and inner is table["in"]
+        inputs, (inner,) = f(x(), table)
+        assert inputs is table is BOX.table is HISTORY[-1] and inner is table["in"]
 
 
 def counted(x: Any, table: Any) -> Any:
@@ -144,11 +144,11 @@ def test_an_argument_that_the_function_also_reaches_by_itself(function: Any, way
     def run(f: Any) -> list[Any]:
         TABLE.update(v=1), OTHER.update(v=2), NESTED.update({"in": {"v": 1.0}})
         NUMBERS[:] = [1, 2]
-        found = []
+        results = []
         for arguments in calls()[function]:
-            given = arguments()
-            found.append((f(x(), *given).tolist(), repr(given), repr((TABLE, OTHER, NESTED, NUMBERS))))
-        return found
+            inputs = arguments()
+            results.append((f(x(), *inputs).tolist(), repr(inputs), repr((TABLE, OTHER, NESTED, NUMBERS))))
+        return results
 
     assert run(way(function)) == run(function)
 

@@ -84,12 +84,12 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-def plans(function: Any, given: Any, named: Any) -> tuple[CallPlan, ...]:
+def plans(function: Any, argument: Any, named: Any) -> tuple[CallPlan, ...]:
     traced = jg.trace(function)
     for _ in range(2):
-        traced(*given, **named)
-    found: tuple[CallPlan, ...] = traced.plans
-    return found
+        traced(*argument, **named)
+    actual: tuple[CallPlan, ...] = traced.plans
+    return actual
 
 
 @pytest.mark.parametrize(("function", "given", "named"), CALLS, ids=lambda v: getattr(v, "__name__", ""))
@@ -117,13 +117,13 @@ def test_no_source_of_module_level_state_needs_an_object(function: Any, given: A
 @pytest.mark.parametrize("way", ["traced method", "bound method", "module", "function"])
 def test_objects_are_found_from_the_arguments_or_the_function(way: str) -> None:
     model = Model()
-    ways = {
+    modes = {
         "traced method": (model.step, "self"),
         "bound method": (jg.trace(model.forward), "forward.__self__"),
         "module": (jg.trace(model), ""),
         "function": (jg.trace(lambda x: MODEL(x)), "MODEL"),
     }
-    traced, root = ways[way]
+    traced, root = modes[way]
     traced(jg.ones((1, 2)))
     (plan,) = (traced.function if way == "traced method" else traced).plans[:1]
     prefix = f"{root}." if root else ""
@@ -138,15 +138,15 @@ def test_the_guards_of_a_plan_say_what_was_read() -> None:
     (plan,) = plans(reading, (X,), {})
     texts = [str(guard) for guard in plan.guards]
     for text in ("x is a tensor of float32 [2]", "helper is helper", "SETTINGS['rate'] == 0.5", "WEIGHT is a tensor"):
-        assert any(text in found for found in texts), (text, texts)
-    assert any("has these 2 elements" in found for found in texts)
+        assert any(text in actual for actual in texts), (text, texts)
+    assert any("has these 2 elements" in actual for actual in texts)
     located = [guard for guard in plan.guards if str(guard).startswith("SETTINGS['rate']")]
     assert located and all("test_plan.py" in str(guard.location) for guard in located)
 
 
 def test_effects_say_what_was_done() -> None:
-    found = [(effect.text, effect.operation) for effect in plans(writing, (X,), {})[0].effects]
-    assert ("SETTINGS['step']", "set") in found and ("WEIGHT", "set") in found
+    results = [(effect.text, effect.operation) for effect in plans(writing, (X,), {})[0].effects]
+    assert ("SETTINGS['step']", "set") in results and ("WEIGHT", "set") in results
     plan = plans(learning, (X,), {})[-1]  # there is another where no test set the gradient before
     assert [effect.text for effect in plan.effects] == ["PARAMETER.w.grad"] and not plan.state_effects
     plan = plans(arguments, ({"x": (X, X)}, 3), {})[-1]

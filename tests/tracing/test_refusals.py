@@ -188,9 +188,9 @@ SIZES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", SIZES)
 def test_a_declared_size_that_is_refused_and_caught_fails_the_trace(name: str) -> None:
     traced = jg.trace(dynamic_shapes={"x": {0: "n"}})(lambda x: caught(SIZES[name], x))
-    with pytest.raises(jg.JitgraphError, match=r"\bn\b") as found:
+    with pytest.raises(jg.JitgraphError, match=r"\bn\b") as actual:
         traced(X)
-    assert isinstance(found.value, jg.TraceError | jg.ShapeError)
+    assert isinstance(actual.value, jg.TraceError | jg.ShapeError)
 
 
 def test_a_size_that_varies_is_answered_where_it_would_be_refused() -> None:
@@ -207,8 +207,8 @@ def test_a_size_that_varies_is_answered_where_it_would_be_refused() -> None:
     ):
         traced = jg.trace(function)
         for n in (8, 6, 4, 3, 5, 12, 7, 8):
-            given = [np.ones(m, np.float32) for m in arguments(n)]
-            np.testing.assert_array_equal(traced(*given).numpy(), function(*map(jg.asarray, given)).numpy())
+            inputs = [np.ones(m, np.float32) for m in arguments(n)]
+            np.testing.assert_array_equal(traced(*inputs).numpy(), function(*map(jg.asarray, inputs)).numpy())
 
 
 def test_a_number_that_varies_and_does_not_fit_is_known_to_the_guards() -> None:

@@ -76,8 +76,8 @@ def expected(formulas: Sequence[Formula], n: int, m: int, dtype: Any) -> list[An
         return [np.asarray(float(formula(n, m))).astype(dtype) for formula in formulas]
 
 
-def require(found: Sequence[Any], formulas: Sequence[Formula], n: int, m: int, dtype: Any) -> None:
-    for result, number in zip(found, expected(formulas, n, m, dtype), strict=True):
+def require(actual: Sequence[Any], formulas: Sequence[Formula], n: int, m: int, dtype: Any) -> None:
+    for result, number in zip(actual, expected(formulas, n, m, dtype), strict=True):
         np.testing.assert_array_equal(np.asarray(result).real, number.real, err_msg=f"n = {n}, m = {m}")
 
 
@@ -303,7 +303,7 @@ def test_an_int_that_varies_is_exact_beside_tensors() -> None:
         for k in (2, 3, 5, 2_097_152, 2**40 + 1, 2**60 + 2**36 + 1, 2**70 + 1, -(2**65)):
             counter.k = k + 1
             for _ in range(2):
-                for found, number in zip(g(y, k), f(jg.asarray(y), k), strict=True):
-                    assert found.item() == number.item()
+                for actual, number in zip(g(y, k), f(jg.asarray(y), k), strict=True):
+                    assert actual.item() == number.item()
     with pytest.raises((OverflowError, CHECK_KINDS["OverflowError"], jg.NumberError)):
         g(np.ones((), np.int64), 2**40)

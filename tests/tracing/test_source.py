@@ -47,9 +47,9 @@ def outer() -> Any:
 
 
 def slotted() -> Slotted:
-    made = Slotted()
-    made.n = 4
-    return made
+    result = Slotted()
+    result.n = 4
+    return result
 
 
 @functools.lru_cache
@@ -102,8 +102,8 @@ def test_every_step_is_tested() -> None:
 def test_a_step_is_read_and_written_as_code_alike(kind: StepKind, owner: Any, key: Any, value: Any, text: str) -> None:
     objects = Objects()
     source = Source("object", objects.number(owner), "o").then(kind, key)
-    found = World(None, (), objects.values).find(source)
-    assert found is value and source.text == text
+    result = World(None, (), objects.values).find(source)
+    assert result is value and source.text == text
     names: dict[str, Any] = dict(STEP_NAMES)
 
     def constant(x: Any) -> str:
@@ -124,20 +124,20 @@ def test_places_are_written_and_taken_away(kind: Any) -> None:
 
     owner: Any = {"attribute": OBJECT, "item": {}, "entry": defaultdict(list), "cell": fresh().__closure__[0]}[kind]
     key = None if kind == "cell" else "k"
-    place = Slot("item" if kind == "entry" else kind, owner, key, "o.k")
+    location = Slot("item" if kind == "entry" else kind, owner, key, "o.k")
     step = STEPS[kind]
-    assert place.step == kind
+    assert location.step == kind
     for write, remove in (
-        (place.set, place.remove),
+        (location.set, location.remove),
         (lambda v: step.write(owner, key, v), lambda: step.remove(owner, key)),
     ):
         write(5)
-        assert place.get() == place.get_or(None) == step.read(owner, key) == 5
+        assert location.get() == location.get_or(None) == step.read(owner, key) == 5
         remove()
-        assert place.get_or("gone") == "gone"
+        assert location.get_or("gone") == "gone"
     names: dict[str, Any] = {}
     exec(step.assignment("owner", key, "6", lambda x: repr(x)), {**STEP_NAMES, "owner": owner}, names)
-    assert place.get() == 6
+    assert location.get() == 6
     exec(step.deletion("owner", key, lambda x: repr(x)), {**STEP_NAMES, "owner": owner}, names)
     objects = Objects()
     source = Source("object", objects.number(owner), "o").then(kind, key)
@@ -181,10 +181,10 @@ def test_each_object_has_the_source_by_which_it_was_reached_first() -> None:
     assert again.text == "SETTINGS['k']" and world.find(again) == 3
     unknown = provenance.at(Slot("attribute", OBJECT, "n", "box.n"))
     assert not unknown.is_storable and unknown.text == "box.n" and world.find(unknown) == 1
-    bound, made = OBJECT.method, functools.partial(OBJECT.method, 3)
-    provenance.reach(made, Source("argument", 0, "f"))
-    other = World(INNER, (made,), objects.values)
-    assert other.find(provenance.of(made.args, "")) == (3,)
+    bound, result = OBJECT.method, functools.partial(OBJECT.method, 3)
+    provenance.reach(result, Source("argument", 0, "f"))
+    other = World(INNER, (result,), objects.values)
+    assert other.find(provenance.of(result.args, "")) == (3,)
     assert other.find(provenance.of(bound.__func__, "")) is Plain.method
     assert world.slot(settings) == Slot("item", globals(), "SETTINGS", "SETTINGS")
     assert world.slot(Source("function", None, "f")) is None

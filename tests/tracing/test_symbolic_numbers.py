@@ -223,11 +223,11 @@ USES: dict[str, Callable[[Any], Any]] = {
 
 
 def _filled(n: Any) -> Any:
-    found: dict[Any, Any] = {}
-    found[n] = 1
-    found[n + 1] = found.get(n)
-    found.setdefault(n * 2, 5)
-    return found
+    results: dict[Any, Any] = {}
+    results[n] = 1
+    results[n + 1] = results.get(n)
+    results.setdefault(n * 2, 5)
+    return results
 
 
 def _in_place(n: Any) -> Any:
@@ -238,9 +238,9 @@ def _in_place(n: Any) -> Any:
 
 
 def _of_pairs(n: Any) -> Any:
-    found: dict[Any, Any] = {(2, 3): 4}
-    found[n, 1] = 2
-    return found, found[n, 1]
+    results: dict[Any, Any] = {(2, 3): 4}
+    results[n, 1] = 2
+    return results, results[n, 1]
 
 
 def shown(value: Any) -> Any:
@@ -254,8 +254,8 @@ def shown(value: Any) -> Any:
     if isinstance(value, dict):
         return "dict", [(shown(key), shown(x)) for key, x in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
-        found = [shown(x) for x in value]
-        return type(value).__name__, sorted(found, key=repr) if isinstance(value, set | frozenset) else found
+        results = [shown(x) for x in value]
+        return type(value).__name__, sorted(results, key=repr) if isinstance(value, set | frozenset) else results
     assert type(value).__name__ != "SymbolicNumber"
     return type(value), repr(value)
 
@@ -287,8 +287,8 @@ def check(use: Callable[[Any], Any], way: str) -> None:
     for argument, n in calls:
         box.n = n
         due = outcome(use, n)
-        found = outcome(lambda: traced(*((argument, X) if way.startswith("argument") else (argument,)))[0])  # noqa: B023
-        assert found == due, n
+        result = outcome(lambda: traced(*((argument, X) if way.startswith("argument") else (argument,)))[0])  # noqa: B023
+        assert result == due, n
         assert type(box.n) is type(n)
 
 
@@ -439,8 +439,8 @@ def test_arithmetic_with_declared_sizes_stays_open() -> None:
     traced = jg.trace(f, dynamic_shapes={"x": {0: "n"}})
     for size in (4, 5, 9, 1):
         x = jg.random.normal((size,))
-        (found, *numbers), (due, *expected) = traced(x), f(x)
-        np.testing.assert_array_equal(found.numpy(), due.numpy())
+        (actual, *numbers), (due, *expected) = traced(x), f(x)
+        np.testing.assert_array_equal(actual.numpy(), due.numpy())
         assert shown(numbers) == shown(expected)
     assert traced.cache_info().misses == 2
 
@@ -493,9 +493,9 @@ def test_functions_take_a_traced_float(name: str) -> None:
     use = TAKES_A_NUMBER[name]
     traced = jg.trace(use)
     for p in (0.5, 2.0, 3.25, 0.5):
-        due, found = use(X, p), traced(X, p)
-        assert found.dtype == due.dtype
-        np.testing.assert_allclose(found.numpy(), due.numpy(), rtol=1e-6)
+        due, actual = use(X, p), traced(X, p)
+        assert actual.dtype == due.dtype
+        np.testing.assert_allclose(actual.numpy(), due.numpy(), rtol=1e-6)
 
 
 def test_a_float_that_python_needs_is_part_of_what_is_lowered(tmp_path: Any, monkeypatch: Any) -> None:
@@ -559,9 +559,9 @@ def test_names_of_parameters_are_known(function: Any) -> None:
 def test_arguments_that_do_not_fit_raise_what_python_raises(function: Any, args: Any, kwargs: Any) -> None:
     with pytest.raises(TypeError) as due:
         function(*args, **kwargs)
-    with pytest.raises(TypeError) as found:
+    with pytest.raises(TypeError) as actual:
         jg.trace(function)(*args, **kwargs)
-    assert str(found.value) == str(due.value)
+    assert str(actual.value) == str(due.value)
 
 
 # --- what only compares equal ---------------------------------------------------------------------------------------
@@ -587,9 +587,9 @@ def test_values_that_compare_equal_are_told_apart(way: str) -> None:
     values = {"argument": ALIKE[:7], "static": ALIKE, "captured": [*ALIKE, *CAPTURED], "key": ALIKE}[way]
     for value in [*values, *reversed(values)]:
         box.v = value
-        given = {value: 1} if way == "key" else 0 if way == "captured" else value
-        found = traced(given, X)[0]
-        assert shown(found) == shown([value] if way == "key" else value)
+        inputs = {value: 1} if way == "key" else 0 if way == "captured" else value
+        actual = traced(inputs, X)[0]
+        assert shown(actual) == shown([value] if way == "key" else value)
 
 
 # --- what capture tells ---------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, 
 def test_a_tensor_against_a_size_gives_a_tensor(compare: Callable[[Any, Any], Any]) -> None:
     @jg.trace(dynamic_shapes={"x": {0: "n"}})
     def f(x: jg.Tensor) -> tuple[jg.Tensor, jg.Tensor]:
-        places = jg.arange(x.shape[0])
-        return compare(places, x.shape[0] - 1), compare(x.shape[0], x)
+        indices = jg.arange(x.shape[0])
+        return compare(indices, x.shape[0] - 1), compare(x.shape[0], x)
 
     for size in (1, 3, 8):
         x = np.linspace(0, 8, size)
@@ -216,9 +216,9 @@ def test_what_a_size_must_be_is_a_constraint(name: str, tmp_path: Path) -> None:
         x = np.arange(6 * size, dtype=np.float32).reshape(size, 6)
         due = leaves_of(function(jg.asarray(x)))
         for call in (traced, varying):
-            found = leaves_of(call(x))
-            assert [a.shape for a in found] == [a.shape for a in due]
-            for mine, expected in zip(found, due, strict=True):
+            actual = leaves_of(call(x))
+            assert [a.shape for a in actual] == [a.shape for a in due]
+            for mine, expected in zip(actual, due, strict=True):
                 np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-5)
     (graph,) = [program.graph for program in traced.plans]
     assert condition in map(str, graph.constraints) if condition else not graph.constraints
@@ -293,7 +293,7 @@ def test_a_quotient_of_a_negative_size_is_not_taken_for_natural() -> None:
     assert not known.at_least(parse_dim("(2 - n) // 2"), 0)
     assert known.at_least(parse_dim("(n + 2) // 2"), 1)
     assert not known.same(parse_dim("4*(n // 4)"), parse_dim("n"))
-    given = Constraints([SizeConstraint.parse("n % 8 == 0")], frozen=True)
-    assert given.same(parse_dim("4*(n // 4)"), parse_dim("n"))
-    assert given.same(parse_dim("3*m*(n % 2)"), 0)
-    assert not given.same(parse_dim("16*(n // 16)"), parse_dim("n"))
+    inputs = Constraints([SizeConstraint.parse("n % 8 == 0")], frozen=True)
+    assert inputs.same(parse_dim("4*(n // 4)"), parse_dim("n"))
+    assert inputs.same(parse_dim("3*m*(n % 2)"), 0)
+    assert not inputs.same(parse_dim("16*(n // 16)"), parse_dim("n"))

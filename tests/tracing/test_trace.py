@@ -711,16 +711,16 @@ def test_a_second_backward_needs_the_graph_retained_as_in_eager() -> None:
     bodies = [shared, twice, after_grad, beside, of_gradients]
     bodies += [partial(f, retain_graph=True) for f in (twice, after_grad)]
     bodies += [partial(f, create_graph=True) for f in (twice, after_grad)]
-    found = [(run(body, lambda f: f), run(body, jg.trace)) for body in bodies]
-    for eager, traced in found:
+    outputs = [(run(body, lambda f: f), run(body, jg.trace)) for body in bodies]
+    for eager, traced in outputs:
         assert traced == eager
-    assert sum("retain_graph" in str(eager) for eager, _ in found) == 3
+    assert sum("retain_graph" in str(eager) for eager, _ in outputs) == 3
 
 
 def test_requires_grad_is_set_at_each_call() -> None:
     def run(wrap: Any) -> list[Any]:
         w, v = (jg.asarray(data).requires_grad_() for data in ([1.0, 2.0], [3.0, 4.0]))
-        found: list[Any] = []
+        outputs: list[Any] = []
 
         def freeze(x: Any, flag: bool) -> Any:
             w.requires_grad_(flag)
@@ -750,9 +750,9 @@ def test_requires_grad_is_set_at_each_call() -> None:
                 w.grad = v.grad = None
                 w.requires_grad_(True)
                 result = function(jg.asarray([1.0, -1.0]), flag)
-                found.append((w.requires_grad, *(t.grad is not None and t.grad.tolist() for t in (w, v))))
-                found.append(None if result is None else (result[0].tolist(), result[1]))
-        return found
+                outputs.append((w.requires_grad, *(t.grad is not None and t.grad.tolist() for t in (w, v))))
+                outputs.append(None if result is None else (result[0].tolist(), result[1]))
+        return outputs
 
     assert run(jg.trace) == run(lambda f: f)
 
@@ -805,9 +805,9 @@ def test_state_of_an_object_that_later_calls_cannot_find() -> None:
 
     @jg.trace
     def f(x: jg.Tensor) -> jg.Tensor:
-        found = reference()
-        found.total = found.total + x  # type: ignore[union-attr]
-        return found.total  # type: ignore[union-attr]
+        actual = reference()
+        actual.total = actual.total + x  # type: ignore[union-attr]
+        return actual.total  # type: ignore[union-attr]
 
     with pytest.warns(RuntimeWarning, match=r"recorded anew[\s\S]*reference[\s\S]*test_trace.py"):
         assert f(jg.ones(2)).tolist() == [1.0, 1.0]
@@ -832,12 +832,12 @@ def test_objects_that_share_a_part_share_a_part_of_their_own_at_each_call() -> N
 
     traced = jg.trace(function)
     for _ in range(3):
-        found = traced(jg.asarray([1.0]))
-        first, second = found["first"], found["second"]
-        assert first.numbers is second.numbers is found["n"] and found["n"] == {1}
-        assert first.other is second and first.array is found["a"] and found["a"].tolist() == [1.0, 1.0]
-        found["n"].add(2)
-        found["a"][0] = 5
+        actual = traced(jg.asarray([1.0]))
+        first, second = actual["first"], actual["second"]
+        assert first.numbers is second.numbers is actual["n"] and actual["n"] == {1}
+        assert first.other is second and first.array is actual["a"] and actual["a"].tolist() == [1.0, 1.0]
+        actual["n"].add(2)
+        actual["a"][0] = 5
     assert traced.cache_info().currsize == 1
 
 
@@ -854,8 +854,8 @@ def test_a_new_container_that_stands_at_several_places_is_one_container() -> Non
     for number in range(1, 4):
         own: dict[str, Any] = {}
         rows, more = traced(jg.asarray([1.0]), own)
-        places = [state.first, state.second["rows"], *state.both, history[-1], own["rows"], more["rows"]]  # type: ignore[attr-defined]
-        assert all(place is rows for place in places) and [row.tolist() for row in rows] == [[2.0]]
+        positions = [state.first, state.second["rows"], *state.both, history[-1], own["rows"], more["rows"]]  # type: ignore[attr-defined]
+        assert all(position is rows for position in positions) and [row.tolist() for row in rows] == [[2.0]]
         assert len({id(kept) for kept in history}) == number and more["of"][0] is history
         rows.append(0)
 

@@ -102,8 +102,8 @@ def test_a_number_that_is_read_costs_one_compilation_more() -> None:
 
     for epoch in range(12):
         box.epoch, box.base = epoch, 0.1 * (1 + epoch)
-        found = f(X, 3 * epoch).numpy()
-        np.testing.assert_array_equal(found, (X * (box.base * 0.9**epoch) + 3 * epoch).numpy())
+        actual = f(X, 3 * epoch).numpy()
+        np.testing.assert_array_equal(actual, (X * (box.base * 0.9**epoch) + 3 * epoch).numpy())
     assert f.cache_info().misses == 2
 
 
@@ -320,8 +320,8 @@ def test_a_number_of_a_method_is_each_object_s_own() -> None:
             return x * self.n
 
     a, b = Part(0), Part(10)
-    found = [[part.step(X).tolist()[0] for part in (a, b)] for _ in range(4)]
-    assert found == [[1, 11], [2, 12], [3, 13], [4, 14]]
+    results = [[part.step(X).tolist()[0] for part in (a, b)] for _ in range(4)]
+    assert results == [[1, 11], [2, 12], [3, 13], [4, 14]]
     assert Part.step.cache_info().misses == 2
 
 
@@ -349,9 +349,9 @@ def test_schedulers_inside_a_step(make: Any) -> None:
             return loss
 
         function = wrap(step)
-        found = [function(X).item() for _ in range(5)]
+        results = [function(X).item() for _ in range(5)]
         assert wrap is not jg.trace or function.cache_info().misses <= 2
-        return [*found, weight.tolist(), optimizer.param_groups[0]["lr"], scheduler.last_epoch]
+        return [*results, weight.tolist(), optimizer.param_groups[0]["lr"], scheduler.last_epoch]
 
     eager, traced = run(lambda f: f), run(jg.trace)
     assert traced[-2:] == eager[-2:]
@@ -440,14 +440,14 @@ MADE_OF_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("numbers", [(0.1, 0.7, 0.3), (3, 4, 5)], ids=["floats", "ints"])
 @pytest.mark.parametrize("name", MADE_OF_NUMBERS)
 def test_tensors_made_of_numbers_have_the_dtype_that_they_have_outside_of_traces(name: str, numbers: Any) -> None:
-    made = MADE_OF_NUMBERS[name]
-    traced = jg.trace(made)
+    actual = MADE_OF_NUMBERS[name]
+    traced = jg.trace(actual)
     for dtype in (jg.float32, jg.bfloat16, jg.float64):
         x = jg.asarray([1.0, -2.0], dtype=dtype)
         for number in numbers:
-            due, found = made(x, number), traced(x, number)
-            assert found.dtype == due.dtype
-            np.testing.assert_array_equal(found.numpy(), due.numpy())
+            due, output = actual(x, number), traced(x, number)
+            assert output.dtype == due.dtype
+            np.testing.assert_array_equal(output.numpy(), due.numpy())
 
 
 @pytest.mark.parametrize(
@@ -464,10 +464,10 @@ def test_tensors_made_of_numbers_have_the_dtype_that_they_have_outside_of_traces
 def test_an_operation_that_raises_and_is_caught_is_asked_again(operation: Any, numbers: tuple[Any, ...]) -> None:
     def function(x: Any, n: Any) -> Any:
         try:
-            found = operation(n)
+            actual = operation(n)
         except (ValueError, ArithmeticError):
-            found = -7
-        return x * found
+            actual = -7
+        return x * actual
 
     traced = jg.trace(function)
     for n in numbers:

@@ -48,8 +48,8 @@ def test_results_that_are_held_never_change(double: Any, hold: Any) -> None:
     held = [hold(double(filled(n))) for n in range(8)]
     for n, seen in enumerate(held):
         array = getattr(seen, "array", seen)
-        found = array.numpy() if isinstance(array, jg.Tensor) else np.asarray(array)
-        np.testing.assert_array_equal(found, 2.0 * n)
+        actual = array.numpy() if isinstance(array, jg.Tensor) else np.asarray(array)
+        np.testing.assert_array_equal(actual, 2.0 * n)
 
 
 @needs_native

@@ -41,8 +41,8 @@ def test_a_wrapper_gets_the_arguments_that_are_given(x: jg.Tensor) -> None:
     wrapper, traced = noting(scaled)
     function = jg.trace(wrapper)
     for call in (function, function):
-        found = call(x), call(x, 3.0), call(x, shift=4.0), call(scale=5.0, x=x)
-        for y, (scale, shift) in zip(found, [(2, 1), (3, 1), (2, 4), (5, 1)], strict=True):
+        results = call(x), call(x, 3.0), call(x, shift=4.0), call(scale=5.0, x=x)
+        for y, (scale, shift) in zip(results, [(2, 1), (3, 1), (2, 4), (5, 1)], strict=True):
             np.testing.assert_array_equal(y.numpy(), x.numpy() * scale + shift)
     assert set(traced) == {(1,), (2,), (1, "shift")}  # what may be given by position is
 
@@ -106,8 +106,8 @@ def test_calls_that_leave_arguments_out_go_around_python(
     function, x = kinds()[kind], x.astype(jg.float32)
     traced = jg.trace(function)
     for _ in range(40):
-        found = traced(x)
-    np.testing.assert_array_equal(found.detach().numpy(), function(x).detach().numpy())
+        result = traced(x)
+    np.testing.assert_array_equal(result.detach().numpy(), function(x).detach().numpy())
     assert traced.native.hits > 30, traced.native.reasons
 
 

@@ -23,6 +23,6 @@ def values(x: Any) -> Any:
     return x.detach().numpy() if isinstance(x, jg.Tensor) else np.asarray(x)
 
 
-def close(found: Any, wanted: Any, tolerance: float = 2e-5) -> None:
-    assert np.shape(values(found)) == np.shape(values(wanted))
-    np.testing.assert_allclose(values(found), values(wanted), rtol=tolerance, atol=tolerance)
+def close(actual: Any, wanted: Any, tolerance: float = 2e-5) -> None:
+    assert np.shape(values(actual)) == np.shape(values(wanted))
+    np.testing.assert_allclose(values(actual), values(wanted), rtol=tolerance, atol=tolerance)

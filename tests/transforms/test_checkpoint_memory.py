@@ -56,13 +56,13 @@ def scanned(checkpointed: bool) -> Any:
     """A scan over the stacked weights of 12 blocks of two layers."""
     weights = [jg.nn.Parameter(jg.asarray(np.ones((12, WIDTH, WIDTH), np.float32))) for _ in range(2)]
 
-    def block(h: Any, *given: Any) -> Any:
-        for weight in given:
+    def block(h: Any, *argument: Any) -> Any:
+        for weight in argument:
             h = jg.nn.functional.gelu(h @ weight)
         return h
 
-    def turn(h: Any, given: Any) -> Any:
-        return (jg.checkpoint(block) if checkpointed else block)(h, *given), None
+    def turn(h: Any, argument: Any) -> Any:
+        return (jg.checkpoint(block) if checkpointed else block)(h, *argument), None
 
     return lambda x: jg.scan(turn, x, tuple(weights))[0], weights, np.ones((2048, WIDTH), np.float32)
 

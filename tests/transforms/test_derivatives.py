@@ -21,9 +21,9 @@ def test_gradients_by_name(mode: Mode) -> None:
 
     close(mode(jg.grad(f, argnames="b"))(a, b), values(a))
     close(mode(lambda a, b: jg.grad(f, argnames="b")(a, b=b))(a, b), values(a))
-    found = mode(jg.grad(f, argnums=0, argnames=("b",)))(a, b)
-    close(found[0], values(b))
-    close(found[1]["b"], values(a))
+    actual = mode(jg.grad(f, argnums=0, argnames=("b",)))(a, b)
+    close(actual[0], values(b))
+    close(actual[1]["b"], values(a))
     (value, aux), gradients = mode(
         jg.value_and_grad(lambda a, b: (f(a, b), {"a": a * 2}), argnames=("a", "b"), has_aux=True)
     )(a, b)
@@ -38,21 +38,21 @@ def test_gradients_of_a_module(mode: Mode) -> None:
     model[2].bias.requires_grad_(False)
     x = tensor(5, 3)
     before = {name: p.value for name, p in model.named_parameters()}
-    value, found = mode(jg.value_and_grad(lambda m, x: m(x).sum()))(model, x)
-    assert list(found) == ["0.weight", "0.bias", "2.weight"]
-    assert not value.requires_grad and not any(g.requires_grad for g in found.values())
+    value, actual = mode(jg.value_and_grad(lambda m, x: m(x).sum()))(model, x)
+    assert list(actual) == ["0.weight", "0.bias", "2.weight"]
+    assert not value.requires_grad and not any(g.requires_grad for g in actual.values())
     assert all(p.grad is None and p.value is before[name] for name, p in model.named_parameters())
     assert model[0].weight.requires_grad and model[0].weight.is_leaf
     model(x).sum().backward()
     for name, p in model.named_parameters():
-        if name in found:
-            close(found[name], p.grad)
+        if name in actual:
+            close(actual[name], p.grad)
     pair = mode(jg.grad(lambda t: t["m"](t["x"]).sum()))({"m": model, "x": x})
-    close(pair["m"]["0.bias"], found["0.bias"])
+    close(pair["m"]["0.bias"], actual["0.bias"])
     assert pair["x"].shape == (5, 3)
     twice = jg.grad(lambda m: sum((g**2).sum() for g in jg.grad(lambda m: m(x).sum())(m).values()))
     eager, again = twice(model), mode(twice)(model)
-    for name in found:
+    for name in actual:
         close(again[name], eager[name])
 
 
@@ -60,19 +60,19 @@ def test_gradients_of_a_module(mode: Mode) -> None:
 def test_functional_call(mode: Mode) -> None:
     model = jg.nn.Sequential(jg.nn.Linear(3, 2), jg.nn.BatchNorm1d(2))
     x = tensor(4, 3)
-    given = {name: p.detach() * 2 for name, p in model.named_parameters()}
+    inputs = {name: p.detach() * 2 for name, p in model.named_parameters()}
     kept = values(model[1].running_mean).copy()
     buffers = {"1.running_mean": jg.zeros((2,)), "1.running_var": jg.ones((2,))}
 
-    def loss(given: Any) -> Any:
-        return (jg.functional_call(model, (given, buffers), x) ** 2).sum()
+    def loss(argument: Any) -> Any:
+        return (jg.functional_call(model, (argument, buffers), x) ** 2).sum()
 
-    found = mode(jg.grad(loss))(given)
+    actual = mode(jg.grad(loss))(inputs)
     other = jg.nn.Sequential(jg.nn.Linear(3, 2), jg.nn.BatchNorm1d(2))
-    other.load_state_dict({**other.state_dict(), **{name: values(p) for name, p in given.items()}})
+    other.load_state_dict({**other.state_dict(), **{name: values(p) for name, p in inputs.items()}})
     (other(x) ** 2).sum().backward()
     for name, p in other.named_parameters():
-        close(found[name], p.grad, 1e-4)
+        close(actual[name], p.grad, 1e-4)
     np.testing.assert_array_equal(values(model[1].running_mean), kept)
 
 
@@ -92,8 +92,8 @@ def test_jacobians_of_trees(mode: Mode) -> None:
         close(y["y"]["b"], wanted)
         close(s["a"], np.full(2, 2 * values(tree["a"]).sum()))
         close(s["b"], np.zeros((2, 3)))
-    found, aux = mode(jg.jacfwd(lambda x: (x**2, x + 1), has_aux=True))(tree["a"])
-    close(found, np.diag(2 * values(tree["a"])))
+    actual, aux = mode(jg.jacfwd(lambda x: (x**2, x + 1), has_aux=True))(tree["a"])
+    close(actual, np.diag(2 * values(tree["a"])))
     close(aux, values(tree["a"]) + 1)
     second = mode(jg.hessian(lambda t: (t["a"] ** 3).sum()))(tree)
     close(second["a"]["a"], np.diag(6 * values(tree["a"])))
@@ -174,8 +174,8 @@ def test_a_function_is_run_once_for_its_whole_derivative(whole: Any) -> None:
         nonlocal count
         jg.random.seed(3)
         count = jg.asarray(0)
-        made, aux = mode(whole(f, has_aux=True))(jg.asarray(values(x)))
-        return made, aux, count.item(), jg.random.normal(shape=(2,))
+        actual, aux = mode(whole(f, has_aux=True))(jg.asarray(values(x)))
+        return actual, aux, count.item(), jg.random.normal(shape=(2,))
 
     x = tensor(4)
     for mine, due in zip(run(jg.trace), run(lambda g: g), strict=True):
@@ -186,17 +186,17 @@ def test_a_function_is_run_once_for_its_whole_derivative(whole: Any) -> None:
 @each_mode
 def test_whole_derivatives_of_modules_and_of_nothing(mode: Mode) -> None:
     model, x = jg.nn.Linear(3, 2), tensor(3)
-    found = mode(jg.jacobian(lambda m, x: m(x), argnums=(0, 1)))(model, x)
-    assert found[0]["weight"].shape == (2, 2, 3) and found[0]["bias"].shape == (2, 2)
-    close(found[1], model.weight.detach())
-    close(found[0]["bias"], np.eye(2))
+    actual = mode(jg.jacobian(lambda m, x: m(x), argnums=(0, 1)))(model, x)
+    assert actual[0]["weight"].shape == (2, 2, 3) and actual[0]["bias"].shape == (2, 2)
+    close(actual[1], model.weight.detach())
+    close(actual[0]["bias"], np.eye(2))
     forward = mode(jg.jacfwd(lambda m, x: m(x), argnums=(0, 1)))(model, x)
-    close(forward[0]["weight"], found[0]["weight"])
-    for whole in (jg.jacobian, jg.jacfwd):
-        assert mode(whole(lambda x: x[:0] * 2))(x).shape == (0, 3)
-        assert mode(whole(lambda x: x.sum()))(x[:0]).shape == (0,)
-        close(mode(whole(lambda x: jg.ones(2)))(x), np.zeros((2, 3)))
-        close(mode(whole(lambda x: x * 2.0))(jg.asarray(3.0)), 2.0)
+    close(forward[0]["weight"], actual[0]["weight"])
+    for full in (jg.jacobian, jg.jacfwd):
+        assert mode(full(lambda x: x[:0] * 2))(x).shape == (0, 3)
+        assert mode(full(lambda x: x.sum()))(x[:0]).shape == (0,)
+        close(mode(full(lambda x: jg.ones(2)))(x), np.zeros((2, 3)))
+        close(mode(full(lambda x: x * 2.0))(jg.asarray(3.0)), 2.0)
 
 
 @each_mode
@@ -206,10 +206,10 @@ def test_whole_derivatives_through_loops_and_conditions(mode: Mode) -> None:
         z = jg.scan(lambda c, v: (c * v, c + v), jg.ones(()), x)[1]
         return jg.cond(x.sum() > 0, lambda: y * z, lambda: y + z)
 
-    for given in (tensor(3), -tensor(3, seed=2)):
-        reverse, forward = mode(jg.jacobian(f))(given), mode(jg.jacfwd(f))(given)
+    for inputs in (tensor(3), -tensor(3, seed=2)):
+        reverse, forward = mode(jg.jacobian(f))(inputs), mode(jg.jacfwd(f))(inputs)
         close(reverse, forward)
-        close(reverse, jg.jacobian(f)(given))
+        close(reverse, jg.jacobian(f)(inputs))
     g = lambda x: (jg.scan(lambda c, v: (c * jg.sin(v), c), jg.ones(()), x)[1] ** 2).sum()
     close(mode(jg.hessian(g))(tensor(3)), jg.hessian(g)(tensor(3)))
 
@@ -254,9 +254,9 @@ def test_gradients_of_nested_transforms_depend_on_no_variable_of_theirs(mode: Mo
     count = len(_nested(w))
     for number in range(count):
         outer = jg.grad(lambda w, number=number: _nested(w)[number].sum())
-        found = mode(outer)(w)
-        assert not found.requires_grad, number
-        np.testing.assert_allclose(found.numpy(), float(_nested(w)[number].sum()) / 2, rtol=1e-6)
+        actual = mode(outer)(w)
+        assert not actual.requires_grad, number
+        np.testing.assert_allclose(actual.numpy(), float(_nested(w)[number].sum()) / 2, rtol=1e-6)
     learned = jg.asarray(2.0).requires_grad_()
     assert all(part.requires_grad for part in _nested(learned)), "a leaf of the user's stays open"
 
@@ -271,9 +271,9 @@ def test_a_variable_that_a_transform_gives_back_requires_no_gradient(mode: Mode)
         return [aux, jg.vjp(same, x)[0], jg.jvp(same, x, x)[0], jg.linearize(same, x)[0]]
 
     x = tensor(3)
-    for number, found in enumerate(mode(given)(x)):
-        close(found, values(x))
-        assert not found.requires_grad, number
+    for number, actual in enumerate(mode(given)(x)):
+        close(actual, values(x))
+        assert not actual.requires_grad, number
     gradient = mode(jg.grad(lambda x: sum((part * part).sum() for part in given(x))))(x)
     close(gradient, 8 * values(x))
     learned = jg.asarray(values(x)).requires_grad_()
@@ -310,14 +310,14 @@ def test_transforms_keep_the_signature(transform: Any) -> None:
         """The sum of what is scaled."""
         return (x * x * x).sum() * scale
 
-    made = transform(f)
-    assert inspect.signature(made) == inspect.signature(f)
-    assert made.__doc__ == f.__doc__ and inspect.unwrap(made) is f
-    traced = jg.trace(made, dynamic_shapes={"x": {0: "n"}})
+    actual = transform(f)
+    assert inspect.signature(actual) == inspect.signature(f)
+    assert actual.__doc__ == f.__doc__ and inspect.unwrap(actual) is f
+    traced = jg.trace(actual, dynamic_shapes={"x": {0: "n"}})
     for count in (3, 5):
         x = tensor(count)
-        for found, due in zip(jg.tree.flatten(traced(x))[0], jg.tree.flatten(made(x))[0], strict=True):
-            close(found, due)
+        for output, due in zip(jg.tree.flatten(traced(x))[0], jg.tree.flatten(actual(x))[0], strict=True):
+            close(output, due)
     assert traced.cache_info().misses == 1
 
 
@@ -332,12 +332,12 @@ def _several(x: Any, y: Any) -> Any:
 @pytest.mark.parametrize("transform", [jg.jacobian, jg.jacfwd])
 @pytest.mark.parametrize("several", [False, True])
 def test_jacobians_of_named_sizes(transform: Any, several: bool) -> None:
-    made = transform(_several, argnums=(0, 1)) if several else transform(_one)
-    traced = jg.trace(made, dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}} if several else {"x": {0: "n"}})
+    actual = transform(_several, argnums=(0, 1)) if several else transform(_one)
+    traced = jg.trace(actual, dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}} if several else {"x": {0: "n"}})
     for sizes in ((3, 4), (4, 2), (1, 2)):
-        given = [tensor(size, seed=size) for size in sizes[: 1 + several]]
-        found, due = (jg.tree.flatten(call(*given))[0] for call in (traced, made))
-        for one, other in zip(found, due, strict=True):
+        inputs = [tensor(size, seed=size) for size in sizes[: 1 + several]]
+        output, due = (jg.tree.flatten(call(*inputs))[0] for call in (traced, actual))
+        for one, other in zip(output, due, strict=True):
             assert one.shape == other.shape
             close(one, other)
     assert traced.cache_info().misses == 1

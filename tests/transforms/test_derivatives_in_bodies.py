@@ -69,9 +69,9 @@ def test_directions_are_batched(mode: Mode, way: Callable[..., Any], name: str) 
     jg.random.seed(3)
     wanted = jg.jacobian(function)(x)
     jg.random.seed(3)
-    found = mode(lambda x: way(function, x))(x)
-    assert not (mode is not jg.trace and name != "layers" and found.requires_grad)  # layers have parameters
-    close(found, wanted, 1e-12)
+    result = mode(lambda x: way(function, x))(x)
+    assert not (mode is not jg.trace and name != "layers" and result.requires_grad)  # layers have parameters
+    close(result, wanted, 1e-12)
     jg.random.seed(3)
     second = jg.grad(lambda x: (jg.jacobian(function)(x) ** 2).sum())(x)
     jg.random.seed(3)

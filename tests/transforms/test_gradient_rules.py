@@ -82,8 +82,8 @@ def test_rules_of_trees_and_fixed_arguments(mode: Mode) -> None:
         lambda f, a, ct: ({"a": f(a) * ct["y"], "b": [None, None]},),
     )
     tree = {"a": tensor(3), "b": [tensor(3, seed=1), 4]}
-    found = mode(jg.grad(lambda a: (applied(jg.exp, {**tree, "a": a})["y"] * 2).sum()))(tree["a"])
-    close(found, 2 * np.exp(values(tree["a"])))
+    result = mode(jg.grad(lambda a: (applied(jg.exp, {**tree, "a": a})["y"] * 2).sum()))(tree["a"])
+    close(result, 2 * np.exp(values(tree["a"])))
 
     @jg.custom_jvp
     def product(x: Any, y: Any) -> Any:
@@ -183,13 +183,13 @@ def test_checkpoint_has_the_gradients_of_the_function(traced: bool) -> None:
         loss.backward()
         return loss
 
-    found = []
+    results = []
     for layers in (model, jg.checkpoint(model)):
         jg.random.seed(1)
         run = jg.trace(lambda layers=layers: step(layers)) if traced else (lambda layers=layers: step(layers))
         loss = values(run())
-        found.append([loss, *(values(p.grad) for p in model.parameters()), values(jg.random.get_state())])
-    for wanted, other in zip(*found, strict=True):
+        results.append([loss, *(values(p.grad) for p in model.parameters()), values(jg.random.get_state())])
+    for wanted, other in zip(*results, strict=True):
         np.testing.assert_array_equal(other, wanted)
 
 

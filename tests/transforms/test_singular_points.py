@@ -24,12 +24,12 @@ def gradients(mode: Mode, function: Callable[..., Any], *operands: Any, dtype: A
     def total(*xs: Any) -> Any:
         return jg.sum(function(*xs))
 
-    found = mode(jg.grad(total, argnums=tuple(range(len(arrays)))))(*arrays)
+    result = mode(jg.grad(total, argnums=tuple(range(len(arrays)))))(*arrays)
     leaves = [jg.asarray(x, requires_grad=True) for x in arrays]
     total(*leaves).backward()
-    for leaf, each in zip(leaves, found, strict=True):
+    for leaf, each in zip(leaves, result, strict=True):
         np.testing.assert_array_equal(leaf.grad.numpy(), each.numpy())
-    return [x.numpy() for x in found]
+    return [x.numpy() for x in result]
 
 
 STEPS: dict[str, Callable[[Any], Any]] = {
@@ -106,8 +106,8 @@ EXTREMES: dict[str, tuple[Callable[..., Any], list[Any], list[Any]]] = {
 @pytest.mark.parametrize("name", EXTREMES)
 def test_gradients_of_extremes_among_nan_and_equal_ones(mode: Mode, name: str) -> None:
     function, operands, expected = EXTREMES[name]
-    for found, wanted in zip(gradients(mode, function, *operands), expected, strict=True):
-        np.testing.assert_array_equal(found, np.asarray(wanted))
+    for actual, wanted in zip(gradients(mode, function, *operands), expected, strict=True):
+        np.testing.assert_array_equal(actual, np.asarray(wanted))
 
 
 def direction(x: float, y: float) -> tuple[np.longdouble, np.longdouble, np.longdouble]:
@@ -150,10 +150,10 @@ def test_gradients_in_the_plane_at_every_magnitude(mode: Mode, name: str, dtype:
         (a * s, b * s) for s in SCALES[dtype] for a, b in [(1, 1), (-0.6, 0.8), (1, -1e-3), (0, 1), (1, 0), (-1, 0)]
     ]
     first, second = (np.asarray(each, dtype) for each in zip(*points, strict=True))
-    found = gradients(mode, function, first, second, dtype=dtype)
+    result = gradients(mode, function, first, second, dtype=dtype)
     with np.errstate(all="ignore"):
         wanted = np.transpose([[dtype(each) for each in expected(x, y)] for x, y in zip(first, second, strict=True)])
-    for left, right in zip(found, wanted, strict=True):
+    for left, right in zip(result, wanted, strict=True):
         np.testing.assert_allclose(left, right, rtol=8 * np.finfo(dtype).eps, atol=4 * np.finfo(dtype).tiny)
 
 
@@ -164,23 +164,23 @@ def test_second_derivatives_in_the_plane(mode: Mode, name: str) -> None:
     hessian = mode(jg.hessian(lambda z: function(z[0], z[1])))
     for scale in (1e-100, 1e-20, 1.0, 1e100):
         x, y = 0.6, -0.8
-        found = hessian(jg.asarray(np.array([x, y]) * scale)).numpy()
+        result = hessian(jg.asarray(np.array([x, y]) * scale)).numpy()
         if name in ("hypot", "abs"):
             wanted = np.array([[y * y, -x * y], [-x * y, x * x]]) / scale
         else:  # of atan2(first, second)
             wanted = np.array([[-2 * x * y, x * x - y * y], [x * x - y * y, 2 * x * y]]) / scale / scale
-        np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-14 * np.abs(wanted).max())
+        np.testing.assert_allclose(result, wanted, rtol=1e-13, atol=1e-14 * np.abs(wanted).max())
 
 
 @each_mode
 def test_gradients_in_the_plane_at_the_origin_and_at_infinity(mode: Mode) -> None:
     half = math.sqrt(0.5)
     for name in ("hypot", "abs"):
-        found = gradients(mode, PLANE[name][0], [0.0, INF, -INF, INF, 1.0, NAN], [0.0, 1.0, 0.0, -INF, INF, 1.0])
-        np.testing.assert_allclose(found, [[0, 1, -1, half, 0, NAN], [0, 0, 0, -half, 1, NAN]], rtol=1e-15)
+        result = gradients(mode, PLANE[name][0], [0.0, INF, -INF, INF, 1.0, NAN], [0.0, 1.0, 0.0, -INF, INF, 1.0])
+        np.testing.assert_allclose(result, [[0, 1, -1, half, 0, NAN], [0, 0, 0, -half, 1, NAN]], rtol=1e-15)
     for name in ("atan2", "angle"):
-        found = gradients(mode, PLANE[name][0], [0.0, INF, 1.0, INF, NAN], [0.0, 1.0, -INF, INF, 1.0])
-        np.testing.assert_array_equal(found, [[0, 0, 0, 0, NAN], [0, 0, 0, 0, NAN]])
+        result = gradients(mode, PLANE[name][0], [0.0, INF, 1.0, INF, NAN], [0.0, 1.0, -INF, INF, 1.0])
+        np.testing.assert_array_equal(result, [[0, 0, 0, 0, NAN], [0, 0, 0, 0, NAN]])
     assert gradients(mode, jg.angle, [0.0, -2.0, 3.0])[0].tolist() == [0.0, 0.0, 0.0]
 
 
@@ -192,10 +192,10 @@ def test_cosine_similarity_of_shapes_that_broadcast(mode: Mode, shapes: Any) -> 
     left, right, dim = shapes
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal(left), rng.standard_normal(right)
-    found = mode(lambda a, b: F.cosine_similarity(a, b, dim))(jg.asarray(a), jg.asarray(b)).numpy()
+    result = mode(lambda a, b: F.cosine_similarity(a, b, dim))(jg.asarray(a), jg.asarray(b)).numpy()
     wide_a, wide_b = np.broadcast_arrays(a, b)
     norms = np.linalg.norm(wide_a, axis=dim) * np.linalg.norm(wide_b, axis=dim)
-    np.testing.assert_allclose(found, (wide_a * wide_b).sum(dim) / norms, rtol=1e-14)
+    np.testing.assert_allclose(result, (wide_a * wide_b).sum(dim) / norms, rtol=1e-14)
 
 
 # p: the norm of (3, 0, -4) and of (3, 2, -4), their gradients (PyTorch's vector_norm)

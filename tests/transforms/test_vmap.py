@@ -20,9 +20,9 @@ def loop(function: Any, *rows: Any) -> np.ndarray[Any, Any]:
 def test_axes_of_arguments_and_results(mode: Mode) -> None:
     x, w = tensor(3, 4, 5), tensor(5, 2, seed=1)
     for axis in (0, 1, 2, -1):
-        found = mode(jg.vmap(lambda a, w: jg.sin(a).sum() * w, in_axes=(axis, None), out_axes=-1))(x, w)
+        result = mode(jg.vmap(lambda a, w: jg.sin(a).sum() * w, in_axes=(axis, None), out_axes=-1))(x, w)
         rows = [values(x).take(i, axis) for i in range(x.shape[axis])]
-        close(found, np.stack([np.sin(row).sum() * values(w) for row in rows], axis=-1))
+        close(result, np.stack([np.sin(row).sum() * values(w) for row in rows], axis=-1))
 
 
 @each_mode
@@ -33,11 +33,11 @@ def test_trees_and_results_without_samples(mode: Mode) -> None:
         return {"s": tree["a"] * scale + tree["b"][1], "t": (tree["b"][0] * 2, 7)}
 
     axes = ({"a": 0, "b": [None, 1]},)
-    found = mode(jg.vmap(f, in_axes=axes, out_axes={"s": 0, "t": (None, 0)}))(tree, scale=tensor(3))
+    result = mode(jg.vmap(f, in_axes=axes, out_axes={"s": 0, "t": (None, 0)}))(tree, scale=tensor(3))
     wanted = values(tree["a"]) * values(tensor(3))[:, None] + values(tree["b"][1]).T
-    close(found["s"], wanted)
-    close(found["t"][0], values(tree["b"][0]) * 2)
-    close(found["t"][1], np.full(3, 7))
+    close(result["s"], wanted)
+    close(result["t"][0], values(tree["b"][0]) * 2)
+    close(result["t"][1], np.full(3, 7))
 
 
 @each_mode
@@ -56,10 +56,10 @@ def test_gradients_of_each_sample(mode: Mode) -> None:
     def loss(w: Any, x: Any, y: Any) -> Any:
         return ((jg.tanh(x @ w) - y) ** 2).sum()
 
-    found = mode(jg.vmap(jg.grad(loss), in_axes=(None, 0, 0)))(w, x, y)
-    close(found, loop(lambda x, y: jg.grad(loss)(w, x, y), x, y))
+    result = mode(jg.vmap(jg.grad(loss), in_axes=(None, 0, 0)))(w, x, y)
+    close(result, loop(lambda x, y: jg.grad(loss)(w, x, y), x, y))
     total = mode(jg.grad(lambda w: jg.vmap(loss, in_axes=(None, 0, 0))(w, x, y).sum()))(w)
-    close(total, values(found).sum(0))
+    close(total, values(result).sum(0))
     second = mode(jg.vmap(jg.hessian(lambda x: (x**3).sum())))(x)
     close(second, np.stack([np.diag(6 * row) for row in values(x)]))
     close(mode(jg.hessian(lambda x: (jg.vmap(jg.sin)(x) ** 2).sum()))(y[0]), np.diag(2 * np.cos(2 * values(y)[0])))
@@ -69,7 +69,7 @@ def test_gradients_of_each_sample(mode: Mode) -> None:
 def test_gradients_of_a_module_for_each_sample(mode: Mode) -> None:
     model = jg.nn.Sequential(jg.nn.Linear(3, 4), jg.nn.Tanh(), jg.nn.LayerNorm(4), jg.nn.Linear(4, 1))
     x = tensor(5, 3)
-    found = mode(jg.vmap(jg.grad(lambda m, x: m(x).sum()), in_axes=(None, 0)))(model, x)
+    result = mode(jg.vmap(jg.grad(lambda m, x: m(x).sum()), in_axes=(None, 0)))(model, x)
     for name, p in model.named_parameters():
         rows = []
         for i in range(5):
@@ -77,7 +77,7 @@ def test_gradients_of_a_module_for_each_sample(mode: Mode) -> None:
             model(x[i]).sum().backward()
             assert p.grad is not None
             rows.append(values(p.grad))
-        close(found[name], np.stack(rows))
+        close(result[name], np.stack(rows))
 
 
 @each_mode
@@ -99,8 +99,8 @@ def test_modules_of_an_ensemble(mode: Mode) -> None:
             return x * self.scale
 
     both = Both()
-    found = mode(jg.vmap(lambda m, x: m(x), in_axes=(0, None)))(both, x)
-    close(found, values(x)[None] * values(both.scale)[:, None])
+    result = mode(jg.vmap(lambda m, x: m(x), in_axes=(0, None)))(both, x)
+    close(result, values(x)[None] * values(both.scale)[:, None])
 
 
 @each_mode
@@ -141,8 +141,8 @@ def test_scans_with_carries_that_come_to_vary(mode: Mode) -> None:
     last, ys = mode(jg.vmap(run))(xs, scale)
     close(last, loop(lambda x, s: run(x, s)[0], xs, scale))
     close(ys, loop(lambda x, s: run(x, s)[1], xs, scale))
-    found = mode(jg.vmap(jg.grad(lambda xs, s: run(xs, s)[0]), in_axes=(0, None)))(xs, scale[0])
-    close(found, loop(lambda x: jg.grad(lambda x: run(x, scale[0])[0])(x), xs))
+    result = mode(jg.vmap(jg.grad(lambda xs, s: run(xs, s)[0]), in_axes=(0, None)))(xs, scale[0])
+    close(result, loop(lambda x: jg.grad(lambda x: run(x, scale[0])[0])(x), xs))
 
 
 @jg.script
@@ -190,13 +190,13 @@ def test_checks_of_any_sample_fail() -> None:
 
     x = tensor(2, 3)
     for axes in ((0, 0), (None, 0)):
-        given = x if axes[0] == 0 else x[0]
+        inputs = x if axes[0] == 0 else x[0]
         with pytest.raises(IndexError):
-            jg.vmap(pick, in_axes=axes)(given, jg.asarray([0, 3]))
+            jg.vmap(pick, in_axes=axes)(inputs, jg.asarray([0, 3]))
         with pytest.raises(IndexError):
-            jg.vmap(pick, in_axes=axes)(given, jg.asarray([3, 0]))  # which is no element of the next sample
+            jg.vmap(pick, in_axes=axes)(inputs, jg.asarray([3, 0]))  # which is no element of the next sample
         with pytest.raises(IndexError):
-            jg.trace(jg.vmap(pick, in_axes=axes))(given, jg.asarray([0, -4]))
+            jg.trace(jg.vmap(pick, in_axes=axes))(inputs, jg.asarray([0, -4]))
 
 
 def test_tensors_from_outside() -> None:
@@ -265,7 +265,7 @@ def test_batched_ops_keep_their_lines_and_modules() -> None:
 
     line = loss.__code__.co_firstlineno + 1
     graph = jg.trace(lambda x: jg.vmap(jg.grad(loss))(x)).lower(tensor(4, 3)).graph
-    places = {node.op.name: node.location for node in graph.walk()}
-    assert {places[name].line for name in ("dot", "tanh", "reduce_sum")} == {line}
-    assert places["tanh"].modules == ("Sequential", "1")
-    assert places["dot"].modules == ("Sequential", "0")
+    positions = {node.op.name: node.location for node in graph.walk()}
+    assert {positions[name].line for name in ("dot", "tanh", "reduce_sum")} == {line}
+    assert positions["tanh"].modules == ("Sequential", "1")
+    assert positions["dot"].modules == ("Sequential", "0")

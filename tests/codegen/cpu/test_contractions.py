@@ -222,10 +222,10 @@ def test_padding_is_zero_whatever_is_padded(operand: str) -> None:
 
     shapes = [(2, 3, 7, 6), (4, 3, 3, 2), ()]
     graph = build(program, [TensorType(np.dtype(np.float32), shape) for shape in shapes])
-    given = [np.asarray(np.random.default_rng(0).standard_normal(shape), np.float32) for shape in shapes]
-    made = compile(graph)
-    assert isinstance(made, Executable)
-    np.testing.assert_allclose(made.run(given)[0], interpret(graph, given)[0], rtol=0, atol=1e-5)
+    inputs = [np.asarray(np.random.default_rng(0).standard_normal(shape), np.float32) for shape in shapes]
+    compiled = compile(graph)
+    assert isinstance(compiled, Executable)
+    np.testing.assert_allclose(compiled.run(inputs)[0], interpret(graph, inputs)[0], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("n", [37, 70, 150, 300, 301, 397])

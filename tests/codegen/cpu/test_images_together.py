@@ -41,17 +41,17 @@ def _graph(x: Shape, w: Shape, strides: Shape, groups: int, dtype: str) -> Graph
     return build(program, [TensorType(np.dtype(dtype), shape) for shape in (x, w)])
 
 
-def _run(graph: Graph, given: list[Any]) -> Any:
-    made = compile(graph)
-    assert isinstance(made, Executable)
-    return np.asarray(made.run(given)[0])
+def _run(graph: Graph, argument: list[Any]) -> Any:
+    compiled = compile(graph)
+    assert isinstance(compiled, Executable)
+    return np.asarray(compiled.run(argument)[0])
 
 
 def _columns(graph: Graph) -> set[Any]:
     """The columns of the products of a graph's kernels."""
     launches = [step for step in select(graph, CPU).steps if isinstance(step, Launch)]
-    found = (statement for launch in launches for statement in statements_of(launch.kernel.body))
-    return {statement.extents[1] for statement in found if isinstance(statement, Contract)}
+    results = (statement for launch in launches for statement in statements_of(launch.kernel.body))
+    return {statement.extents[1] for statement in results if isinstance(statement, Contract)}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -64,11 +64,11 @@ def test_an_image_has_the_bits_that_it_has_alone(case: tuple[Shape, Shape, Shape
     pixels[1, 0] = np.inf
     pixels[2, :] = -0.0
     graph = _graph(x, w, strides, groups, dtype)
-    whole = _run(graph, [pixels, weight])
+    full = _run(graph, [pixels, weight])
     single = _graph((1, *x[1:]), w, strides, groups, dtype)
     alone = np.concatenate([_run(single, [pixels[i : i + 1].copy(), weight]) for i in range(len(pixels))])
-    assert whole.tobytes() == alone.tobytes()
-    np.testing.assert_allclose(whole, interpret(graph, [pixels, weight])[0], rtol=1e-4, atol=1e-4)
+    assert full.tobytes() == alone.tobytes()
+    np.testing.assert_allclose(full, interpret(graph, [pixels, weight])[0], rtol=1e-4, atol=1e-4)
 
 
 def test_few_places_and_a_large_weight_make_one_product() -> None:

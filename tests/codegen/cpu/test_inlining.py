@@ -59,16 +59,16 @@ def check(compiled: Executable, arrays: Sequence[Any]) -> None:
     """Native code and the executor give the same bits, twice."""
     expected = execute_schedule(compiled.stages.schedule, [np.array(x) for x in arrays])
     for _ in range(2):
-        for found, wanted in zip(compiled.run(arrays), expected, strict=True):
-            assert found.tobytes() == np.asarray(wanted).tobytes()
+        for actual, wanted in zip(compiled.run(arrays), expected, strict=True):
+            assert actual.tobytes() == np.asarray(wanted).tobytes()
 
 
 def entry_of(compiled: Executable) -> str:
     """The entry function after LLVM's passes."""
     text = machine.optimise(compiled.llvm_ir, Target.host())
-    found = re.search(r"^define .*@jg_entry\(.*?^}", text, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[0]
+    matched = re.search(r"^define .*@jg_entry\(.*?^}", text, re.MULTILINE | re.DOTALL)
+    assert matched is not None
+    return matched[0]
 
 
 @pytest.mark.parametrize("turns", [-1, 0, 1, 2, entry.POLL_TURNS - 1, entry.POLL_TURNS, 5000])
@@ -147,8 +147,8 @@ def test_an_output_in_the_memory_of_an_input_is_no_value() -> None:
     x, a, n = np.array(3.0), np.array(2.0), np.array(30)
     expected = made(newton("[]")).run([x, a, n])
     donated = np.array(3.0)
-    found = compiled.run([donated, a, n], donate=(0,) if compiled.stages.plan.donations else ())
-    assert found[0].tobytes() == expected[0].tobytes()
+    result = compiled.run([donated, a, n], donate=(0,) if compiled.stages.plan.donations else ())
+    assert result[0].tobytes() == expected[0].tobytes()
 
 
 CHECKED = """graph @walk(%x: f32[5], %n: i64[]) -> f32[], i64[] {
@@ -284,5 +284,5 @@ def test_a_loop_with_a_branch_asks_the_host_once_in_many_turns(nested: bool) -> 
     assert int(function(jg.asarray(27))) == (23 if nested else 111)
     text = str(function.lower(jg.asarray(27)).compile().llvm_ir)
     entry_text = text[text.index("@jg_entry(") :]
-    asked = re.findall(rf"= and i64 %\w+, {entry.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
-    assert len(asked) == entry_text.count("call i32 @jg_poll") == 1 + nested
+    requested = re.findall(rf"= and i64 %\w+, {entry.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
+    assert len(requested) == entry_text.count("call i32 @jg_poll") == 1 + nested

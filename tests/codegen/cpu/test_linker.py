@@ -223,14 +223,14 @@ def test_refuses_other_machines() -> None:
 
 
 def test_damaged_objects_never_do_worse_than_compile_error() -> None:
-    whole = assembled(
+    full = assembled(
         CALLS.format(declare="@c = internal constant [3 x i64] [i64 1, i64 2, i64 3]", use="add i64 %v, 1")
     )
     rng = np.random.default_rng(1)
-    damaged = [whole[:size] for size in range(0, len(whole), 7)]
-    for position in range(len(whole)):
+    damaged = [full[:size] for size in range(0, len(full), 7)]
+    for position in range(len(full)):
         for value in (0xFF, int(rng.integers(256))):
-            changed = bytearray(whole)
+            changed = bytearray(full)
             changed[position] = value
             damaged.append(bytes(changed))
     refused = 0
@@ -239,7 +239,7 @@ def test_damaged_objects_never_do_worse_than_compile_error() -> None:
             linker.link([data], {"entry": "entry"})
         except CompileError:
             refused += 1
-    assert refused > len(whole) // 4
+    assert refused > len(full) // 4
 
 
 def test_header_of_images() -> None:

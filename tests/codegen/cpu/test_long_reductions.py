@@ -43,12 +43,12 @@ def test_the_host_is_asked_by_the_calling_thread_alone_and_obeyed_by_all(name: s
     compiled = compile(graph)
     assert isinstance(compiled, Executable)
     runtime = Runtime(threads=threads)
-    asked: list[int] = []
+    requested: list[int] = []
     enough = 1 if threads == 1 else 8  # by chance the calling thread might be the first a few times
 
     def poll(_: int) -> int:
-        asked.append(threading.get_ident())
-        return len(asked) >= enough
+        requested.append(threading.get_ident())
+        return len(requested) >= enough
 
     callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(poll)
     runtime.host.poll = ctypes.cast(callback, ctypes.c_void_p).value
@@ -57,4 +57,4 @@ def test_the_host_is_asked_by_the_calling_thread_alone_and_obeyed_by_all(name: s
     with pytest.raises(KeyboardInterrupt):
         executable.run([np.ones((rows, 1), dtype)])
     assert time.monotonic() - start < 10, "late"
-    assert set(asked) == {threading.get_ident()}
+    assert set(requested) == {threading.get_ident()}

@@ -49,23 +49,23 @@ def filled(dtype: DType, size: int, rng: np.random.Generator) -> Array:
 
 
 def memory_of(kernel: Kernel, sizes: dict[str, int], rng: np.random.Generator) -> dict[str, Array]:
-    found = {}
+    results = {}
     for param in kernel.params:
         size = dims.evaluate(param.size, sizes)
         if param.dtype == dtypes.int64 and param.name == "i":
-            found[param.name] = rng.permutation(size).astype(np.int64)
+            results[param.name] = rng.permutation(size).astype(np.int64)
         else:
-            found[param.name] = filled(param.dtype, size, rng)
-    if "m" in found and found["m"].size == 1:
-        found["m"][:] = False
-    return found
+            results[param.name] = filled(param.dtype, size, rng)
+    if "m" in results and results["m"].size == 1:
+        results["m"][:] = False
+    return results
 
 
-def compare(kernel: Kernel, found: dict[str, Array], expected: dict[str, Array], what: object) -> None:
+def compare(kernel: Kernel, got: dict[str, Array], expected: dict[str, Array], what: object) -> None:
     for param in kernel.params:
-        wrong = np.flatnonzero(~same_bits(found[param.name], expected[param.name]))
+        wrong = np.flatnonzero(~same_bits(got[param.name], expected[param.name]))
         assert wrong.size == 0, (
-            f"{what} {param.name}: {found[param.name][wrong[:4]]} at {wrong[:4]}, not {expected[param.name][wrong[:4]]}"
+            f"{what} {param.name}: {got[param.name][wrong[:4]]} at {wrong[:4]}, not {expected[param.name][wrong[:4]]}"
         )
 
 
@@ -82,10 +82,10 @@ def check_everywhere(kernel: Kernel, target: str, cases: Iterable[int | dict[str
     for case in cases:
         sizes = {"n": case} if isinstance(case, int) else case
         expected = memory_of(kernel, sizes, rng)
-        found = {name: array.copy() for name, array in expected.items()}
+        actual = {name: array.copy() for name, array in expected.items()}
         execute_kernel(kernel, expected, sizes)
-        native([found[param.name].ctypes.data for param in kernel.params], sizes)
-        compare(kernel, found, expected, (what, sizes))
+        native([actual[param.name].ctypes.data for param in kernel.params], sizes)
+        compare(kernel, actual, expected, (what, sizes))
 
 
 @on_targets("bool", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
@@ -109,10 +109,10 @@ def test_static_extents(n: int) -> None:
             sizes=(),
         )
         expected = memory_of(kernel, {}, np.random.default_rng(n))
-        found = {key: array.copy() for key, array in expected.items()}
+        actual = {key: array.copy() for key, array in expected.items()}
         execute_kernel(kernel, expected, {})
-        run_native(kernel, found, {})
-        compare(kernel, found, expected, (name, n))
+        run_native(kernel, actual, {})
+        compare(kernel, actual, expected, (name, n))
 
 
 @on_targets("i8", "i16", "u32", "i64", "f16", "bf16", "f32", "f64")
@@ -243,10 +243,10 @@ def test_ranges_on_threads(m: int, n: int) -> None:
     if n == 0:
         kernel = replace(kernel, body=kernel.body[:2])
         memory["i"] = np.zeros(m, np.int64)
-    found = {name: array.copy() for name, array in memory.items()}
+    actual = {name: array.copy() for name, array in memory.items()}
     execute_kernel(kernel, memory, {"m": m, "n": n})
-    run_native(kernel, found, {"m": m, "n": n})
-    compare(kernel, found, memory, (m, n))
+    run_native(kernel, actual, {"m": m, "n": n})
+    compare(kernel, actual, memory, (m, n))
 
 
 def test_the_first_failure_is_reported_whatever_thread_finds_it() -> None:

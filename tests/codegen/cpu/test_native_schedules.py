@@ -34,8 +34,8 @@ def run(schedule: Schedule, inputs: list[Array], **sizes: int) -> list[Array]:
 
 def agree(schedule: Schedule, inputs: list[Array], **sizes: int) -> None:
     expected = execute_schedule(schedule, inputs, sizes=dict(sizes))
-    for found, wanted in zip(run(schedule, inputs, **sizes), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for actual, wanted in zip(run(schedule, inputs, **sizes), expected, strict=True):
+        np.testing.assert_array_equal(actual, wanted)
 
 
 LOOP = While(
@@ -111,10 +111,10 @@ def interrupted(schedule: Schedule, answer: int, limit: int) -> tuple[int, int]:
     callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(poll)
     host = loader.Host.from_buffer_copy(loader.process_runtime.host)
     host.poll = ctypes.cast(callback, ctypes.c_void_p).value
-    given, flag = np.array(limit), np.zeros((), np.bool_)
+    arguments, flag = np.array(limit), np.zeros((), np.bool_)
     arena = np.zeros(1024, np.uint8)
     call = loader.Call(arena=-(-arena.ctypes.data // 64) * 64, arena_bytes=900)
-    buffers = (ctypes.c_void_p * 2)(given.ctypes.data, flag.ctypes.data)
+    buffers = (ctypes.c_void_p * 2)(arguments.ctypes.data, flag.ctypes.data)
     return native.entry(ctypes.byref(host), ctypes.byref(call), buffers, (ctypes.c_int64 * 1)()), polls
 
 
@@ -153,5 +153,5 @@ kernel @add(read x: f32[n], read z: f32[n], write y: f32[n]) sizes(n) {
 
 
 def test_text_is_the_same_each_time() -> None:
-    made = {emit_module(schedule(THREE), Target.host()).text() for _ in range(2)}
-    assert len(made) == 1
+    actual = {emit_module(schedule(THREE), Target.host()).text() for _ in range(2)}
+    assert len(actual) == 1

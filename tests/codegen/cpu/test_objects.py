@@ -42,8 +42,8 @@ def test_results_come_in_the_order_of_the_tasks(processors: int, monkeypatch: py
         names.add(threading.current_thread().name)
         return bytes([number])
 
-    made = in_threads([lambda number=number: task(number) for number in range(7)])  # type: ignore[misc]
-    assert made == [bytes([number]) for number in range(7)]
+    result = in_threads([lambda number=number: task(number) for number in range(7)])  # type: ignore[misc]
+    assert result == [bytes([number]) for number in range(7)]
     assert len(names) <= processors
     assert in_threads([]) == []
 
@@ -80,8 +80,8 @@ def test_tasks_that_come_later_follow_the_others(count: int, processors: int, mo
         time.sleep(0.01)
         return [lambda number=number: task(number) for number in range(count, 7)]  # type: ignore[misc]
 
-    made = in_threads([lambda number=number: task(number) for number in range(count)], more)  # type: ignore[misc]
-    assert made == [bytes([number]) for number in range(7)]
+    result = in_threads([lambda number=number: task(number) for number in range(count)], more)  # type: ignore[misc]
+    assert result == [bytes([number]) for number in range(7)]
 
 
 def test_a_failure_to_find_more_tasks_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,13 +101,13 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(first, Executable)
     module = native.emit_module(first.stages.schedule, Target.host())
     assert {"pack", "tile"} <= {library for library, *_ in module.required}
-    made: list[machine.Unit] = []
+    results: list[machine.Unit] = []
     assemble = machine.assemble_unit
-    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
+    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: results.append(unit) or assemble(unit, target))
     monkeypatch.setattr(objects, "FILE", "none")
-    found = objects_of(module, Target.host())
-    assert [unit.hot for unit in made].count(True) == 1  # the kernel itself
-    assert found == objects_of(module, Target.host())
+    result = objects_of(module, Target.host())
+    assert [unit.hot for unit in results].count(True) == 1  # the kernel itself
+    assert result == objects_of(module, Target.host())
     x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
     assert (first.run([x, y])[0] == 64).all()
 
@@ -118,10 +118,10 @@ def test_what_a_wheel_brings_along_is_not_made_again(tmp_path: Path, monkeypatch
     prebuilt.write(str(path))
     monkeypatch.setattr(objects, "FILE", str(path))
     monkeypatch.setattr(objects, "library", objects.Library)  # as in another process
-    made: list[str] = []
+    results: list[str] = []
     assemble = machine.assemble_unit
     monkeypatch.setattr(
-        machine, "assemble_unit", lambda unit, target: made.append(unit.llvm_ir) or assemble(unit, target)
+        machine, "assemble_unit", lambda unit, target: results.append(unit.llvm_ir) or assemble(unit, target)
     )
     for name in prebuilt.TARGETS:
         required = set()
@@ -140,8 +140,8 @@ def test_what_a_wheel_brings_along_is_not_made_again(tmp_path: Path, monkeypatch
     pow_ = objects.Library(Target.named("x86-64-v4"), "math", "m_pow_f64_f64_1", "pow", (float64, float64))
     linked = objects.library_object(Target.named("x86-64-v2"), "memory")
     assert pow_.object(store)[:4] == linked[:4] == b"\x7fELF"
-    assert made
-    assert not [text for text in made if "@k_" not in text and "@jg_entry" not in text], "the object of a library"
+    assert results
+    assert not [text for text in results if "@k_" not in text and "@jg_entry" not in text], "the object of a library"
 
 
 def compiled_stages(text: str, target: Target) -> Any:
@@ -155,25 +155,25 @@ def test_a_damaged_file_of_objects_is_as_good_as_none(damage: bytes, tmp_path: P
     path = tmp_path / "prebuilt.bin"
     path.write_bytes(damage)
     monkeypatch.setattr(objects, "FILE", str(path))
-    made = objects.Library(Target.named("x86-64-v3"), "ranges").object(objects.ObjectStore())
-    assert made[:4] == b"\x7fELF"
-    cut = objects.packed({"00" * 32: made})[:-1]
+    result = objects.Library(Target.named("x86-64-v3"), "ranges").object(objects.ObjectStore())
+    assert result[:4] == b"\x7fELF"
+    cut = objects.packed({"00" * 32: result})[:-1]
     path = tmp_path / "cut.bin"
     path.write_bytes(cut)
     assert objects._prebuilt(str(path)) == {}
     path = tmp_path / "whole.bin"
-    path.write_bytes(cut + made[-1:])
-    assert objects._prebuilt(str(path)) == {bytes(32): made}
+    path.write_bytes(cut + result[-1:])
+    assert objects._prebuilt(str(path)) == {bytes(32): result}
 
 
 def test_llvm_runs_where_no_signal_is_handled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a handler raises between two of LLVM's functions would leave a module or a target machine behind."""
     threads = set()
-    whole = machine._target_machine
+    full = machine._target_machine
 
     def seen(*args: Any, **kwargs: Any) -> Any:
         threads.add(threading.current_thread())
-        return whole(*args, **kwargs)
+        return full(*args, **kwargs)
 
     monkeypatch.setattr(machine, "_target_machine", seen)
     target, text = Target.named("x86-64-v3"), "define i32 @entry() { ret i32 1 }"
@@ -259,12 +259,12 @@ def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.Mon
 
     before = signal.signal(signal.SIGUSR1, lambda *_: children.append(os.fork()))
     try:
-        found = work()
+        result = work()
         if children == [0]:
-            os._exit(found)
+            os._exit(result)
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert found == 7
+    assert result == 7
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
 
 
@@ -281,19 +281,19 @@ def test_each_part_of_a_key_tells_objects_apart() -> None:
 
 def test_llvm_is_started_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_started", threading.Lock())
-    asked: list[int] = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: asked.append(process) or {0, 1})
-    made: list[machine.Unit] = []
+    requested: list[int] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: requested.append(process) or {0, 1})
+    results: list[machine.Unit] = []
     assemble = machine.assemble_unit
-    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
+    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: results.append(unit) or assemble(unit, target))
     for _ in range(3):
         machine.start("x86-64-v3")
     for thread in threading.enumerate():
         if thread.name == "jitgraph-llvm-start":
             thread.join()
-    assert [unit.hot for unit in made] == [True, False]
-    assert len(asked) == 1, "later compilations need not know how many processors there are to start LLVM"
+    assert [unit.hot for unit in results] == [True, False]
+    assert len(requested) == 1, "later compilations need not know how many processors there are to start LLVM"
     monkeypatch.setattr(machine, "_started", threading.Lock())
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     machine.start("x86-64-v3")
-    assert len(made) == 2, "on one processor it would only take time from what it is to go beside"
+    assert len(results) == 2, "on one processor it would only take time from what it is to go beside"

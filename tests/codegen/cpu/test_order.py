@@ -29,15 +29,15 @@ def outcomes(text: str, buffers: dict[str, Array], **sizes: int) -> list[Array]:
     kernel = parse_kernel(text)
     assert parse_kernel(print_kernel(kernel)) == kernel
     verify_kernel(kernel)
-    found = []
-    ways = [lambda held: execute_kernel(kernel, held, sizes), lambda held: run_native(kernel, held, sizes)]
+    results = []
+    modes = [lambda held: execute_kernel(kernel, held, sizes), lambda held: run_native(kernel, held, sizes)]
     if sizes["n"] * sizes.get("k", 1) < 130:
-        ways.append(lambda held: execute_kernel(kernel, held, sizes, vectorise=False))
-    for run in ways:
+        modes.append(lambda held: execute_kernel(kernel, held, sizes, vectorise=False))
+    for run in modes:
         held = {name: array.copy() for name, array in buffers.items()}
         run(held)
-        found.append(held["y"])
-    return found
+        results.append(held["y"])
+    return results
 
 
 @pytest.mark.parametrize(("short", "slots", "chain"), [("f32", 64, 32), ("f32", 8, 4), ("f64", 4, 2), ("f64", 32, 1)])
@@ -46,8 +46,8 @@ def test_rows(short: str, slots: int, chain: int) -> None:
     for n in LENGTHS:
         x = rows(short, 2, n)
         expected = np.array([ordered(row, slots, chain) for row in x])
-        for found in outcomes(text, {"x": x.reshape(-1), "y": np.zeros(2, x.dtype)}, m=2, n=n):
-            assert found.tobytes() == expected.tobytes(), n
+        for actual in outcomes(text, {"x": x.reshape(-1), "y": np.zeros(2, x.dtype)}, m=2, n=n):
+            assert actual.tobytes() == expected.tobytes(), n
 
 
 @pytest.mark.parametrize(("short", "chain", "m"), [("f32", 32, 5), ("f32", 4, 37), ("f64", 8, 3)])
@@ -57,8 +57,8 @@ def test_columns(short: str, chain: int, m: int) -> None:
         x = rows(short, m, n)
         expected = np.array([ordered(row, 1, chain) for row in x])
         buffers = {"x": x.T.reshape(-1), "y": np.zeros(m, x.dtype)}
-        for found in outcomes(text, buffers, m=m, n=n):
-            assert found.tobytes() == expected.tobytes(), n
+        for actual in outcomes(text, buffers, m=m, n=n):
+            assert actual.tobytes() == expected.tobytes(), n
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_short_rows(short: str, width: int, slots: int, chain: int) -> None:
             [ordered(row * weight, slots, chain) - weight for row, weight in zip(x, w, strict=True)], x.dtype
         )
         buffers = {"x": x.reshape(-1), "w": w, "y": np.zeros(1, x.dtype)}
-        for found in outcomes(text, buffers, n=n):
-            assert found.tobytes() == ordered(each, 1, chain).tobytes(), n
+        for actual in outcomes(text, buffers, n=n):
+            assert actual.tobytes() == ordered(each, 1, chain).tobytes(), n
 
 
 @pytest.mark.parametrize(("short", "slots", "chain"), [("f32", 64, 32), ("f64", 32, 4)])
@@ -98,8 +98,8 @@ def test_rows_of_named_width(short: str, slots: int, chain: int) -> None:
                 [ordered(row * weight, slots, chain) - weight for row, weight in zip(x, w, strict=True)], x.dtype
             )
             buffers = {"x": x.reshape(-1), "w": w, "y": np.zeros(1, x.dtype)}
-            for found in outcomes(text, buffers, n=n, k=k):
-                assert found.tobytes() == ordered(each, 1, chain).tobytes(), (k, n)
+            for actual in outcomes(text, buffers, n=n, k=k):
+                assert actual.tobytes() == ordered(each, 1, chain).tobytes(), (k, n)
 
 
 @pytest.mark.parametrize(("short", "slots", "chain", "run"), [("f32", 64, 32, 1), ("f32", 8, 4, 4), ("f64", 4, 2, 8)])
@@ -109,8 +109,8 @@ def test_parts_are_nodes_of_the_tree(short: str, slots: int, chain: int, run: in
     for n in LENGTHS:
         x = rows(short, 1, n)[0]
         work = np.zeros(slots * -(-n // part), x.dtype)
-        for found in outcomes(text, {"x": x, "w": work, "y": np.zeros(1, x.dtype)}, n=n):
-            assert found.tobytes() == ordered(x, slots, chain).tobytes(), n
+        for actual in outcomes(text, {"x": x, "w": work, "y": np.zeros(1, x.dtype)}, n=n):
+            assert actual.tobytes() == ordered(x, slots, chain).tobytes(), n
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,9 @@ def chunks(runtime: loader.Runtime) -> loader.Entry:
 
 @pytest.fixture(params=[1, 2, 5], ids="threads={}".format)
 def runtime(request: pytest.FixtureRequest) -> Iterator[loader.Runtime]:
-    made = loader.Runtime(request.param)
-    yield made
-    made.close()
+    result = loader.Runtime(request.param)
+    yield result
+    result.close()
 
 
 def test_each_chunk_runs_once(runtime: loader.Runtime) -> None:

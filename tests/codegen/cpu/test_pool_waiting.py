@@ -31,10 +31,10 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "processor_time", lambda: 64.0)
 
 
-def start(made: list[Launches], threads: int) -> Launches:
+def start(result: list[Launches], threads: int) -> Launches:
     """A pool whose threads are up and asleep."""
     launches = Launches(threads)
-    made.append(launches)
+    result.append(launches)
     launches(1, 2, 0, 0)
     until(lambda: launches.state.sleepers == threads - 1)
     return launches

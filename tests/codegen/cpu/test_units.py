@@ -15,17 +15,17 @@ from jitgraph_testing.kernels.kernel_parser import parse_kernel
 from tests.codegen.native_kernels import Native, schedule_of
 
 
-def shifted(place: int) -> Kernel:
+def shifted(position: int) -> Kernel:
     """``y_place = exp(x * place)``: no two are equal, and all call one math function."""
     return parse_kernel(
         f"""
-kernel @shift{place}(read x: f32[n], write y{place}: f32[n]) sizes(n) {{
-  _v9: f32 = const {place}.0
+kernel @shift{position}(read x: f32[n], write y{position}: f32[n]) sizes(n) {{
+  _v9: f32 = const {position}.0
   vector _i0 < n {{
     _v0: f32 = load x[_i0]
     _v1: f32 = mul(_v0, _v9)
     _v2: f32 = call exp(_v1)
-    store y{place}[_i0] = _v2
+    store y{position}[_i0] = _v2
   }}
 }}
 """
@@ -39,9 +39,11 @@ def test_each_function_is_defined_once() -> None:
     module = emit_module(schedule_of(*KERNELS), Target.host())
     parts, ir = units(module), module.text()
     heads = [re.findall(r"^define .*", part.llvm_ir, re.MULTILINE) for part in parts]
-    kept = Counter(re.search(r"@([\w.]+)", head)[1] for found in heads for head in found if "alwaysinline" not in head)  # type: ignore[index]
-    whole = re.findall(r"^define .*", ir, re.MULTILINE)
-    assert kept == Counter(re.search(r"@([\w.]+)", head)[1] for head in whole if "alwaysinline" not in head)  # type: ignore[index]
+    kept = Counter(
+        re.search(r"@([\w.]+)", head)[1] for actual in heads for head in actual if "alwaysinline" not in head
+    )  # type: ignore[index]
+    full = re.findall(r"^define .*", ir, re.MULTILINE)
+    assert kept == Counter(re.search(r"@([\w.]+)", head)[1] for head in full if "alwaysinline" not in head)  # type: ignore[index]
     assert sum(part.hot for part in parts) > 1 and not parts[-1].hot
     assert "@jg_entry" in parts[-1].llvm_ir and not re.search(r" phi |<\d+ x ", parts[-1].llvm_ir)
 

@@ -42,10 +42,10 @@ class FunctionUsage:
 
 def assemble(modules: Sequence[str], arch: str) -> list[FunctionUsage]:
     """What the kernels of ``modules`` take; AssertionError with the assembler's words where it refuses one."""
-    found: list[FunctionUsage] = []
+    results: list[FunctionUsage] = []
     for start in range(0, len(modules), _AT_ONCE):
-        found += _assembled(_together(modules[start : start + _AT_ONCE], arch), arch)
-    return found
+        results += _assembled(_together(modules[start : start + _AT_ONCE], arch), arch)
+    return results
 
 
 def _together(modules: Sequence[str], arch: str) -> str:

@@ -56,27 +56,27 @@ def problem(
     return Problem(tuple(x.astype(dtype) for x in (q, k, v)), shared**-0.5, **more)
 
 
-def graph_of(given: Problem, names: Sequence[tuple[str | int, ...]] | None = None) -> Graph:
+def graph_of(argument: Problem, names: Sequence[tuple[str | int, ...]] | None = None) -> Graph:
     """The result, the logarithms of totals, and the gradients of all operands that have one, for a cotangent.
 
     ``names`` are shapes of the operands with names of sizes in them.
     """
     builder = GraphBuilder()
     with context.using(emitter=builder, constraints=builder.constraints):
-        shapes: Sequence[Any] = names or [x.shape for x in given.operands]
+        shapes: Sequence[Any] = names or [x.shape for x in argument.operands]
         inputs = [
             builder.input(TensorType(x.dtype, tuple(Dim.name(n) if isinstance(n, str) else n for n in shape)))
-            for x, shape in zip(given.operands, shapes, strict=True)
+            for x, shape in zip(argument.operands, shapes, strict=True)
         ]
-        outputs = ops.attention(*inputs, **given.attrs)
+        outputs = ops.attention(*inputs, **argument.attrs)
         ct = builder.input(outputs[0].type)
         assert ops.attention.vjp is not None
-        found = ops.attention.vjp((ct, None), outputs, *inputs, **given.attrs)
-        return builder.graph([*outputs, *(x for x in found if x is not None)], "attention")
+        result = ops.attention.vjp((ct, None), outputs, *inputs, **argument.attrs)
+        return builder.graph([*outputs, *(x for x in result if x is not None)], "attention")
 
 
-def cotangent(given: Problem) -> Array:
-    q, _, v = given.operands[:3]
+def cotangent(argument: Problem) -> Array:
+    q, _, v = argument.operands[:3]
     rng = np.random.default_rng(7)
     return rng.standard_normal((*q.shape[:-1], v.shape[-1])).astype(q.dtype)
 
@@ -87,28 +87,28 @@ def is_whole(schedule: Schedule) -> bool:
     return any(isinstance(s, Attend) for kernel in kernels for s in statements_of(kernel.body))
 
 
-def simulated(given: Problem, seed: int | None = None, *, races: bool = False) -> list[Array]:
+def simulated(argument: Problem, seed: int | None = None, *, races: bool = False) -> list[Array]:
     """What the kernels give that hold no scores."""
-    schedule = schedule_of(graph_of(given), FREE)
+    schedule = schedule_of(graph_of(argument), FREE)
     assert is_whole(schedule)
-    return run(schedule, code_of(schedule, FREE), [*given.operands, cotangent(given)], seed, races=races)
+    return run(schedule, code_of(schedule, FREE), [*argument.operands, cotangent(argument)], seed, races=races)
 
 
-def ptx_of(given: Problem, target: Target) -> str:
-    return code_of(schedule_of(graph_of(given), target), target).texts["ptx"]
+def ptx_of(argument: Problem, target: Target) -> str:
+    return code_of(schedule_of(graph_of(argument), target), target).texts["ptx"]
 
 
-def in_float64(given: Problem) -> list[Array]:
+def in_float64(argument: Problem) -> list[Array]:
     """Result, logarithms of totals, and gradients of q, k and v, by their formulas; rows that see nothing are 0."""
-    q, k, v = (x.astype(np.float64) for x in given.operands[:3])
-    scores = q @ np.swapaxes(k, -1, -2) * given.scale
+    q, k, v = (x.astype(np.float64) for x in argument.operands[:3])
+    scores = q @ np.swapaxes(k, -1, -2) * argument.scale
     hidden = np.zeros(scores.shape, bool)
-    for mask in given.operands[3:4]:
+    for mask in argument.operands[3:4]:
         if mask.dtype == bool:
             hidden |= ~mask
         else:
             scores = scores + mask.astype(np.float64)
-    if given.causal:
+    if argument.causal:
         hidden |= np.arange(scores.shape[-1]) > np.arange(scores.shape[-2])[:, None]
     scores = np.where(hidden, -np.inf, scores)
     top = scores.max(-1, keepdims=True, initial=-np.inf)
@@ -117,8 +117,8 @@ def in_float64(given: Problem) -> list[Array]:
     weights = powers / np.where(total == 0.0, 1.0, total)
     with np.errstate(divide="ignore"):
         spread = np.where(total == 0.0, np.inf, top + np.log(total))[..., 0]
-    ct = cotangent(given).astype(np.float64)
+    ct = cotangent(argument).astype(np.float64)
     of_weights = ct @ np.swapaxes(v, -1, -2)
-    of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True)) * given.scale
+    of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True)) * argument.scale
     turned = np.swapaxes(of_scores, -1, -2)
     return [weights @ v, spread, of_scores @ k, turned @ q, np.swapaxes(weights, -1, -2) @ ct]

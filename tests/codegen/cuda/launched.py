@@ -39,7 +39,7 @@ class DeviceCheckError(Exception):
 def schedule_of(graph: Graph, target: Target = SM_90, donate: Sequence[tuple[int, int]] = ()) -> Schedule:
     """The planned schedule of a graph, each op by itself if the graph has no fused ones."""
     optimised = pipeline.run(expand_grads(graph), target)
-    schedule = checks_first(BACKEND.schedule(optimised, target, {given for _, given in donate}), donate)
+    schedule = checks_first(BACKEND.schedule(optimised, target, {inputs for _, inputs in donate}), donate)
     return plan_memory(schedule, donate, BACKEND.alignment, reads_again=True)
 
 
@@ -54,12 +54,12 @@ def _untimed(name: str) -> AbstractContextManager[None]:
 
 def sizes_of(schedule: Schedule, arguments: Sequence[Array]) -> dict[str, int]:
     """The values of named sizes, from the shapes of the arguments."""
-    found: dict[str, int] = {}
+    outputs: dict[str, int] = {}
     for buffer, array in zip(_with_role(schedule, "input"), arguments, strict=True):
         for dim, extent in zip(buffer.type.shape, np.shape(array), strict=True):
             if not isinstance(dim, int) and dim.as_name:
-                found[dim.as_name] = extent
-    return found
+                outputs[dim.as_name] = extent
+    return outputs
 
 
 def run(
@@ -88,24 +88,24 @@ def run(
         memory.bytes_at(address, array.nbytes)[:] = np.frombuffer(array.tobytes(), np.uint8)
         return address
 
-    places = {
+    devices = {
         buffer.name: put(np.asarray(array), buffer.name)
         for buffer, array in zip(_with_role(schedule, "input"), arguments, strict=True)
     }
     donations = {} if schedule.plan is None else schedule.plan.donations
     for buffer in schedule.buffers:
         if buffer.value is not None:
-            places[buffer.name] = put(buffer.value.value, buffer.name)
+            devices[buffer.name] = put(buffer.value.value, buffer.name)
         elif buffer.name in donations:
-            places[buffer.name] = places[donations[buffer.name]]
+            devices[buffer.name] = devices[donations[buffer.name]]
         elif buffer.role != "input":
-            places[buffer.name] = memory.allocate(max(1, size_of(buffer)), buffer.name)
+            devices[buffer.name] = memory.allocate(max(1, size_of(buffer)), buffer.name)
     record = put(np.full(5, -1), "error record")
     for number, launch in enumerate(code.launches):
         grid = [dims.evaluate(extent, sizes) for extent in launch.grid]
         if 0 in grid:
             continue
-        values = [*(places[name] for name in launch.buffers), *(sizes[name] for name in launch.sizes)]
+        values = [*(devices[name] for name in launch.buffers), *(sizes[name] for name in launch.sizes)]
         if launch.reports:
             values += [record, number << LAUNCH_SHIFT]
         arguments_bytes = [struct.pack("<q", value) for value in values]
@@ -120,7 +120,7 @@ def run(
     results = []
     for buffer in _with_role(schedule, "output"):
         shape = tuple(dims.evaluate(extent, sizes) for extent in buffer.type.shape)
-        flat = memory.bytes_at(places[buffer.name], size_of(buffer)).copy().view(buffer.type.dtype)
+        flat = memory.bytes_at(devices[buffer.name], size_of(buffer)).copy().view(buffer.type.dtype)
         results.append(flat.reshape(shape))
     return results
 

@@ -50,9 +50,9 @@ class NotingDriver:
             ("cuStreamSynchronize", self.wait),
         ):
             kind = ctypes.CFUNCTYPE(ctypes.c_int, *[TYPES[letter] for letter in FUNCTIONS[symbol]])
-            made = kind(self.noted(symbol, function))
-            self._kept.append(made)
-            self.table[SLOTS[symbol]] = ctypes.cast(made, ctypes.c_void_p).value or 0
+            result = kind(self.noted(symbol, function))
+            self._kept.append(result)
+            self.table[SLOTS[symbol]] = ctypes.cast(result, ctypes.c_void_p).value or 0
 
     def noted(self, symbol: str, function: Callable[..., None]) -> Callable[..., int]:
         def call(*arguments: Any) -> int:
@@ -69,8 +69,8 @@ class NotingDriver:
         assert (shared, stream, extra) == (0, 77, None)
         name = self.code.functions[handle - FIRST_HANDLE]
         sizes = self.module.argument_bytes(name)
-        places = (ctypes.c_void_p * len(sizes)).from_address(parameters)
-        arguments = [ctypes.string_at(place, size) for place, size in zip(places, sizes, strict=True)]
+        devices = (ctypes.c_void_p * len(sizes)).from_address(parameters)
+        arguments = [ctypes.string_at(device, size) for device, size in zip(devices, sizes, strict=True)]
         self.module.launch(name, grid_and_block[:3], grid_and_block[3:], 0, arguments, seed=1, races=self.races)
 
     def fill(self, address: int, value: int, count: int, stream: int) -> None:
@@ -123,10 +123,10 @@ class Planned:
         entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(self.image.export("entry"))
         arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.image.export("arena_bytes"))
         names = (ctypes.c_int64 * max(1, len(schedule.sizes)))(*[sizes[name] for name in schedule.sizes])
-        places = [self.put(np.asarray(argument)) for argument in self.arguments]
+        devices = [self.put(np.asarray(argument)) for argument in self.arguments]
         outputs = sorted((b for b in schedule.buffers if b.role == "output"), key=lambda b: b.position)
         donors = schedule.plan.donations if self.donated and schedule.plan is not None else {}
-        inputs = {b.name: places[b.position] for b in schedule.buffers if b.role == "input"}
+        inputs = {b.name: devices[b.position] for b in schedule.buffers if b.role == "input"}
         self.outputs = [
             (
                 b,
@@ -136,20 +136,20 @@ class Planned:
             )
             for b in outputs
         ]
-        places += [address for _, address in self.outputs]
-        places += [self.put(value.value) for _, value in self.code.constants]
+        devices += [address for _, address in self.outputs]
+        devices += [self.put(value.value) for _, value in self.code.constants]
         if self.code.reports:
-            places.append(self.record.ctypes.data)
+            devices.append(self.record.ctypes.data)
         self.pinned = np.zeros(1 << 16, np.uint8)
         if self.code.waits:
-            places.append(self.pinned.ctypes.data)
-        places += [FIRST_HANDLE + number for number in range(len(self.code.functions))]
+            devices.append(self.pinned.ctypes.data)
+        devices += [FIRST_HANDLE + number for number in range(len(self.code.functions))]
         size = arena_bytes(names)
         self.call.arena = memory.allocate(max(1, size), "arena")
         host = loader.Host(abi_version=loader.ABI_VERSION, driver=ctypes.addressof(self.driver.table))
         host.poll, host.print = (ctypes.cast(each, ctypes.c_void_p).value for each in self._kept)
-        given = (ctypes.c_void_p * len(places))(*places)
-        code = int(entry(ctypes.byref(host), ctypes.byref(self.call), given, names))
+        operands = (ctypes.c_void_p * len(devices))(*devices)
+        code = int(entry(ctypes.byref(host), ctypes.byref(self.call), operands, names))
         self.driver.wait(77)
         assert not self.driver.held
         return code
@@ -160,12 +160,12 @@ class Planned:
 
     def _print(self, host: int, call: int) -> int:
         site = self.schedule.prints[self.call.print_site]
-        places = (ctypes.c_void_p * max(1, len(site.operands))).from_address(self.call.print_operands)
+        devices = (ctypes.c_void_p * max(1, len(site.operands))).from_address(self.call.print_operands)
         arrays = []
-        for operand, place in zip(site.operands, places, strict=False):
+        for operand, device in zip(site.operands, devices, strict=False):
             shape = [dims.evaluate(parse_dim(str(extent)), self.sizes) for extent in operand.shape]
             dtype = dtype_named(operand.dtype)
-            data = ctypes.string_at(place, int(np.prod(shape)) * dtype.itemsize)
+            data = ctypes.string_at(device, int(np.prod(shape)) * dtype.itemsize)
             arrays.append(np.frombuffer(data, dtype).reshape(shape))
         self.printed.append((self.call.print_site, arrays))
         return loader.OK
@@ -177,9 +177,9 @@ class Planned:
         return int(address)
 
     def results(self) -> list[Any]:
-        found = []
+        results = []
         for buffer, address in self.outputs:
             flat = self.driver.module.memory.bytes_at(address, dims.evaluate(buffer.bytes, self.sizes))
             shape = tuple(dims.evaluate(extent, self.sizes) for extent in buffer.type.shape)
-            found.append(flat.copy().view(buffer.type.dtype).reshape(shape))
-        return found
+            results.append(flat.copy().view(buffer.type.dtype).reshape(shape))
+        return results

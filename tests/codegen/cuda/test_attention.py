@@ -41,18 +41,18 @@ ALL = os.environ.get("CUDA_DTYPES") == "all"
 UNIT = {float32: 2.0**-24, bfloat16: 2.0**-8, float16: 2.0**-11}
 
 
-def require_near(given: Problem, found: list[Array], wanted: list[Array]) -> None:
+def require_near(argument: Problem, actual: list[Array], wanted: list[Array]) -> None:
     """Within the roundings of weights and results, the sums' and the exponentials', relative to what is added.
 
     In float32 scores lose E units, and so a weight the same times the greatest score; 16-bit floats lose three units of
     their own, of weights, of their cotangents and of the result.
     """
-    q, k, v = (np.abs(x.astype(np.float64)) for x in given.operands[:3])
-    dtype = given.operands[0].dtype
-    ct, largest = np.abs(cotangent(given).astype(np.float64)), lambda x: float(x.max(initial=0.0))
-    score = 8 + q.shape[-1] * largest(q) * largest(k) * given.scale
+    q, k, v = (np.abs(x.astype(np.float64)) for x in argument.operands[:3])
+    dtype = argument.operands[0].dtype
+    ct, largest = np.abs(cotangent(argument).astype(np.float64)), lambda x: float(x.max(initial=0.0))
+    score = 8 + q.shape[-1] * largest(q) * largest(k) * argument.scale
     unit = (3 * UNIT[dtype] if dtype != float32 else 0.0) + UNIT[float32] * score
-    of_scores = 2 * v.shape[-1] * largest(ct) * largest(v) * given.scale
+    of_scores = 2 * v.shape[-1] * largest(ct) * largest(v) * argument.scale
     keys, rows = max(k.shape[-2], 1), max(q.shape[-2], 1)
     bounds = [
         largest(v) * unit,
@@ -61,8 +61,8 @@ def require_near(given: Problem, found: list[Array], wanted: list[Array]) -> Non
         of_scores * largest(q) * unit * rows,
         largest(ct) * unit * rows,
     ]
-    assert keys and len(found) >= len(wanted)
-    for got, want, bound in zip(found, wanted, bounds, strict=False):
+    assert keys and len(actual) >= len(wanted)
+    for got, want, bound in zip(actual, wanted, bounds, strict=False):
         known = np.isfinite(want)
         np.testing.assert_array_equal(np.isfinite(got.astype(np.float64)), known)
         np.testing.assert_allclose(got.astype(np.float64)[known], want[known], rtol=0, atol=bound)
@@ -83,26 +83,26 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_it_is_near_float64(name: str, dtype: DType) -> None:
     lengths, features, more = SHAPES[name]
-    given = problem(dtype, lengths, features, **more)
+    inputs = problem(dtype, lengths, features, **more)
     with np.errstate(invalid="ignore"):
-        wanted = in_float64(given)
+        wanted = in_float64(inputs)
     if name == "no_keys":  # of nothing the mean is NaN, here as in the definition
         wanted = [np.full(wanted[0].shape, np.nan), np.full(wanted[1].shape, -np.inf), *wanted[2:]]
-    require_near(given, simulated(given, 1), wanted)
+    require_near(inputs, simulated(inputs, 1), wanted)
 
 
 @pytest.mark.parametrize("dtype", [float32, bfloat16], ids=str)
 @pytest.mark.parametrize("kind", ["bool", "numbers"])
 def test_masks(kind: str, dtype: DType) -> None:
     """Whole rows that see nothing give 0 and get no gradient, and so do keys that nobody sees."""
-    given = problem(dtype, (20, 35), batch=(2,))
+    inputs = problem(dtype, (20, 35), batch=(2,))
     seen = np.random.default_rng(1).random((2, 20, 35)) < 0.6
     seen[0, 3], seen[1, 17], seen[:, :, 5] = False, False, False
     numbers = np.random.default_rng(2).standard_normal(seen.shape).astype(dtype)
     mask = seen if kind == "bool" else np.where(seen, numbers, np.asarray(-np.inf, dtype)).astype(dtype)
-    given = replace(given, operands=(*given.operands, mask))
-    out, spread, dq, dk, dv, *of_mask = found = simulated(given, 2)
-    require_near(given, found, in_float64(given))
+    inputs = replace(inputs, operands=(*inputs.operands, mask))
+    out, spread, dq, dk, dv, *of_mask = result = simulated(inputs, 2)
+    require_near(inputs, result, in_float64(inputs))
     for array in (out, dq):
         assert not array[0, 3].any() and not array[1, 17].any()
     assert np.isposinf(spread[0, 3]) and not dk[:, 5].any() and not dv[:, 5].any()
@@ -110,48 +110,48 @@ def test_masks(kind: str, dtype: DType) -> None:
 
 
 def test_scores_that_are_not_finite_are_those_of_the_definition() -> None:
-    given = problem(float32, (6, 20))
-    q, k, v = given.operands
+    inputs = problem(float32, (6, 20))
+    q, k, v = inputs.operands
     q[1, 0], q[2], q[3, 2] = np.nan, 0.0, np.inf
     k[7, 1], v[4, 4] = -np.inf, np.inf
-    found = simulated(given)
-    wanted = execute_schedule(schedule_of(graph_of(given)), [*given.operands, cotangent(given)])
-    for got, want in zip(found, wanted, strict=True):
+    result = simulated(inputs)
+    wanted = execute_schedule(schedule_of(graph_of(inputs)), [*inputs.operands, cotangent(inputs)])
+    for got, want in zip(result, wanted, strict=True):
         np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def test_equal_scores_weigh_the_same() -> None:
-    given = problem(float32, (4, 48))
-    given = replace(given, operands=(np.zeros_like(given.operands[0]), *given.operands[1:]))
-    out, spread, *_ = simulated(given)
-    np.testing.assert_allclose(out, np.broadcast_to(given.operands[2].mean(0), out.shape), atol=1e-6)
+    inputs = problem(float32, (4, 48))
+    inputs = replace(inputs, operands=(np.zeros_like(inputs.operands[0]), *inputs.operands[1:]))
+    out, spread, *_ = simulated(inputs)
+    np.testing.assert_allclose(out, np.broadcast_to(inputs.operands[2].mean(0), out.shape), atol=1e-6)
     np.testing.assert_allclose(spread, np.log(48.0), rtol=1e-6)
 
 
 def test_dropout_is_that_of_the_definition_in_both_directions() -> None:
-    given = problem(float32, (18, 21), (8, 8), (2,), dropout=0.3)
-    given = replace(given, operands=(*given.operands, np.array([5, 9], np.uint64)))
-    wanted = execute_schedule(schedule_of(graph_of(given)), [*given.operands, cotangent(given)])
-    for got, want in zip(simulated(given), wanted, strict=True):
+    inputs = problem(float32, (18, 21), (8, 8), (2,), dropout=0.3)
+    inputs = replace(inputs, operands=(*inputs.operands, np.array([5, 9], np.uint64)))
+    wanted = execute_schedule(schedule_of(graph_of(inputs)), [*inputs.operands, cotangent(inputs)])
+    for got, want in zip(simulated(inputs), wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=4e-6)
 
 
 @pytest.mark.parametrize("dtype", [float32, bfloat16, float16], ids=str)
 def test_barriers_order_all_that_threads_exchange(dtype: DType) -> None:
-    given = problem(dtype, (17, 150), (8, 8))
-    require_near(given, simulated(given, 3, races=True), in_float64(given))
+    inputs = problem(dtype, (17, 150), (8, 8))
+    require_near(inputs, simulated(inputs, 3, races=True), in_float64(inputs))
 
 
 def test_sizes_that_have_names() -> None:
     names = [("b", "n", 8), ("b", "m", 8), ("b", "m", 8)]
-    given = problem(float32, (30, 40), (8, 8), (2,), causal=True)
-    schedule = schedule_of(graph_of(given, names), FREE)
+    inputs = problem(float32, (30, 40), (8, 8), (2,), causal=True)
+    schedule = schedule_of(graph_of(inputs, names), FREE)
     code = code_of(schedule, FREE)
     assert is_whole(schedule)
     for lengths in ((30, 40), (1, 17)):
-        given = problem(float32, lengths, (8, 8), (2,), causal=True)
-        require_near(given, run(schedule, code, [*given.operands, cotangent(given)]), in_float64(given))
+        inputs = problem(float32, lengths, (8, 8), (2,), causal=True)
+        require_near(inputs, run(schedule, code, [*inputs.operands, cotangent(inputs)]), in_float64(inputs))
 
 
 def test_gradients_of_gradients_go_by_the_definition() -> None:
@@ -168,13 +168,13 @@ def test_gradients_of_gradients_go_by_the_definition() -> None:
 
 
 def test_its_kernels_have_text_and_rules_and_a_slow_executor() -> None:
-    given = problem(bfloat16, (20, 35), (16, 8), (2,), causal=True)
-    schedule = schedule_of(graph_of(given), FREE)
+    inputs = problem(bfloat16, (20, 35), (16, 8), (2,), causal=True)
+    schedule = schedule_of(graph_of(inputs), FREE)
     for step in schedule.steps:
         assert isinstance(step, Launch)
         assert parse_kernel(print_kernel(step.kernel)) == step.kernel
         verify_kernel(step.kernel)
-    require_near(given, execute_schedule(schedule, [*given.operands, cotangent(given)]), in_float64(given))
+    require_near(inputs, execute_schedule(schedule, [*inputs.operands, cotangent(inputs)]), in_float64(inputs))
 
 
 def test_memory_is_linear_in_the_length() -> None:
@@ -209,11 +209,11 @@ def test_a_cotangent_of_the_logarithms() -> None:
     def spread(q: Any) -> Any:
         return wrap(ops.attention(q.value, *others, scale=1.0, causal=False, dropout=0.0)[1]).sum()
 
-    found = jg.grad(spread)
+    result = jg.grad(spread)
     scores = q @ k.T
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
-    np.testing.assert_allclose(found(jg.asarray(q)).numpy(), weights @ k, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result(jg.asarray(q)).numpy(), weights @ k, rtol=1e-5, atol=1e-6)
 
 
 @needs_ptxas

@@ -175,6 +175,6 @@ def test_what_the_driver_refuses_in_a_loop_ends_the_entry(symbol: str) -> None:
 @needs_ptxas
 def test_blocks_are_assembled_and_spill_nothing() -> None:
     codes = [code_of(schedule_of(traced(name)[0])).texts["ptx"] for name in PROGRAMS]
-    found = [function for function in assemble(codes, "sm_90") if function.name.startswith("k_loop")]
-    assert len(found) > 10
-    assert not [function for function in found if function.spilled]
+    results = [function for function in assemble(codes, "sm_90") if function.name.startswith("k_loop")]
+    assert len(results) > 10
+    assert not [function for function in results if function.spilled]

@@ -80,12 +80,12 @@ _ROWS = f"""kernel @rows(read p0: f32[{ROWS}], read p1: f32[{ROWS * COLUMNS}], w
 
 
 def test_a_team_reads_what_one_of_its_threads_overwrites() -> None:
-    row, whole = (TensorType(dtypes.float32, shape) for shape in ((ROWS,), (ROWS, COLUMNS)))
+    row, full = (TensorType(dtypes.float32, shape) for shape in ((ROWS,), (ROWS, COLUMNS)))
     buffers = (
         ScheduleBuffer("in0", row, "input", 0),
-        ScheduleBuffer("in1", whole, "input", 1),
+        ScheduleBuffer("in1", full, "input", 1),
         ScheduleBuffer("out0", row, "output", 0),
-        ScheduleBuffer("out1", whole, "output", 1),
+        ScheduleBuffer("out1", full, "output", 1),
     )
     launch = Launch(parse_kernel(_ROWS), tuple(buffer.name for buffer in buffers))
     schedule = plan_memory(Schedule("rows", buffers, (launch,)), [(0, 0)], reads_again=True)

@@ -36,8 +36,8 @@ def test_what_may_not_fit_is_divided_in_64_bits() -> None:
     simulated.memory.bytes_at(source, 256)[:] = x.view(np.uint8)
     arguments = [address.to_bytes(8, "little") for address in (source, result)]
     simulated.launch(shape.function, (1,), shape.block, 0, arguments)
-    found = simulated.memory.bytes_at(result, 256).view(np.float32)
-    np.testing.assert_array_equal(found, [(FAR + 3) * i % 60 for i in range(64)])
+    actual = simulated.memory.bytes_at(result, 256).view(np.float32)
+    np.testing.assert_array_equal(actual, [(FAR + 3) * i % 60 for i in range(64)])
 
 
 @pytest.mark.parametrize(("index", "expected"), [("4*_i0 + 8*_i1", 8), ("_i0 + 12*_i1", 4), ("_i0 + 1", 1), ("_i1", 1)])

@@ -33,8 +33,8 @@ def test_matrices_have_the_executors_bits_and_no_races(name: str) -> None:
     call = CALLS[name]
     schedule = schedule_of(jg.trace(lambda x: call(x)).lower(jg.asarray(x)).graph)
     expected = execute_schedule(schedule, [x])
-    found = run(schedule, code_of(schedule), [x], seed=3, races=True)
-    assert len(expected) == len(found) and all(map(np.array_equal, expected, found))
+    result = run(schedule, code_of(schedule), [x], seed=3, races=True)
+    assert len(expected) == len(result) and all(map(np.array_equal, expected, result))
 
 
 @needs_ptxas

@@ -71,10 +71,10 @@ def test_products_are_near_those_in_order(dtype: DType, shape: str, monkeypatch:
     rows, columns, *_ = SHAPES[shape]
     monkeypatch.setattr(mma, "SHAPES", (SHAPES[shape],))
     per_panel = 64 // dtype.itemsize
-    ways = ((3 * per_panel, "", 8), (2 * per_panel + 5, "lr", 5), (5 * per_panel + 8, "r", 0), (4, "l", 1))
+    modes = ((3 * per_panel, "", 8), (2 * per_panel + 5, "lr", 5), (5 * per_panel + 8, "r", 0), (4, "l", 1))
     if dtype.itemsize == 1 and shape != "32x32":  # bytes that are computed leave no registers for so many sums
-        ways = ways[2:3]
-    for k, turned, more in ways if _LONG else ways[1:3]:
+        modes = modes[2:3]
+    for k, turned, more in modes if _LONG else modes[1:3]:
         m, n = rows + more, columns - more
         left, right = operands(dtype, m, k, n, turned)
         graph = jg.trace(lambda x, y, turned=turned: matmul(x, y, turned)).lower(left, right).graph
@@ -118,11 +118,11 @@ def test_products_with_a_fused_epilogue_and_in_batches() -> None:
 @pytest.mark.parametrize("turned", ["", "lr"])
 def test_infinities_beside_an_operand_stay_outside(turned: str) -> None:
     """What lies behind the last step and the last row of a part is infinite, and no product is."""
-    whole = [numbers(bfloat16, 64, 64) for _ in range(2)]
-    for array in whole:
+    full = [numbers(bfloat16, 64, 64) for _ in range(2)]
+    for array in full:
         array[40:], array[:, 40:] = np.inf, np.nan
-    got, want = product(*whole, function=lambda x, y: matmul(x[:40, :40], y[:40, :40], turned))
-    left, right = matmul_sides(whole[0][:40, :40], whole[1][:40, :40], turned)
+    got, want = product(*full, function=lambda x, y: matmul(x[:40, :40], y[:40, :40], turned))
+    left, right = matmul_sides(full[0][:40, :40], full[1][:40, :40], turned)
     assert np.isfinite(got.astype(_DOUBLE)).all()
     require_near(got, left, right, want)
 

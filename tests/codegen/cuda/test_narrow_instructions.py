@@ -52,7 +52,7 @@ CASES = [case for case in cases() if case[1] in _INTEGERS and OPS[case[0]].lower
 
 def narrow(ptx: str) -> Iterator[str]:
     """The forms of a text that have operands of 8 or 16 bits."""
-    return (found[1] for found in _NARROW.finditer(ptx))
+    return (actual[1] for actual in _NARROW.finditer(ptx))
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)
@@ -62,18 +62,18 @@ def test_ops_have_only_forms_that_a_gpu_was_asked_about(case: tuple[str, dtypes.
 
 
 def test_the_pairs_reach_what_is_said_of_them() -> None:
-    found = set()
+    actual = set()
     for dtype in DTYPES if _EVERY else ("int8", "int16", "uint8", "uint16"):
         every = jg.trace(of_one_dtype(list(FIRST), list(SECOND)))
-        found |= set(narrow(code_of(schedule_of(every.lower(jg.asarray(edges(dtype))).optimized)).texts["ptx"]))
-    assert found == OF_PAIRS
+        actual |= set(narrow(code_of(schedule_of(every.lower(jg.asarray(edges(dtype))).optimized)).texts["ptx"]))
+    assert actual == OF_PAIRS
 
 
 def test_what_llvm_itself_selects_is_wrapped() -> None:
     """Negations that LLVM makes of other instructions, too, with and without a guard."""
     body = "".join(
-        f"  %v{k} = {made}\n  store i16 %v{k}, ptr addrspace(1) %to, align 2\n"
-        for k, made in enumerate(("sub i16 0, %x", "mul i16 %x, -1"))
+        f"  %v{k} = {result}\n  store i16 %v{k}, ptr addrspace(1) %to, align 2\n"
+        for k, result in enumerate(("sub i16 0, %x", "mul i16 %x, -1"))
     )
     text = device_code.ptx_of(
         f'target triple = "{device_code.TRIPLE}"\n'

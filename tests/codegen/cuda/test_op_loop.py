@@ -73,8 +73,8 @@ def test_ops_with_named_sizes_give_the_bits_of_the_executor(case: tuple[str, dty
     if not samples.samples:
         pytest.skip("no sample takes names for its sizes")
     schedule = schedule_of(samples.graph)
-    found = outputs(case[0], schedule, code_of(schedule), samples.arguments, seed=2)
-    require_same(execute_schedule(schedule, samples.arguments), found, ulps=0)
+    result = outputs(case[0], schedule, code_of(schedule), samples.arguments, seed=2)
+    require_same(execute_schedule(schedule, samples.arguments), result, ulps=0)
 
 
 @needs_ptxas

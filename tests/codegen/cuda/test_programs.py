@@ -45,8 +45,8 @@ def test_sums_in_any_order_are_near(name: str) -> None:
     graph, arguments = traced(name)
     target = SM_90.in_any_order()
     schedule = schedule_of(graph, target)
-    found = run(schedule, code_of(schedule, target), arguments, seed=3)
-    for want, got in zip(execute_schedule(schedule, arguments), found, strict=True):
+    result = run(schedule, code_of(schedule, target), arguments, seed=3)
+    for want, got in zip(execute_schedule(schedule, arguments), result, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * np.abs(want).max() * np.sqrt(np.log2(want.size + 2)))
 
 

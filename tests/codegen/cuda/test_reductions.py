@@ -36,10 +36,10 @@ def assert_gives(
     function: Function, target: str, *arrays: Array, spec: tuple[Any, ...] = (), launches: int = 2
 ) -> None:
     """The bits of the CPU in its order, and what is near to them in any other."""
-    found, count = results(function, target, *arrays, spec=spec)
+    actual, count = results(function, target, *arrays, spec=spec)
     expected = function(*map(jg.asarray, arrays))
     assert count <= launches
-    for result, tensor in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=True):
+    for result, tensor in zip(actual, expected if isinstance(expected, tuple) else (expected,), strict=True):
         if target == "in order":
             assert result.tobytes() == tensor.numpy().tobytes()
         else:

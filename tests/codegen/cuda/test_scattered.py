@@ -35,10 +35,10 @@ class Launched:
 
     def require(self, arguments: Sequence[Array], *, races: bool = False, executed: bool = False) -> None:
         expected = [np.asarray(value) for value in interpret(self.graph, arguments)]
-        found = [run(self.schedule, self.code, arguments, seed=1, races=races)]
+        outputs = [run(self.schedule, self.code, arguments, seed=1, races=races)]
         if executed:
-            found.append(execute_schedule(self.schedule, arguments))
-        for results in found:
+            outputs.append(execute_schedule(self.schedule, arguments))
+        for results in outputs:
             for one, wanted in zip(results, expected, strict=True):
                 assert one.tobytes() == wanted.tobytes()
 
@@ -123,9 +123,9 @@ def test_sums_in_any_order_are_updates_in_one_step() -> None:
         arguments = [x, rng.integers(0, 7, 500), u]
         (expected,) = interpret(graph, arguments)
         for seed in (1, 2):
-            (found,) = run(schedule, code, arguments, seed=seed, races=True)
+            (actual,) = run(schedule, code, arguments, seed=seed, races=True)
             near = 1e-4 if dtype == float32 else 0.2
-            np.testing.assert_allclose(found.astype(np.float64), np.asarray(expected).astype(np.float64), atol=near)
+            np.testing.assert_allclose(actual.astype(np.float64), np.asarray(expected).astype(np.float64), atol=near)
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["known", "named"])
@@ -190,7 +190,7 @@ def test_the_assembler_takes_updates_in_one_step(arch: str) -> None:
         for target in (Target.named(arch), Target.named(arch).in_any_order()):
             graph = build(lambda x, i, u: (scatter(x, i, u, axis=0), scatter_add(x, i, u, axis=0)), types)
             ptx.append(code_of(schedule_of(graph, target), target).texts["ptx"])
-    updates = [found for text in ptx for found in re.findall(r"(?:atom|red)\.(\S*(?:max|add)\S*)", text)]
+    updates = [actual for text in ptx for actual in re.findall(r"(?:atom|red)\.(\S*(?:max|add)\S*)", text)]
     assert {"global.max.s32", "global.add.f32", "global.add.f64", "global.add.u64"} <= set(updates)
     assert all(update.startswith("global.") for update in updates)
     assert not [function for function in assemble(ptx, arch) if function.spilled]

@@ -44,14 +44,14 @@ def product(x: Any, y: Any) -> Any:
 
 
 def contract_of(schedule: Schedule) -> tuple[Kernel, Contract]:
-    (found,) = [
+    (actual,) = [
         (step.kernel, s)
         for step in schedule.steps
         if isinstance(step, Launch)
         for s in statements_of(step.kernel.body)
         if isinstance(s, Contract)
     ]
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -90,8 +90,8 @@ def test_parts_assemble_without_spills() -> None:
 def test_few_panels_stay_in_a_loop() -> None:
     """Four panels all written out for sm_80 would take 179 registers, and more than there are with other epilogues."""
     sm_80 = Target.named("sm_80")
-    given = [numbers("float32", *shape) for shape in ((64, 64), (32, 64), (32,), (64, 32))]
-    graph = jg.trace(lambda x, w, b, r: r + (x @ w.T + b)).lower(*given).graph
+    inputs = [numbers("float32", *shape) for shape in ((64, 64), (32, 64), (32,), (64, 32))]
+    graph = jg.trace(lambda x, w, b, r: r + (x @ w.T + b)).lower(*inputs).graph
     (usage,) = assemble([code_of(schedule_of(graph, sm_80), sm_80).texts["ptx"]], "sm_80")
     assert usage.spilled == 0 and usage.registers <= 96
 
@@ -103,12 +103,12 @@ def test_a_convolution_is_cut_as_well() -> None:
     def gradient(x: Any, w: Any, ct: Any) -> Any:
         return jg.grad(lambda w: (jg.nn.functional.conv2d(x, w, padding=1) * ct).sum())(w)
 
-    given = [x, numbers("float32", 4, 3, 3, 3), ct]
-    graph = jg.trace(gradient).lower(*given).graph
+    inputs = [x, numbers("float32", 4, 3, 3, 3), ct]
+    graph = jg.trace(gradient).lower(*inputs).graph
     schedule = schedule_of(graph)
     assert contract_of(schedule)[1].span == BLOCK
-    (got,) = run(schedule, code_of(schedule), given)
-    np.testing.assert_array_equal(got, jg.trace(gradient)(*given).numpy())
+    (got,) = run(schedule, code_of(schedule), inputs)
+    np.testing.assert_array_equal(got, jg.trace(gradient)(*inputs).numpy())
 
 
 @pytest.mark.parametrize(

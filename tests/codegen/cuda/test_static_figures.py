@@ -24,11 +24,11 @@ HEADERS = sorted(Path("/usr/local").glob("cuda*/include/cuda_occupancy.h"))
 
 @pytest.mark.parametrize("name", [*NEAR_THE_LEAST, *(MORE if NIGHTLY else ())])
 def test_kernels_move_little_more_than_they_must(name: str) -> None:
-    found = figures(counted(FAMILIES[name]()))
-    assert found.traffic <= 1.1
-    assert found.turns == found.least_turns
+    result = figures(counted(FAMILIES[name]()))
+    assert result.traffic <= 1.1
+    assert result.turns == result.least_turns
     if name not in ("pointwise, a row", "layer norm"):  # whose weights every block asks the second cache for
-        assert found.cache_traffic <= 1.1
+        assert result.cache_traffic <= 1.1
 
 
 @needs_ptxas
@@ -81,9 +81,9 @@ int main() {
     )
     program = tmp_path / "occupancy"
     subprocess.run(["g++", "-w", f"-I{HEADERS[-1].parent}", str(source), "-o", str(program)], check=True)
-    found = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    result = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
     ours = [str(occupancy(sm, threads, registers, shared).blocks) for sm, threads, registers, shared in cases]
-    assert [(case, x, y) for case, x, y in zip(cases, ours, found, strict=True) if x != y] == []
+    assert [(case, x, y) for case, x, y in zip(cases, ours, result, strict=True) if x != y] == []
 
 
 def test_the_page_names_what_is_refused() -> None:

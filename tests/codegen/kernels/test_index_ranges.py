@@ -40,5 +40,5 @@ def test_places_of_images_whose_height_is_rounded_up() -> None:
     rng = np.random.default_rng(0)
     for s, t in [(4, 4), (5, 3), (1, 1)]:
         shapes = (1, 3, (s - 1) // 2 + 1, t), (3, 1, 2, 3), (s,)
-        given = [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-        np.testing.assert_array_equal(compiled(graph)(*given), interpret(graph, given)[0])
+        inputs = [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+        np.testing.assert_array_equal(compiled(graph)(*inputs), interpret(graph, inputs)[0])

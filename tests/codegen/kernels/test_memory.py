@@ -178,8 +178,8 @@ def test_symbolic_sizes_share_and_run_at_every_size() -> None:
     n = Dim.name("n")
 
     def program(x: Any, w: Any) -> Any:
-        values, places = sort(neg(x), axis=0, descending=False, stable=True)
-        return add(dot(values, w, batch=((), ()), contract=((1,), (0,))), exp(neg(x))), places
+        values, positions = sort(neg(x), axis=0, descending=False, stable=True)
+        return add(dot(values, w, batch=((), ()), contract=((1,), (0,))), exp(neg(x))), positions
 
     for size in (0, 1, 7, 64):
         schedule = planned(program, t(n, 4), t(4, 4), size=size) if size else None

@@ -34,13 +34,13 @@ def constant_kernel(cases: list[tuple[Case, tuple[Any, ...]]], result: DType) ->
     """``out[i] = op(literal, ...)`` for the i-th case."""
     body: list[Statement] = []
     number = 0
-    for place, (case, values) in enumerate(cases):
+    for position, (case, values) in enumerate(cases):
         args = [Var(f"_v{number + i}", dtype) for i, dtype in enumerate(case.args)]
         body += [Let(arg, "const", (), constant_of(value, arg.dtype)) for arg, value in zip(args, values, strict=True)]
         number += len(args)
         var = Var(f"_v{number}", case.result)
         number += 1
-        body += [case.let(var, tuple(args)), Store("out", place, var)]
+        body += [case.let(var, tuple(args)), Store("out", position, var)]
     return Kernel("constants", (Param("out", result, len(cases), "write"),), tuple(body))
 
 
@@ -75,15 +75,15 @@ def one_sided_kernel(op: str, dtype: DType, values: list[Any], kind: LoopKind) -
     x = Var("_v0", dtype)
     body: list[Statement] = [Load(x, "x", axis)]
     number = 1
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         constant, left, right = (Var(f"_v{number + i}", dtype) for i in range(3))
         number += 3
         body += [
             Let(constant, "const", (), constant_of(value, dtype)),
             Let(left, op, (x, constant)),
             Let(right, op, (constant, x)),
-            Store("out", 2 * place * n + axis, left),
-            Store("out", (2 * place + 1) * n + axis, right),
+            Store("out", 2 * position * n + axis, left),
+            Store("out", (2 * position + 1) * n + axis, right),
         ]
     params = (Param("x", dtype, n, "read"), Param("out", dtype, 2 * len(values) * n, "write"))
     return Kernel("sides", params, (Loop("_i0", n, kind, tuple(body)),), ("n",))
@@ -95,10 +95,10 @@ def test_minimum_and_maximum_with_a_literal(dtype: DType, kind: LoopKind) -> Non
     x = np.ascontiguousarray(edge_values(dtype))
     values = [value for value in edge_values(dtype)[::3] if value == value]
     for op in ("min", "max"):
-        found: Array = np.zeros((len(values), 2, x.size), dtype)
-        run_native(one_sided_kernel(op, dtype, values, kind), {"x": x, "out": found.reshape(-1)}, {"n": x.size})
+        actual: Array = np.zeros((len(values), 2, x.size), dtype)
+        run_native(one_sided_kernel(op, dtype, values, kind), {"x": x, "out": actual.reshape(-1)}, {"n": x.size})
         case = Case(op, (dtype, dtype), dtype)
-        for value, (left, right) in zip(values, found, strict=True):
+        for value, (left, right) in zip(values, actual, strict=True):
             many = np.full(x.size, value, dtype)
             with np.errstate(all="ignore"):
                 assert same_bits(left, case.expected([x, many])).all(), (op, value)

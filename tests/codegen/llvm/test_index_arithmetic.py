@@ -51,8 +51,8 @@ def test_blocks_that_are_known_to_be_full_are_not_compared_with_the_end() -> Non
     env = Environment(function, Kernel("f", (), ()), Target.host(), Names(), Scratch("f"), lambda statement, env: None)
     first, other = (LlvmScalar(function.argument("i64").name, "i64", int64, 1) for _ in range(2))
 
-    def length(size: int, whole: tuple[LlvmScalar, LlvmScalar]) -> int | None:
-        return constant_of(subtract(env, end_of_block(env, first, integer(size), whole), first))
+    def length(size: int, full: tuple[LlvmScalar, LlvmScalar]) -> int | None:
+        return constant_of(subtract(env, end_of_block(env, first, integer(size), full), first))
 
     assert length(14, (integer(0), integer(140))) == 14
     assert length(14, (other, add(env, add(env, other, integer(8)), integer(20)))) == 14

@@ -52,8 +52,8 @@ def edge_values(dtype: DType) -> Array:
         info = np.iinfo(dtype)
         small = [0, 1, 2, 3, 5, 7, 10, 31, 32, 63, 64, 65, 100]
         wanted = [*small, -1, -2, -7, info.max, info.max - 1, info.min, info.min + 1]
-        found = np.array([value for value in wanted if info.min <= value <= info.max], dtype)
-        return np.concatenate([found, rng.integers(info.min, info.max, 15, dtype=dtype, endpoint=True)])
+        actual = np.array([value for value in wanted if info.min <= value <= info.max], dtype)
+        return np.concatenate([actual, rng.integers(info.min, info.max, 15, dtype=dtype, endpoint=True)])
     with np.errstate(all="ignore"):
         wanted_floats = [0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 7.25, 127.5, 128.0, 255.5, 256.0, 32767.5, 65519.0, 65520.0]
         wanted_floats += [
@@ -90,18 +90,18 @@ def kernel_of(cases: list[Case], kind: LoopKind) -> Kernel:
     body: list[Any] = []
     params: list[Param] = []
     number = 0
-    for place, case in enumerate(cases):
+    for index, case in enumerate(cases):
         loaded = []
         for position, dtype in enumerate(case.args):
-            name = f"in{place}_{position}"
+            name = f"in{index}_{position}"
             params.append(Param(name, dtype, _N, "read"))
             loaded.append(Var(f"_v{number}", dtype))
             body.append(Load(loaded[-1], name, _AXIS))
             number += 1
         result = Var(f"_v{number}", case.result)
         number += 1
-        body += [case.let(result, tuple(loaded)), Store(f"out{place}_{kind}", _AXIS, result)]
-        params.append(Param(f"out{place}_{kind}", case.result, _N, "write"))
+        body += [case.let(result, tuple(loaded)), Store(f"out{index}_{kind}", _AXIS, result)]
+        params.append(Param(f"out{index}_{kind}", case.result, _N, "write"))
     loop_body: Body = tuple(body)
     return Kernel(f"scalar_ops_{kind}", tuple(params), (Loop("_i0", _N, kind, loop_body),), ("n",))
 
@@ -118,31 +118,31 @@ def check(cases: list[Case], target: str) -> None:
             position = buffer.name.partition("_")[2]
             memory[buffer.name] = arrays[int(position)] if buffer.name[0] == "i" else np.zeros(n, buffer.type.dtype)
         native([memory[buffer.name].ctypes.data for buffer in native.schedule.buffers], {"n": n})
-        for place, case in enumerate(chosen):
+        for index, case in enumerate(chosen):
             with np.errstate(all="ignore"):
                 expected = case.expected(arrays)
             assert expected.dtype == case.result, case
             for kind in ("vector", "serial"):
-                found = memory[f"out{place}_{kind}"]
-                wrong = np.flatnonzero(~same_bits(found, expected))
+                actual = memory[f"out{index}_{kind}"]
+                wrong = np.flatnonzero(~same_bits(actual, expected))
                 assert wrong.size == 0, (
                     f"{case.op} {case.param} {case.args} -> {case.result} {kind}: "
-                    f"{[[a[i] for a in arrays] for i in wrong[:3]]} give {found[wrong[:3]]}, not {expected[wrong[:3]]}"
+                    f"{[[a[i] for a in arrays] for i in wrong[:3]]} give {actual[wrong[:3]]}, not {expected[wrong[:3]]}"
                 )
 
 
 def cases_of(dtype: DType) -> list[Case]:
     one, two = (dtype,), (dtype, dtype)
-    found = [Case("cmp", two, bool_, relation) for relation in ("eq", "ne", "lt", "le", "gt", "ge")]
-    found += [Case("select", (bool_, dtype, dtype), dtype)]
+    results = [Case("cmp", two, bool_, relation) for relation in ("eq", "ne", "lt", "le", "gt", "ge")]
+    results += [Case("select", (bool_, dtype, dtype), dtype)]
     if dtypes.is_bool(dtype):
-        return found + [Case(op, two, dtype) for op in ("and_", "or_", "xor")] + [Case("not_", one, dtype)]
-    found += [Case(op, two, dtype) for op in ("add", "sub", "mul", "div", "rem", "min", "max")]
-    found += [Case(op, one, dtype) for op in ("neg", "abs")]
+        return results + [Case(op, two, dtype) for op in ("and_", "or_", "xor")] + [Case("not_", one, dtype)]
+    results += [Case(op, two, dtype) for op in ("add", "sub", "mul", "div", "rem", "min", "max")]
+    results += [Case(op, one, dtype) for op in ("neg", "abs")]
     if dtypes.is_float(dtype):
-        found += [Case(op, one, dtype) for op in ("sqrt", "floor", "ceil", "rint", "trunc")]
-        return [*found, Case("fma", (dtype,) * 3, dtype)]
-    return found + [Case(op, two, dtype) for op in ("and_", "or_", "xor", "shl", "shr")] + [Case("not_", one, dtype)]
+        results += [Case(op, one, dtype) for op in ("sqrt", "floor", "ceil", "rint", "trunc")]
+        return [*results, Case("fma", (dtype,) * 3, dtype)]
+    return results + [Case(op, two, dtype) for op in ("and_", "or_", "xor", "shl", "shr")] + [Case("not_", one, dtype)]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -44,8 +44,8 @@ def test_select_of_bits_merged_by_a_constant(merge: str, short: str) -> None:
         graph = parse(text.replace("T", short))
         compiled = compile(graph)
         assert isinstance(compiled, Executable)
-        (wanted,), (found,) = interpret(graph, [x, y, picks]), compiled.run([x, y, picks])
-        np.testing.assert_array_equal(found, wanted, err_msg=f"mask {mask}, select {order}")
+        (wanted,), (actual,) = interpret(graph, [x, y, picks]), compiled.run([x, y, picks])
+        np.testing.assert_array_equal(actual, wanted, err_msg=f"mask {mask}, select {order}")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -53,20 +53,20 @@ def test_a_tail_of_one_narrowed_element_writes_one_element(target: str) -> None:
     """LLVM scalarises a masked store of truncated values to a store of one wide element."""
     narrowing = [("f32", "bf16"), ("i64", "i32"), ("i32", "i16"), ("i16", "i8"), ("i64", "i8")]
     for (wide, narrow), n, ahead in product(narrowing, (1, 3, 17, 33, 65), (True, False)):
-        place = "_i0 + 2" if ahead else f"{n + 1} - _i0"
+        location = "_i0 + 2" if ahead else f"{n + 1} - _i0"
         kernel = parse_kernel(
             f"""
 kernel @narrow(read x: {wide}[{n}], write y: {narrow}[{n + 4}]) {{
   vector _i0 < {n} {{
     _v0: {wide} = load x[_i0]
     _v1: {narrow} = cast(_v0)
-    store y[{place}] = _v1
+    store y[{location}] = _v1
   }}
 }}
 """
         )
         x = np.arange(1, n + 1).astype(BY_SHORT_NAME[wide])
-        wanted, found = ({"x": x, "y": np.full(n + 4, 7, BY_SHORT_NAME[narrow])} for _ in range(2))
+        wanted, actual = ({"x": x, "y": np.full(n + 4, 7, BY_SHORT_NAME[narrow])} for _ in range(2))
         execute_kernel(kernel, wanted, {})
-        run_native(kernel, found, {}, target=Target.named(target))
-        np.testing.assert_array_equal(found["y"], wanted["y"], err_msg=f"{wide} to {narrow}, {n} elements")
+        run_native(kernel, actual, {}, target=Target.named(target))
+        np.testing.assert_array_equal(actual["y"], wanted["y"], err_msg=f"{wide} to {narrow}, {n} elements")

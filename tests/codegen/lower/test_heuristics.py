@@ -68,8 +68,8 @@ def joined(x: Any, y: Any, end: int = 2) -> Any:
     """A transposed operand and another one side by side in each row, between two ends; sums of its columns, too."""
     rows = reshape(transpose(x, permutation=(0, 2, 1)), shape=(3, x.shape[1] * x.shape[2]))
     half = full(shape=(), value=0.5, dtype=float32)
-    whole = pad(concat(rows, y, axis=1), half, low=(0, end), high=(0, 9), interior=(0, 0))
-    return add(mul(whole, whole), exp(whole)), reduce_sum(whole, axes=(0,))
+    entire = pad(concat(rows, y, axis=1), half, low=(0, end), high=(0, 9), interior=(0, 0))
+    return add(mul(entire, entire), exp(entire)), reduce_sum(entire, axes=(0,))
 
 
 CASES: dict[str, Case] = {
@@ -161,11 +161,11 @@ def test_each_decision_by_itself(decision: str) -> None:
 
 
 def test_a_target_that_cuts_nothing() -> None:
-    whole = SlowBackend(
+    entire = SlowBackend(
         replace(CPU, heuristics=replace(CPU.heuristics, split_reductions=None, columns=None, tiles=None))
     )
     for case in ("sum", "sum of a named size", "sum down columns", "transposed"):
-        one, two = compiled(case, ON_CPU), compiled(case, whole)
+        one, two = compiled(case, ON_CPU), compiled(case, entire)
         assert one.schedule.steps != two.schedule.steps, case
         require_same_bits(one, two, case)
 

@@ -50,8 +50,8 @@ def gates(x: Any) -> Any:
 @pytest.mark.parametrize(("function", "shape"), [(heads, (2, 6, 96)), (gates, (5, 64))])
 def test_gradients_of_slices_have_neither_masks_nor_divisions(function: Any, shape: Any) -> None:
     traced, x = jg.trace(jg.grad(function)), array(*shape) / 8
-    found = loads(kernels_of(traced, x))
-    assert found and not any(load.mask for load in found) and not any(has_atoms(load.index) for load in found)
+    loaded = loads(kernels_of(traced, x))
+    assert loaded and not any(load.mask for load in loaded) and not any(has_atoms(load.index) for load in loaded)
     assert traced(x).numpy().tobytes() == jg.grad(function)(jg.asarray(x)).numpy().tobytes()
 
 
@@ -78,9 +78,9 @@ def test_bits(case: str, dtype: Any) -> None:
         pytest.skip("arithmetic with bools")
     for widths in ((32, 40), (33, 41), (64, 129)):
         x, y = (array(7, width, dtype=dtype) for width in widths)
-        given = (jg.asarray(x), jg.asarray(y))
-        found, expected = jg.trace(function)(*given).numpy(), function(*given).numpy()
-        assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
+        inputs = (jg.asarray(x), jg.asarray(y))
+        actual, expected = jg.trace(function)(*inputs).numpy(), function(*inputs).numpy()
+        assert actual.dtype == expected.dtype and actual.tobytes() == expected.tobytes()
 
 
 def test_an_index_out_of_range_is_found_in_any_piece() -> None:
@@ -89,9 +89,9 @@ def test_an_index_out_of_range_is_found_in_any_piece() -> None:
 
     traced, x = jg.trace(f), jg.ones(40)
     assert traced(x, jg.arange(16)).shape == (48,)
-    for place, wrong in ((0, 40), (15, 39), (7, -42)):
+    for position, wrong in ((0, 40), (15, 39), (7, -42)):
         indices = np.arange(16)
-        indices[place] = wrong
+        indices[position] = wrong
         with pytest.raises(IndexError):
             traced(x, jg.asarray(indices))
 

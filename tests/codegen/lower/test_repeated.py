@@ -38,20 +38,20 @@ def test_repeated_groups_give_the_same_schedule(monkeypatch: pytest.MonkeyPatch)
     lowered: list[str] = []
     lower_group = select.lower_group
     monkeypatch.setattr(select, "lower_group", lambda b, g, n: lowered.append(g.name) or lower_group(b, g, n))
-    found, few = schedule(), len(lowered)
+    actual, few = schedule(), len(lowered)
     monkeypatch.setattr(select, "_can_be_repeated", lambda group: False)
     alone, many = schedule(), len(lowered) - few
-    assert found == alone
+    assert actual == alone
     assert few < many
 
 
 def test_repeated_groups_compute_what_each_would() -> None:
     x, w = (np.random.default_rng(seed).standard_normal((8, 8)).astype(np.float32) for seed in (0, 1))
     order = np.arange(8)[::-1].copy()
-    found, centred = compile(parse(TEXT)).run([x, w, order])
+    actual, centred = compile(parse(TEXT)).run([x, w, order])
     y = x
     for _ in range(2):
         y = y @ w
         y = y - y.sum(1, keepdims=True)
     np.testing.assert_allclose(centred, y, rtol=1e-4)
-    np.testing.assert_allclose(found, ((y @ y)[order] @ w)[order], rtol=1e-3)
+    np.testing.assert_allclose(actual, ((y @ y)[order] @ w)[order], rtol=1e-3)

@@ -32,14 +32,14 @@ def in_place(graph: Graph) -> Executable:
     return compiled(graph, donate=[(0, 0)] if graph.inputs[0].type == graph.outputs[0].type else [])
 
 
-def calls(made: Executable) -> int:
+def calls(result: Executable) -> int:
     """The calls of math functions that stand in the kernels."""
-    bodies = [launch.kernel.body for launch in made.stages.schedule.steps]  # type: ignore[union-attr]
+    bodies = [launch.kernel.body for launch in result.stages.schedule.steps]  # type: ignore[union-attr]
     return sum(isinstance(s, Let) and s.op == "call" for body in bodies for s in statements_of(body))
 
 
-def locals_of(made: Executable) -> int:
-    bodies = [launch.kernel.body for launch in made.stages.schedule.steps]  # type: ignore[union-attr]
+def locals_of(result: Executable) -> int:
+    bodies = [launch.kernel.body for launch in result.stages.schedule.steps]  # type: ignore[union-attr]
     return sum(isinstance(s, Local) for body in bodies for s in statements_of(body))
 
 
@@ -95,23 +95,23 @@ def test_a_kept_row_has_the_bits_of_one_computed_again(
 @pytest.mark.parametrize("axis", [0, 1])
 def test_every_float_is_kept_as_it_is(dtype: DType, axis: int) -> None:
     graph, x = build(lambda x: softmax(x, axis=axis), [t(20, 37, dtype=dtype)]), values(dtype, (20, 37))
-    made = in_place(graph)
-    (found,), (executed,) = made.run([x]), execute_schedule(made.stages.schedule, [x.copy()])
-    assert bits_of(found) == bits_of(executed)
+    result = in_place(graph)
+    (actual,), (executed,) = result.run([x]), execute_schedule(result.stages.schedule, [x.copy()])
+    assert bits_of(actual) == bits_of(executed)
     wide = np.exp(x.astype(np.float64) - x.astype(np.float64).max(axis, keepdims=True))
     loose = {2: 0.02, 4: 1e-6, 8: 1e-14}[dtype.itemsize]
-    np.testing.assert_allclose(found.astype(np.float64), wide / wide.sum(axis, keepdims=True), rtol=loose)
+    np.testing.assert_allclose(actual.astype(np.float64), wide / wide.sum(axis, keepdims=True), rtol=loose)
 
 
 def test_softmax_computes_each_exponential_once() -> None:
     for axis in (0, 1):
-        made = in_place(build(lambda x, axis=axis: softmax(x, axis=axis), [t(64, 128)]))
-        assert (calls(made), locals_of(made)) == (1, 1)
+        result = in_place(build(lambda x, axis=axis: softmax(x, axis=axis), [t(64, 128)]))
+        assert (calls(result), locals_of(result)) == (1, 1)
 
 
 def test_what_is_cheap_is_computed_again() -> None:
-    made = in_place(build(lambda x: add(mul(x, x), along(reduce_sum(mul(x, x), axes=(1,)), x)), [t(8, 64)]))
-    assert locals_of(made) == 0
+    result = in_place(build(lambda x: add(mul(x, x), along(reduce_sum(mul(x, x), axes=(1,)), x)), [t(8, 64)]))
+    assert locals_of(result) == 0
 
 
 def test_rows_beyond_the_cache_and_of_named_length_are_computed_again() -> None:
@@ -133,8 +133,8 @@ def test_the_last_of_a_chain_is_what_is_kept() -> None:
         y = exp(erf(x))
         return add(y, along(reduce_sum(y, axes=(1,)), x))
 
-    made = in_place(build(function, [t(6, 30, dtype=float64)]))
-    assert (calls(made), locals_of(made)) == (2, 1)
+    result = in_place(build(function, [t(6, 30, dtype=float64)]))
+    assert (calls(result), locals_of(result)) == (2, 1)
 
 
 def test_a_sum_inside_of_a_sum_does_not_load_what_is_stored_later() -> None:
@@ -145,6 +145,6 @@ def test_a_sum_inside_of_a_sum_does_not_load_what_is_stored_later() -> None:
         return reduce_sum(mul(y, along(reduce_sum(y, axes=(1,)), x)), axes=(1,)), y
 
     graph, x = build(function, [t(6, 45, dtype=bfloat16)]), values(bfloat16, (6, 45))
-    made = in_place(graph)
-    for found, slow in zip(made.run([x]), execute_schedule(made.stages.schedule, [x.copy()]), strict=True):
-        assert bits_of(found) == bits_of(slow)
+    result = in_place(graph)
+    for actual, slow in zip(result.run([x]), execute_schedule(result.stages.schedule, [x.copy()]), strict=True):
+        assert bits_of(actual) == bits_of(slow)

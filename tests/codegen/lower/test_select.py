@@ -65,17 +65,17 @@ def test_executor_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
     sampled = samples_of(*case)
     schedule = select(sampled.graph, CPU)
     expected = interpret(sampled.graph, sampled.arguments)
-    found = execute_schedule(schedule, [np.asarray(x) for x in sampled.arguments])
-    require_same(expected, found, ulps=tolerance(sampled, schedule), signs=case[0] not in EXTREMES)
+    result = execute_schedule(schedule, [np.asarray(x) for x in sampled.arguments])
+    require_same(expected, result, ulps=tolerance(sampled, schedule), signs=case[0] not in EXTREMES)
     note(case[0], "executor", sampled.samples)
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(name for name, dtype in cases() if not is_complex((name, dtype))))
 def test_named_sizes(name: str) -> None:
     case = samples_by_names(name, dtypes.float32)
-    found = execute_schedule(select(case.graph, CPU), [np.asarray(x) for x in case.arguments])
+    result = execute_schedule(select(case.graph, CPU), [np.asarray(x) for x in case.arguments])
     exact = OPS[name].kind == "contraction"
-    require_same(interpret(case.graph, case.arguments), found, ulps=0 if exact else 64, signs=exact)
+    require_same(interpret(case.graph, case.arguments), result, ulps=0 if exact else 64, signs=exact)
 
 
 LONG: dict[str, tuple[Callable[..., Any], list[TensorType]]] = {
@@ -99,9 +99,9 @@ def test_large_shapes(name: str) -> None:
     rng = np.random.default_rng(0)
     arguments = [rng.standard_normal(type.shape).astype(np.float32) for type in types]
     graph = build(function, types)
-    found = execute_schedule(select(graph, CPU), arguments)
+    result = execute_schedule(select(graph, CPU), arguments)
     require_same(
-        interpret(graph, arguments), found, ulps=32, scale=1000.0 if "sum" in name or "columns" in name else 1.0
+        interpret(graph, arguments), result, ulps=32, scale=1000.0 if "sum" in name or "columns" in name else 1.0
     )
 
 

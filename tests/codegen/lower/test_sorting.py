@@ -40,8 +40,8 @@ def numbers(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int = 0) -> Any:
             x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 5, shape)).astype(dtype)
         special = [np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0]
     flat = x.reshape(-1)
-    for place in range(0, flat.size, 3):
-        flat[place] = special[place // 3 % len(special)]
+    for position in range(0, flat.size, 3):
+        flat[position] = special[position // 3 % len(special)]
     return x
 
 
@@ -60,8 +60,8 @@ def test_executor_and_native_code_equal_the_interpreter(dtype: np.dtype[Any], de
     for length in lengths:
         x = numbers(dtype, (length,))
         expected = interpret(graph, [x])
-        for found in (execute_schedule(schedule, [x]), native.run([x])):
-            for one, wanted in zip(found, expected, strict=True):
+        for actual in (execute_schedule(schedule, [x]), native.run([x])):
+            for one, wanted in zip(actual, expected, strict=True):
                 assert one.tobytes() == np.asarray(wanted).tobytes()
 
 
@@ -71,11 +71,11 @@ def test_long_rows(dtype: np.dtype[Any], axis: int) -> None:
     for shape in ((5000, 2), (2, 5000)):
         x = jg.asarray(numbers(dtype, shape, seed=1))
         for descending in (False, True):
-            places = jg.argsort(x, axis=axis, descending=descending).numpy()
+            positions = jg.argsort(x, axis=axis, descending=descending).numpy()
             order = jg.trace(lambda x, d=descending: jg.argsort(x, axis=axis, descending=d))
             both = jg.trace(lambda x, d=descending: jg.sort(x, axis=axis, descending=d))
-            np.testing.assert_array_equal(order(x).numpy(), places)
-            assert both(x).numpy().tobytes() == np.take_along_axis(x.numpy(), places, axis).tobytes()
+            np.testing.assert_array_equal(order(x).numpy(), positions)
+            assert both(x).numpy().tobytes() == np.take_along_axis(x.numpy(), positions, axis).tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "float32", "uint32"])
@@ -84,8 +84,8 @@ def test_rows_in_which_some_digits_are_all_the_same(dtype: str) -> None:
     sorted_ = jg.trace(lambda x: (jg.sort(x), jg.argsort(x)))
     for most in (1, 2, 200, 300, 70_000, 2**24 + 5):
         x = np.random.default_rng(most).integers(0, most, 1000).astype(dtype)
-        values, places = sorted_(jg.asarray(x))
-        np.testing.assert_array_equal(places.numpy(), np.argsort(x, kind="stable"))
+        values, positions = sorted_(jg.asarray(x))
+        np.testing.assert_array_equal(positions.numpy(), np.argsort(x, kind="stable"))
         np.testing.assert_array_equal(values.numpy(), np.sort(x))
 
 
@@ -93,7 +93,7 @@ def test_rows_in_which_some_digits_are_all_the_same(dtype: str) -> None:
 def test_a_length_known_only_at_the_call(length: int) -> None:
     sorted_ = jg.trace(lambda x: (jg.sort(x, axis=0), jg.argsort(x, axis=0)), dynamic_shapes={"x": {0: "n"}})
     x = numbers(np.dtype(np.float32), (length, 3))
-    values, places = sorted_(jg.asarray(x))
+    values, positions = sorted_(jg.asarray(x))
     expected = np.argsort(x, axis=0, kind="stable")
-    np.testing.assert_array_equal(places.numpy(), expected)
+    np.testing.assert_array_equal(positions.numpy(), expected)
     assert values.numpy().tobytes() == np.take_along_axis(x, expected, 0).tobytes()

@@ -86,10 +86,10 @@ def test_branches_that_make_a_stack_each(program: Any, x: float, flag: bool) -> 
 
 def test_a_stack_from_outside_and_another_are_not_one() -> None:
     def program(flag: Any, x: Any) -> Any:
-        given = filled(x, 2.0)
+        inputs = filled(x, 2.0)
         kept = region([NUMBER, STACK], lambda x, stack: stack)
-        made = region([NUMBER, STACK], lambda x, stack: filled(x, 3.0))
-        return drained(cond(flag, x, given, regions=[kept, made]))
+        result = region([NUMBER, STACK], lambda x, stack: filled(x, 3.0))
+        return drained(cond(flag, x, inputs, regions=[kept, result]))
 
     with pytest.raises(UnsupportedOp, match="one branch goes on with a stack that it is given") as caught:
         select(build(program, [FLAG, NUMBER]), CPU)

@@ -51,8 +51,8 @@ def natively(call: Callable[[], Any]) -> tuple[Any, int]:
     return call(), served() - before
 
 
-def bits(found: Any) -> Any:
-    array = found.detach().numpy()
+def bits(actual: Any) -> Any:
+    array = actual.detach().numpy()
     return str(array.dtype), array.shape, array.tobytes()
 
 
@@ -84,12 +84,12 @@ def operands(name: str, dtype: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("name", CALLS)
 def test_native_calls_give_python_s_bits(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = operands(name, dtype)
-    found, count = natively(lambda: CALLS[name](x, y))
+    actual, count = natively(lambda: CALLS[name](x, y))
     assert count == 1
     monkeypatch.setenv("JITGRAPH_DISPATCH", "0")
     monkeypatch.setattr(EAGER, "_rules", Rules())
     double = jg.trace(CALLS[name])
-    assert bits(found) == bits(double(x, y))
+    assert bits(actual) == bits(double(x, y))
     for values in ((x.numpy()[::-1], y.numpy()), (x.numpy(), np.flip(y.numpy())), (x.numpy()[:3], y.numpy()[:3])):
         if name == "matmul" and len(values[0]) == 3:
             continue
@@ -110,11 +110,11 @@ def test_calls_on_the_tape_give_a_trace_s_gradients(name: str) -> None:
         return [leaf.grad for leaf in leaves if leaf.grad is not None]
 
     first = list(map(bits, gradients()))
-    found, count = natively(gradients)
+    actual, count = natively(gradients)
     assert count > 1
-    assert list(map(bits, found)) == first
+    assert list(map(bits, actual)) == first
     traced = jg.trace(lambda x, y: jg.grad(loss, (0, 1))(x, y))(x, y)
-    assert [bits(one) for one in found] == [bits(one) for one in traced][: len(found)]
+    assert [bits(one) for one in actual] == [bits(one) for one in traced][: len(actual)]
 
 
 def test_gradients_of_gradients() -> None:
@@ -127,8 +127,8 @@ def test_gradients_of_gradients() -> None:
         return second
 
     expected = bits(twice())
-    found, count = natively(twice)
-    assert bits(found) == expected
+    actual, count = natively(twice)
+    assert bits(actual) == expected
     assert count > 1
 
 
@@ -153,8 +153,8 @@ def test_modes_decide_what_is_recorded() -> None:
     assert jg.exp(leaf).requires_grad
     assert not jg.exp(plain).requires_grad
     with jg.no_grad():
-        found, count = natively(lambda: jg.exp(leaf))
-        assert not found.requires_grad
+        actual, count = natively(lambda: jg.exp(leaf))
+        assert not actual.requires_grad
         assert count == 1
     with jg.detect_anomaly(), pytest.raises(jg.errors.AnomalyError):
         jg.exp(jg.asarray(np.full(9, 1e9, np.float32)))
@@ -164,8 +164,8 @@ def test_modes_decide_what_is_recorded() -> None:
 
 def test_the_line_of_a_native_call_is_the_user_s() -> None:
     leaf = jg.asarray(draw(9)).requires_grad_()
-    found, _ = natively(lambda: leaf * leaf)
-    assert "test_eager_calls.py" in repr(found.grad_fn)
+    actual, _ = natively(lambda: leaf * leaf)
+    assert "test_eager_calls.py" in repr(actual.grad_fn)
 
 
 def test_arguments_that_a_table_does_not_take() -> None:
@@ -198,11 +198,11 @@ def test_memory_of_taped_results_is_not_written_in_place() -> None:
     step = jg.trace(lambda state, x: state.__setitem__(..., state * 2 + x))
     expected = jg.exp(leaf.detach()).numpy().copy()
     for _ in range(6):
-        made = jg.exp(leaf)
-        record = made.grad_fn
+        result = jg.exp(leaf)
+        record = result.grad_fn
         with jg.no_grad():
-            step(made, jg.ones(16))
-        assert (made.numpy() == expected * 2 + 1).all()
+            step(result, jg.ones(16))
+        assert (result.numpy() == expected * 2 + 1).all()
         assert (record.outputs[0].array == expected).all()
     assert step.native.hits > 0  # type: ignore[attr-defined]
 
@@ -210,11 +210,11 @@ def test_memory_of_taped_results_is_not_written_in_place() -> None:
 def test_results_outlive_their_tape() -> None:
     leaf = jg.asarray(draw(16)).requires_grad_()
     natively(lambda: jg.exp(leaf).sum().backward())
-    made = jg.exp(leaf)
+    result = jg.exp(leaf)
     expected = jg.exp(leaf.detach()).numpy().copy()
-    made.sum().backward()
+    result.sum().backward()
     others = [jg.exp(leaf) for _ in range(200)]  # which would take its memory
-    assert (made.detach().numpy() == expected).all()
+    assert (result.detach().numpy() == expected).all()
     del others
 
 
@@ -326,8 +326,8 @@ def test_references_and_memory_stay_level(name: str) -> None:
     gc.collect()
     after = len(gc.get_objects()), sys.getrefcount(None), sys.getrefcount(jg.Tensor), sys.getrefcount(0), resident()
     assert after[0] - before[0] < 100  # there may be fewer: what other tests left goes, too
-    for kept, found in zip(before[1:4], after[1:4], strict=True):
-        assert abs(found - kept) < 100
+    for kept, actual in zip(before[1:4], after[1:4], strict=True):
+        assert abs(actual - kept) < 100
     assert after[4] - before[4] < 16 << 20
     assert (served() - hits >= rounds) == (name != "declined")
 

@@ -78,8 +78,8 @@ def program(rng: np.random.Generator, rank: int) -> list[tuple[str, Step]]:
             name, number = rng.choice(list(NUMBER_OPS)), NUMBERS[rng.integers(len(NUMBERS))]
             steps.append((f"{name} {number!r}", lambda x, f=NUMBER_OPS[name], n=number: f(x, n)))
         elif kind == 1:
-            name, place = rng.choice(list(PARTS)), int(rng.integers(-1, 3))
-            steps.append((f"{name} {place}", lambda x, f=PARTS[name], i=place: f(x, i)))
+            name, device = rng.choice(list(PARTS)), int(rng.integers(-1, 3))
+            steps.append((f"{name} {device}", lambda x, f=PARTS[name], i=device: f(x, i)))
         else:
             name = rng.choice(list(OTHERS))
             steps.append((name, OTHERS[name]))
@@ -96,23 +96,23 @@ def bits(x: Any) -> Any:
 
 def run(steps: list[tuple[str, Step]], leaf: Any) -> list[Any]:
     """The bits of every step, the errors of those that do not fit, and the gradient of the sum of the last one."""
-    found: list[Any] = []
+    results: list[Any] = []
     x = leaf
     for _, step in steps:
         try:
             after = step(x)
         except jg.errors.JitgraphError as error:
-            found.append(str(error))
+            results.append(str(error))
             continue
         if after.size > 4096:
             continue
         x = after
-        found.append((bits(x), x.requires_grad))
+        results.append((bits(x), x.requires_grad))
     if x.requires_grad:
         leaf.grad = None
         x.sum().backward()
-        found.append(bits(leaf.grad))
-    return found
+        results.append(bits(leaf.grad))
+    return results
 
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))
@@ -129,11 +129,11 @@ def test_programs_have_the_same_bits_past_python(seed: int, monkeypatch: pytest.
         run(steps, leaf)
     assert start._START.runtime is not None
     before = start._START.runtime.clock
-    found = run(steps, leaf)
+    result = run(steps, leaf)
     served = start._START.runtime.clock - before
     monkeypatch.setenv("JITGRAPH_DISPATCH", "0")
     with context.using(device="cpu"):  # a context of which no table knows
         expected = run(steps, leaf)
-    assert found == expected, [name for name, _ in steps]
-    is_empty = any(len(step) == 2 and 0 in step[0][1] for step in found)
+    assert result == expected, [name for name, _ in steps]
+    is_empty = any(len(step) == 2 and 0 in step[0][1] for step in result)
     assert served > 0 or is_empty, [name for name, _ in steps]

@@ -55,9 +55,9 @@ def test_ints_of_an_index_are_in_range() -> None:
     x = rows()
     natively(lambda: x[1])
     assert [x[i].numpy()[0] for i in range(-3, 3)] == [0, 4, 8, 0, 4, 8]
-    for place in (3, -4, 10**30):
-        with pytest.raises(IndexError, match=f"index {place} is out of range for axis 0 with size 3"):
-            x[place]
+    for device in (3, -4, 10**30):
+        with pytest.raises(IndexError, match=f"index {device} is out of range for axis 0 with size 3"):
+            x[device]
     assert x[True].shape == (1, *x.shape)  # a bool is a mask of rank 0, and no number
 
 
@@ -72,8 +72,8 @@ def test_an_exponent_is_the_number_that_a_table_was_made_for() -> None:
     x = rows() + 0.1
     for exponent in (2, 3, 0.5, 2.5, 2.0):
         expected = bits(jg.trace(lambda x, n=exponent: x**n)(x))
-        found, count = natively(lambda n=exponent: x**n)
-        assert (bits(found), count) == (expected, 1)
+        actual, count = natively(lambda n=exponent: x**n)
+        assert (bits(actual), count) == (expected, 1)
     assert bits(x**3) != bits(x**2)
 
 
@@ -110,8 +110,8 @@ def test_gradients_of_parts_add_up_as_those_of_a_trace() -> None:
             loss(leaf).backward()
             return leaf.grad
 
-        found, _ = natively(gradient)
-        assert bits(found) == bits(jg.trace(jg.grad(loss))(rows()))
+        actual, _ = natively(gradient)
+        assert bits(actual) == bits(jg.trace(jg.grad(loss))(rows()))
 
 
 def test_gradients_of_gradients_of_parts() -> None:
@@ -121,5 +121,5 @@ def test_gradients_of_gradients_of_parts() -> None:
     def second(x: Any) -> Any:
         return jg.grad(lambda x: (jg.grad(loss)(x) * 2.0).sum())(x)
 
-    found, _ = natively(lambda: second(rows()))
-    assert bits(found) == bits(jg.trace(second)(rows()))
+    actual, _ = natively(lambda: second(rows()))
+    assert bits(actual) == bits(jg.trace(second)(rows()))

@@ -50,50 +50,50 @@ class HidingDriver(SimulatedDriver):
     def _wrapped(self, fake: FakeDriver) -> Iterator[tuple[str, int]]:
         for symbol in ("cuMemAlloc_v2", "cuMemAllocAsync", *_TAKE_ADDRESSES):
             kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_TYPES[letter] for letter in FUNCTIONS[symbol]])
-            made = kind(self._hiding(symbol, kind(fake.addresses[symbol])))
-            self.kept.append(made)
-            yield symbol, ctypes.cast(made, ctypes.c_void_p).value or 0
+            result = kind(self._hiding(symbol, kind(fake.addresses[symbol])))
+            self.kept.append(result)
+            yield symbol, ctypes.cast(result, ctypes.c_void_p).value or 0
 
         kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_TYPES[letter] for letter in FUNCTIONS["cuLaunchKernel"]])
-        made = kind(self._launching(fake, kind(fake.addresses["cuLaunchKernel"])))
-        self.kept.append(made)
-        yield "cuLaunchKernel", ctypes.cast(made, ctypes.c_void_p).value or 0
+        result = kind(self._launching(fake, kind(fake.addresses["cuLaunchKernel"])))
+        self.kept.append(result)
+        yield "cuLaunchKernel", ctypes.cast(result, ctypes.c_void_p).value or 0
 
     def _launching(self, fake: FakeDriver, function: Any) -> Any:
         """Launches whose arguments are addresses where they seem to lie."""
 
         def launch(handle: int, *rest: Any) -> int:
-            found: Any = fake._state._objects[handle]
-            sizes = found.module.simulated.argument_bytes(found.name)
-            given = (ctypes.c_void_p * len(sizes)).from_address(rest[8])
+            actual: Any = fake._state._objects[handle]
+            sizes = actual.module.simulated.argument_bytes(actual.name)
+            inputs = (ctypes.c_void_p * len(sizes)).from_address(rest[8])
             values = (ctypes.c_uint64 * len(sizes))()
-            for number, (size, address) in enumerate(zip(sizes, given, strict=True)):
+            for number, (size, address) in enumerate(zip(sizes, inputs, strict=True)):
                 ctypes.memmove(ctypes.addressof(values) + 8 * number, address, size)
                 if size == 8 and HIDDEN <= values[number] < HIDDEN + (1 << 48):
                     values[number] -= HIDDEN
             start = ctypes.addressof(values)
-            places = (ctypes.c_void_p * len(sizes))(*[start + 8 * number for number in range(len(sizes))])
-            code: int = function(handle, *rest[:8], ctypes.addressof(places), *rest[9:])
+            device_names = (ctypes.c_void_p * len(sizes))(*[start + 8 * number for number in range(len(sizes))])
+            code: int = function(handle, *rest[:8], ctypes.addressof(device_names), *rest[9:])
             return code
 
         return launch
 
     def _hiding(self, symbol: str, function: Any) -> Any:
-        places = _TAKE_ADDRESSES.get(symbol)
+        device_names = _TAKE_ADDRESSES.get(symbol)
 
-        def allocate(place: int, *rest: int) -> int:
-            code: int = function(place, *rest)
+        def allocate(device_name: int, *rest: int) -> int:
+            code: int = function(device_name, *rest)
             if not code:
-                ctypes.c_uint64.from_address(place).value += HIDDEN
+                ctypes.c_uint64.from_address(device_name).value += HIDDEN
             return code
 
-        def use(*given: int) -> int:
-            assert places is not None
-            real = [x - HIDDEN if i in places and x >= HIDDEN else x for i, x in enumerate(given)]
+        def use(*argument: int) -> int:
+            assert device_names is not None
+            real = [x - HIDDEN if i in device_names and x >= HIDDEN else x for i, x in enumerate(argument)]
             code: int = function(*real)
             return code
 
-        return allocate if places is None else use
+        return allocate if device_names is None else use
 
 
 def has_gpu() -> bool:
@@ -108,9 +108,9 @@ def has_gpu() -> bool:
 class Machine:
     """Simulated devices: ``fake`` plants faults and tells what is held, ``devices`` are those in force."""
 
-    def __init__(self, fake: FakeDriver, found: Devices) -> None:
+    def __init__(self, fake: FakeDriver, actual: Devices) -> None:
         self.fake = fake
-        self.devices = found
+        self.devices = actual
 
     @property
     def device(self) -> Device:
@@ -125,8 +125,8 @@ def leaks(fake: FakeDriver) -> dict[str, Any]:
     """What was not given back to a driver: device memory, pinned memory, contexts, and other handles."""
     state = fake._state
     return {
-        name: found
-        for name, found in {
+        name: actual
+        for name, actual in {
             "bytes": sum(fake.live_bytes(number) for number in range(len(state.devices))),
             "pinned": len(state.pinned),
             "retained": sum(device.retained for device in state.devices),
@@ -134,7 +134,7 @@ def leaks(fake: FakeDriver) -> dict[str, Any]:
                 type(held).__name__ for held in state._objects.values() if type(held).__name__ != "FakeFunction"
             ],
         }.items()
-        if found
+        if actual
     }
 
 
@@ -150,8 +150,8 @@ def machine(
     """Simulated devices in place of this machine's; at the end nothing of them may be left, unless told otherwise."""
     fake = FakeDriver(devices, memory_bytes=memory, seed=seed)
     fake.register(PTX, AXPY)
-    with replaced(HidingDriver(fake) if hides else SimulatedDriver(fake)) as found:
-        yield Machine(fake, found)
+    with replaced(HidingDriver(fake) if hides else SimulatedDriver(fake)) as actual:
+        yield Machine(fake, actual)
     if must_end_clean:
         assert leaks(fake) == {}
         assert not fake.failures
@@ -164,9 +164,9 @@ def up(array: Any, device: Device | None = None) -> CudaBuffer:
 
 def down(buffer: CudaBuffer, like: Any) -> Any:
     """What lies in a buffer, as an array like another one."""
-    made = np.empty_like(like)
-    buffer.to_host(made.ctypes.data)
-    return made
+    result = np.empty_like(like)
+    buffer.to_host(result.ctypes.data)
+    return result
 
 
 def axpy(device: Device, x: int, y: int, a: float, count: int = N) -> None:

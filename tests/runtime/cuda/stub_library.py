@@ -32,8 +32,8 @@ int cuCtxPopCurrent_v2(void **context) {
 
 def symbols_wanted(library: Path) -> list[str]:
     """The driver's functions that a library is linked against."""
-    found = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True)
-    return [name for line in found.stdout.splitlines() if (name := line.split()[-1]).startswith("cu")]
+    process = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True)
+    return [name for line in process.stdout.splitlines() if (name := line.split()[-1]).startswith("cu")]
 
 
 def build(folder: Path, wanted: Iterable[str], name: str = "libcuda.so.1") -> Path:
@@ -44,15 +44,15 @@ def build(folder: Path, wanted: Iterable[str], name: str = "libcuda.so.1") -> Pa
     parts = [f"static void *table[{len(FUNCTIONS)}];", "void set_function(int slot, void *to) { table[slot] = to; }"]
     for symbol, letters in FUNCTIONS.items():
         taken = ", ".join(f"{_C_TYPES[letter]}a{i}" for i, letter in enumerate(letters)) or "void"
-        given = ", ".join(f"a{i}" for i in range(len(letters)))
-        parts.append(f"int {symbol}({taken}) {{ return ((int (*)({taken})) table[{SLOTS[symbol]}])({given}); }}")
+        inputs = ", ".join(f"a{i}" for i in range(len(letters)))
+        parts.append(f"int {symbol}({taken}) {{ return ((int (*)({taken})) table[{SLOTS[symbol]}])({inputs}); }}")
     parts.append(_STACK)
     defined = {*FUNCTIONS, "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"}
     parts += [f"int {symbol}(void) {{ return {_NOT_SUPPORTED}; }}" for symbol in sorted(set(wanted) - defined)]
-    source, made = folder / "libcuda.c", folder / name
+    source, result = folder / "libcuda.c", folder / name
     source.write_text("\n".join(parts))
-    subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-Wl,-soname,{name}", "-o", made, source], check=True)
-    return made
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-Wl,-soname,{name}", "-o", result, source], check=True)
+    return result
 
 
 def loaded(path: Path, addresses: Mapping[str, int]) -> ctypes.CDLL:

@@ -36,11 +36,11 @@ def test_the_table_is_native_and_in_the_order_of_the_slots() -> None:
 def test_a_result_becomes_an_error_with_cudas_name_and_text() -> None:
     with machine() as here:
         here.fake.fail("cuStreamCreate", code=codes.INVALID_HANDLE)
-        with pytest.raises(CudaError) as found:
+        with pytest.raises(CudaError) as actual:
             here.device.context.take_stream()
-        assert found.value.code == codes.INVALID_HANDLE
-        assert "a stream: CUDA_ERROR_INVALID_HANDLE (invalid resource handle)" in str(found.value)
-        assert "hint: " in str(found.value) and "test_driver.py" in str(found.value)
+        assert actual.value.code == codes.INVALID_HANDLE
+        assert "a stream: CUDA_ERROR_INVALID_HANDLE (invalid resource handle)" in str(actual.value)
+        assert "hint: " in str(actual.value) and "test_driver.py" in str(actual.value)
 
 
 @pytest.mark.parametrize("code", [code for code in codes.TEXTS if code != codes.SUCCESS and code != codes.NOT_READY])
@@ -61,9 +61,9 @@ def test_no_driver_says_what_was_looked_for() -> None:
     with pytest.raises(DeviceError, match=r"not available[\s\S]*libcuda\.so\.1 was looked for[\s\S]*hint: "):
         libcuda.load()
     assert not jg.cuda.is_available() and jg.cuda.device_count() == 0
-    for asked in (jg.cuda.current_device, jg.cuda.synchronize, jg.cuda.Stream, jg.cuda.memory_allocated):
+    for requested in (jg.cuda.current_device, jg.cuda.synchronize, jg.cuda.Stream, jg.cuda.memory_allocated):
         with pytest.raises(DeviceError, match="not available"):
-            asked()
+            requested()
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")

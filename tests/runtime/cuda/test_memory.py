@@ -45,9 +45,9 @@ def test_small_blocks_share_a_segment_and_become_one_again() -> None:
         assert len({buffer.address for buffer in held}) == len(held) and here.calls("cuMemAlloc_v2") == 1
         random.Random(1).shuffle(held)
         held.clear()
-        whole = buffers.allocate(here.device, MIB)
+        full = buffers.allocate(here.device, MIB)
         rest = buffers.allocate(here.device, MIB)
-        assert abs(whole.address - rest.address) == MIB and here.calls("cuMemAlloc_v2") == 1
+        assert abs(full.address - rest.address) == MIB and here.calls("cuMemAlloc_v2") == 1
 
 
 def test_large_blocks_are_not_cut_into_crumbs() -> None:
@@ -62,16 +62,16 @@ def test_statistics() -> None:
         stay = buffers.allocate(here.device, 600)
         gone = buffers.allocate(here.device, 3 * MIB)
         del gone
-        found = here.device.memory.statistics()
-        assert (found.allocated, found.most_allocated) == (1024, 1024 + 3 * MIB)
-        assert (found.reserved, found.blocks, found.segments, found.allocations) == (22 * MIB, 1, 2, 2)
+        result = here.device.memory.statistics()
+        assert (result.allocated, result.most_allocated) == (1024, 1024 + 3 * MIB)
+        assert (result.reserved, result.blocks, result.segments, result.allocations) == (22 * MIB, 1, 2, 2)
         here.device.memory.reset_most()
         assert here.device.memory.statistics().most_allocated == 1024
         here.device.memory.empty_cache()
-        found = here.device.memory.statistics()
-        assert (found.reserved, found.most_reserved, found.segments) == (2 * MIB, 22 * MIB, 1)
+        result = here.device.memory.statistics()
+        assert (result.reserved, result.most_reserved, result.segments) == (2 * MIB, 22 * MIB, 1)
         assert here.fake.live_bytes() == 2 * MIB
-        text = memory.summary(here.device.context, found)
+        text = memory.summary(here.device.context, result)
         assert "memory of cuda:0" in text and "1.00 KiB" in text and "2.00 MiB" in text
         del stay
 
@@ -83,11 +83,11 @@ def test_out_of_memory_gives_back_what_nobody_uses_and_tries_again() -> None:
         assert here.device.memory.statistics().retries == 0
         other = buffers.allocate(here.device, 16 * MIB)  # there is room once the first block is given back
         assert here.device.memory.statistics().retries == 1
-        with pytest.raises(OutOfMemoryError) as found:
+        with pytest.raises(OutOfMemoryError) as actual:
             buffers.allocate(here.device, 40 * MIB)
-        assert "cuda:0 has no 40.00 MiB left: of 30.00 MiB 0 bytes are free" in str(found.value)
-        assert "this process has 30.00 MiB in tensors" in str(found.value)
-        assert "jg.cuda.memory_summary()" in str(found.value)
+        assert "cuda:0 has no 40.00 MiB left: of 30.00 MiB 0 bytes are free" in str(actual.value)
+        assert "this process has 30.00 MiB in tensors" in str(actual.value)
+        assert "jg.cuda.memory_summary()" in str(actual.value)
         del kept, other
         assert buffers.allocate(here.device, 28 * MIB).size == 28 * MIB
 
@@ -116,7 +116,7 @@ def test_a_block_that_another_stream_uses_waits_for_it() -> None:
         np.testing.assert_array_equal(down(target, ONES), 2 * ONES)
         del other
         again = [buffers.allocate(here.device, N * 4) for _ in range(2)]
-        assert address in [found.address for found in again]
+        assert address in [actual.address for actual in again]
         del x
 
 
@@ -169,8 +169,8 @@ def test_ten_thousand_rounds_leave_nothing() -> None:
         for size in range(10_000):
             buffers.allocate(here.device, 1 + size % 3000)
         assert here.calls("cuMemAlloc_v2") == 1
-        found = here.device.memory.statistics()
-        assert (found.allocated, found.allocations) == (0, 10_000)
+        result = here.device.memory.statistics()
+        assert (result.allocated, result.allocations) == (0, 10_000)
 
 
 def test_finalisers_may_run_anywhere() -> None:
@@ -205,9 +205,9 @@ def test_threads_share_the_allocator() -> None:
                 for _ in range(60):
                     held.append(up(mine))
                     if draw.random() < 0.6:
-                        found = down(held.pop(draw.randrange(len(held))), mine)
-                        if (found != number).any():
-                            wrong.append(found)
+                        result = down(held.pop(draw.randrange(len(held))), mine)
+                        if (result != number).any():
+                            wrong.append(result)
             except Exception as error:
                 wrong.append(error)
 
@@ -225,9 +225,9 @@ def test_copies_in_pieces(seed: int | None) -> None:
     """More than both pieces of pinned memory hold; what was given may change as soon as the copy has returned."""
     with machine(seed=seed) as here:
         numbers = np.arange(3 * (4 << 20) // 4 + 77, dtype=np.int32)
-        given = numbers.copy()
-        buffer = up(given)
-        given[:] = -1
+        inputs = numbers.copy()
+        buffer = up(inputs)
+        inputs[:] = -1
         np.testing.assert_array_equal(down(buffer, numbers), numbers)
         there = buffers.copied(buffer, here.devices.device(1))
         del buffer

@@ -22,8 +22,8 @@ pytestmark = needs_native
 
 @pytest.fixture
 def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
+    with machine(hides=True) as actual:
+        yield actual
         gc.collect()
 
 
@@ -133,18 +133,18 @@ def test_memory_that_went_back_to_the_driver_is_another_key(here: Machine, expec
 
 
 def test_threads_share_graphs(here: Machine, expected: Any) -> None:
-    function, x, found = jg.trace(chain), jg.asarray(A, device="cuda"), []
+    function, x, actual = jg.trace(chain), jg.asarray(A, device="cuda"), []
 
     def work() -> None:
-        found.extend(function(x).cpu().numpy() for _ in range(6))
+        actual.extend(function(x).cpu().numpy() for _ in range(6))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 18
-    for y in found:
+    assert len(actual) == 18
+    for y in actual:
         np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
 
 

@@ -40,13 +40,13 @@ def test_work_is_late_and_a_missing_wait_shows() -> None:
 def test_the_current_stream_is_the_threads_own() -> None:
     with machine():
         side = jg.cuda.Stream()
-        found = []
+        results = []
         with jg.cuda.stream(side):
             assert jg.cuda.current_stream() == side != jg.cuda.default_stream()
-            thread = threading.Thread(target=lambda: found.append(jg.cuda.current_stream()))
+            thread = threading.Thread(target=lambda: results.append(jg.cuda.current_stream()))
             thread.start()
             thread.join()
-            assert found == [jg.cuda.default_stream()]
+            assert results == [jg.cuda.default_stream()]
             with jg.cuda.stream(None):
                 assert jg.cuda.current_stream() == side
         assert jg.cuda.current_stream() == jg.cuda.default_stream() and hash(side) == hash(side)
@@ -107,8 +107,8 @@ def test_events_that_nobody_holds_are_destroyed() -> None:
 
 def test_there_are_32_streams_of_a_device() -> None:
     with machine() as here:
-        made = [jg.cuda.Stream() for _ in range(70)]
-        assert len({stream.cuda_stream for stream in made}) == here.calls("cuStreamCreate") == 32
+        results = [jg.cuda.Stream() for _ in range(70)]
+        assert len({stream.cuda_stream for stream in results}) == here.calls("cuStreamCreate") == 32
 
 
 def test_the_context_is_made_current_once_a_thread() -> None:

@@ -83,8 +83,8 @@ HOSTILE: tuple[Any, ...] = (
 
 
 def class_named(module: str, name: str) -> type:
-    found: type = {"dict": dict, "tuple": tuple, "list": list, "NoneType": type(None)}[name]
-    return found
+    actual: type = {"dict": dict, "tuple": tuple, "list": list, "NoneType": type(None)}[name]
+    return actual
 
 
 def written(record: Any) -> dict[str, Any]:
@@ -144,15 +144,15 @@ def test_anything_in_the_place_of_anything(value: Any) -> None:
         data = written(record)
         for number in range(sum(1 for _ in places(data))):
             changed = json.loads(json.dumps(data))
-            owner, key = next(place for at, place in enumerate(places(changed)) if at == number)
+            owner, key = next(position for at, position in enumerate(places(changed)) if at == number)
             owner[key] = value
             try:
-                found = read(type(record), changed)
+                result = read(type(record), changed)
             except (LoadError, KeyError):  # a class of another name
                 refused += 1
                 continue
-            assert type(found) is type(record)
-            assert same(read(type(record), written(found)), found)
+            assert type(result) is type(record)
+            assert same(read(type(record), written(result)), result)
     assert refused > 300
 
 

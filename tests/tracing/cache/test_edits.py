@@ -158,10 +158,10 @@ def test_what_was_edited_is_recorded(edit: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("what", INSIDE)
 def test_no_call_is_served_what_another_inside_gave(what: str, folder: Path) -> None:
-    before, more, asked = INSIDE[what]
+    before, more, requested = INSIDE[what]
     for text in before, before + more:
         lines = "\n" * (12 - text.count("\n"))
-        require_fresh(folder, {"main": f"import enum\n{text}{lines}def program(x):\n    return x * {asked}\n"})
+        require_fresh(folder, {"main": f"import enum\n{text}{lines}def program(x):\n    return x * {requested}\n"})
 
 
 def test_numbers_that_each_call_reads_may_be_others(folder: Path) -> None:

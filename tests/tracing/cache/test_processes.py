@@ -141,10 +141,10 @@ def test_random_programs_agree_with_plain_calls_whoever_recorded_them(tmp_path: 
     count = int(os.environ.get("KEPT_PROGRAMS", "15"))
     known = {**os.environ, "JITGRAPH_CACHE_DIR": str(tmp_path / "cache"), "JITGRAPH_INTERPRET": "1"}
     command = [sys.executable, "-W", "ignore", "-c", PROGRAMS, str(tmp_path), "0", str(count)]
-    found = []
+    results = []
     for _ in range(2):
         done = subprocess.run(command, env=known, cwd=ROOT, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr[-4000:]
-        found.append(tuple(map(int, done.stdout.split())))
-    (first, _), (second, misses) = found
+        results.append(tuple(map(int, done.stdout.split())))
+    (first, _), (second, misses) = results
     assert first < misses / 10 < misses / 4 < second, "a good part of them is kept, and found"

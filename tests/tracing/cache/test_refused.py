@@ -58,8 +58,8 @@ def test_what_rests_on_one_process_is_not_kept(what: str, folder: Path, log: Log
     text, why = BOUND[what]
     files = {"main": HEAD + text + "\n"}
     for _ in range(2):
-        made = outcome(folder, files)
-        assert not made.found
+        result = outcome(folder, files)
+        assert not result.found
         said = next(line for line in log().splitlines() if "not kept" in line)
         assert any(word in said for word in why.split("|")), said
 
@@ -168,8 +168,8 @@ def test_a_damaged_entry_counts_as_absent(how: str, folder: Path) -> None:
 def test_a_full_disk_and_a_folder_that_cannot_be_keep_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"main": PROGRAM}
     (folder / "file").write_text("")
-    for place in (folder / "file" / "cache", Path("/proc/jitgraph")):
-        monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(place))
+    for position in (folder / "file" / "cache", Path("/proc/jitgraph")):
+        monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(position))
         assert not require_fresh(folder, files, CALL).found
 
     def full(*_: Any) -> bytes:

@@ -28,11 +28,11 @@ def module(folder: Path, name: str, text: str) -> types.ModuleType:
     """A module made of ``text``, which stands in a file of the folder."""
     path = folder / f"{name}.py"
     path.write_text(text)
-    made = types.ModuleType(name)
-    made.__file__ = str(path)
-    sys.modules[name] = made
-    exec(compile(text, str(path), "exec"), vars(made))
-    return made
+    actual = types.ModuleType(name)
+    actual.__file__ = str(path)
+    sys.modules[name] = actual
+    exec(compile(text, str(path), "exec"), vars(actual))
+    return actual
 
 
 def plain(value: Any) -> Any:
@@ -58,8 +58,8 @@ def outcome(folder: Path, files: dict[str, str], call: str = "program(jg.asarray
         traced = main.program = wrap(main.program)
         result = plain(eval(call, {**vars(main), "X": X, "jg": jg, "np": np}))
         names = [name for name in vars(main) if name.isupper()]
-        found = bool(traced.cache_info().traces) if wrap is not eager else False
-        return Outcome(result, found, {name: plain(vars(main)[name]) for name in names})
+        actual = bool(traced.cache_info().traces) if wrap is not eager else False
+        return Outcome(result, actual, {name: plain(vars(main)[name]) for name in names})
     finally:
         for name in files:
             sys.modules.pop(name, None)
@@ -73,6 +73,6 @@ def eager(function: Any) -> Any:
 def require_fresh(folder: Path, files: dict[str, str], call: str = "program(jg.asarray(X))") -> Outcome:
     """The outcome of the traced call, which is that of the plain one."""
     due = outcome(folder, files, call, eager)
-    made = outcome(folder, files, call)
-    assert made.result == due.result and made.state == due.state
-    return made
+    actual = outcome(folder, files, call)
+    assert actual.result == due.result and actual.state == due.state
+    return actual

@@ -124,11 +124,11 @@ def test_another_thread_in_the_same_code_takes_no_read_away() -> None:
     reached, leave = threading.Event(), threading.Event()
 
     def helper(first: bool) -> int:
-        found = BOX.a.b
+        actual = BOX.a.b
         if first:
             reached.set()
             assert leave.wait(LIMIT)
-        return int(found + BOX.items[0])
+        return int(actual + BOX.items[0])
 
     def other() -> None:
         assert reached.wait(LIMIT)
@@ -152,19 +152,19 @@ def test_a_generator_of_a_recording_goes_on_while_another_thread_records() -> No
         yield BOX.a.b
 
     def first() -> Any:
-        made = numbers()
-        assert next(made) == 1
-        return made
+        result = numbers()
+        assert next(result) == 1
+        return result
 
     def waiting() -> None:
         reached.set()
         assert leave.wait(LIMIT)
 
-    made = Capture([first]).call(first)
+    result = Capture([first]).call(first)
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(Capture([waiting]).call, waiting)
         assert reached.wait(LIMIT)
-        assert next(made) == BOX.a.b
+        assert next(result) == BOX.a.b
         leave.set()
         done.result()
 
@@ -172,11 +172,11 @@ def test_a_generator_of_a_recording_goes_on_while_another_thread_records() -> No
 @pytest.mark.filterwarnings("ignore:each call of outer is recorded anew")  # it waits for a lock
 def test_a_recording_waits_for_the_recording_of_another_thread() -> None:
     """No lock is held while the user's code runs, but that of the function itself."""
-    given, done = jg.ones(2), threading.Event()
+    inputs, done = jg.ones(2), threading.Event()
     inner = jg.trace(lambda x: x * BOX.a.b)
 
     def other() -> None:
-        np.testing.assert_array_equal(inner(given).numpy(), [3, 3])
+        np.testing.assert_array_equal(inner(inputs).numpy(), [3, 3])
         done.set()
 
     @jg.trace
@@ -185,7 +185,7 @@ def test_a_recording_waits_for_the_recording_of_another_thread() -> None:
         assert done.wait(LIMIT)
         return x + 1
 
-    np.testing.assert_array_equal(outer(given).numpy(), [2, 2])
+    np.testing.assert_array_equal(outer(inputs).numpy(), [2, 2])
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no sys.monitoring")

@@ -205,10 +205,10 @@ def test_the_function_and_the_cells_of_a_frame() -> None:
 
     class Seen(Told):
         def on_call(self, frame: FrameType, event: str, argument: Any) -> Any:
-            found = super().on_call(frame, event, argument)
-            if found is not None:
+            actual = super().on_call(frame, event, argument)
+            if actual is not None:
                 functions.append(Activation(frame, self).function)  # type: ignore[arg-type]
-            return found
+            return actual
 
     def make(k: int) -> Callable[[], int]:
         return lambda: k
@@ -229,9 +229,9 @@ def test_depths_agree_with_the_code_of_the_standard_library(module: str) -> None
     while pending:
         code = pending.pop()
         pending += [const for const in code.co_consts if isinstance(const, CodeType)]
-        found = depths(code, list(dis.get_instructions(code)))
-        assert all(0 <= depth <= code.co_stacksize for depth in found.values()), code
-        seen += len(found)
+        actual = depths(code, list(dis.get_instructions(code)))
+        assert all(0 <= depth <= code.co_stacksize for depth in actual.values()), code
+        seen += len(actual)
     assert seen > 1000
 
 

@@ -74,7 +74,7 @@ def test_asking_adds_no_entry_and_runs_no_code_of_the_object() -> None:
     table.mark_guarded(value)
     table.mark_created(value)
     assert table.is_guarded(value) and table.is_own(value)
-    assert [found is value for found in table.outside()] == [True]
+    assert [actual is value for actual in table.outside()] == [True]
 
 
 def test_where_an_object_comes_from() -> None:

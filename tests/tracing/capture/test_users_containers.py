@@ -241,9 +241,9 @@ def test_items_of_sequences_are_read_past_python(kind: Any, monkeypatch: pytest.
 
 
 def test_a_method_that_a_class_gets_later_is_asked() -> None:
-    for base, given in ((dict, {0: 2.0}), (list, [2.0])):
+    for base, inputs in ((dict, {0: 2.0}), (list, [2.0])):
         kind = derived(base)
-        state = kind(given)
+        state = kind(inputs)
         traced = jg.trace(lambda x: x * state[0])  # noqa: B023
         for _ in range(CALLS):
             traced(X)

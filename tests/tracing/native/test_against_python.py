@@ -41,22 +41,22 @@ class Run:
             except Exception as error:
                 self.seen.append((type(error).__name__, str(error)))
 
-    def see(self, *found: Any) -> None:
-        self.seen.extend(map(shown, found))
+    def see(self, *actual: Any) -> None:
+        self.seen.extend(map(shown, actual))
 
     @property
     def hits(self) -> int:
         return sum(function.native.hits for function in self.functions)
 
 
-def shown(found: Any) -> Any:
-    if isinstance(found, jg.Tensor):
-        return "tensor", found.requires_grad, shown(found.detach().numpy())
-    if isinstance(found, np.ndarray):
-        return str(found.dtype), found.shape, found.tobytes()
-    if isinstance(found, list | tuple):
-        return type(found).__name__, [shown(item) for item in found]
-    return type(found).__name__, bytes(found) if isinstance(found, memoryview) else repr(found)
+def shown(actual: Any) -> Any:
+    if isinstance(actual, jg.Tensor):
+        return "tensor", actual.requires_grad, shown(actual.detach().numpy())
+    if isinstance(actual, np.ndarray):
+        return str(actual.dtype), actual.shape, actual.tobytes()
+    if isinstance(actual, list | tuple):
+        return type(actual).__name__, [shown(item) for item in actual]
+    return type(actual).__name__, bytes(actual) if isinstance(actual, memoryview) else repr(actual)
 
 
 def attributes(run: Run) -> None:
@@ -317,13 +317,13 @@ def test_a_tensor_is_no_array_for_calls(monkeypatch: pytest.MonkeyPatch) -> None
 def test_threads_that_begin_together_share_one_dispatcher(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second one would take the place of the first, to whose tables the function's words lead."""
     monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
-    made = []
+    outputs = []
     original = native_calls.dispatcher_for
 
     def slowly(function: Any, binder: Any) -> Any:
         time.sleep(0.05)
-        made.append(original(function, binder))
-        return made[-1]
+        outputs.append(original(function, binder))
+        return outputs[-1]
 
     monkeypatch.setattr(native_calls, "dispatcher_for", slowly)
     double = jg.trace(lambda x: x * 2)
@@ -333,4 +333,4 @@ def test_threads_that_begin_together_share_one_dispatcher(monkeypatch: pytest.Mo
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(made) == 1
+    assert len(outputs) == 1

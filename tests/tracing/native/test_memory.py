@@ -145,10 +145,10 @@ def test_weak_references_and_attributes_of_results() -> None:
         gone.append(weakref.ref(result))
     del result
     assert all(reference() is None for reference in gone)
-    made = double(x)
-    made.itself = made  # a cycle
-    reference = weakref.ref(made)
-    del made
+    actual = double(x)
+    actual.itself = actual  # a cycle
+    reference = weakref.ref(actual)
+    del actual
     gc.collect()
     assert reference() is None
 

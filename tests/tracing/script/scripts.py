@@ -95,8 +95,8 @@ def define(source: str, name: str = "program", *, shared: str = "") -> Callable[
     what that defines is rewritten once."""
     space = {**_module(shared)}
     _run(source.removeprefix(shared), space)
-    found: Callable[..., Any] = space[name]
-    return found
+    actual: Callable[..., Any] = space[name]
+    return actual
 
 
 @functools.cache

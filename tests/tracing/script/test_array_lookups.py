@@ -51,9 +51,9 @@ def in_branch(i: Any) -> Any:
 @pytest.mark.parametrize("function", [by_argument, by_counter, by_while, of_own, in_branch])
 @pytest.mark.parametrize("i", [0, 2, 3])
 def test_arrays_are_gathered_from(function: Callable[[Any], Any], i: int) -> None:
-    found, expected = jg.script(function)(jg.asarray(i)), function(i)
-    assert np.asarray(jg.tree.flatten(found)[0][0]).dtype == np.asarray(jg.tree.flatten(expected)[0][0]).dtype
-    for one, other in zip(jg.tree.flatten(found)[0], jg.tree.flatten(expected)[0], strict=True):
+    actual, expected = jg.script(function)(jg.asarray(i)), function(i)
+    assert np.asarray(jg.tree.flatten(actual)[0][0]).dtype == np.asarray(jg.tree.flatten(expected)[0][0]).dtype
+    for one, other in zip(jg.tree.flatten(actual)[0], jg.tree.flatten(expected)[0], strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -63,8 +63,8 @@ def test_indices_with_axes_and_in_tuples() -> None:
     def taken(i: Any) -> Any:
         return TABLE[i], TABLE[i, 0], TABLE[i, i % 3], TABLE[..., i % 3], TABLE[None, i]
 
-    for found, expected in zip(jg.script(taken)(indices), taken(indices), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(jg.script(taken)(indices), taken(indices), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_under_vmap_and_grad() -> None:

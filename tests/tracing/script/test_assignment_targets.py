@@ -110,10 +110,10 @@ def program(statement: str, context: str) -> Callable[..., Any]:
 def result_of(function: Callable[..., Any], n: int) -> Any:
     """What a call gives, as arrays, or the kind of its error."""
     try:
-        found = function(jg.asarray(np.array(n)), jg.asarray(np.array([1.0, 2.0])))
+        result = function(jg.asarray(np.array(n)), jg.asarray(np.array([1.0, 2.0])))
     except Exception as error:
         return error
-    leaves, structure = tree.flatten(found)
+    leaves, structure = tree.flatten(result)
     return structure, [np.asarray(x.numpy() if isinstance(x, jg.Tensor) else x) for x in leaves]
 
 

@@ -234,10 +234,10 @@ READ = [
 @pytest.mark.parametrize("function", READ)
 def test_reading_it_names_the_line_and_the_statement(function: Callable[..., Any]) -> None:
     lines, first = inspect.getsourcelines(function)
-    places = [f"test_dropped_variables.py:{first + i}" for i, line in enumerate(lines) if "# read" in line]
+    positions = [f"test_dropped_variables.py:{first + i}" for i, line in enumerate(lines) if "# read" in line]
     with pytest.raises(jg.ScriptError, match=r"the variable '(out|f|y)' ") as error:
         jg.script(function)(*operands(0, 0))
     (statement,) = (first + i for i, line in enumerate(lines) if "# statement" in line)
     text = str(error.value)
-    assert "hint:" in text and all(place in text for place in places)
+    assert "hint:" in text and all(position in text for position in positions)
     assert f"test_dropped_variables.py:{statement}" in text

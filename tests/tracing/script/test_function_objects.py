@@ -116,13 +116,13 @@ def clean() -> None:
 
 def results_of(call: Callable[..., Any]) -> list[Any]:
     clean()
-    found = []
+    outputs = []
     for number in range(4):
         changes(number)
         result = call(jg.asarray([1.0, 2.0]))
-        found.append((result.tolist(), dict(vars(helper)), dict(vars(other))))
+        outputs.append((result.tolist(), dict(vars(helper)), dict(vars(other))))
     clean()
-    return found
+    return outputs
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -197,7 +197,7 @@ ENUMS: dict[str, Program] = {
 @pytest.mark.parametrize("name", ENUMS)
 def test_what_a_member_of_an_enum_holds_is_read_at_each_call(name: str) -> None:
     def results(call: Callable[..., Any]) -> list[Any]:
-        found = []
+        outputs = []
         for red, listed, named in (
             (1, 2.0, "scale"),
             (1, 2.0, "scale"),
@@ -207,8 +207,8 @@ def test_what_a_member_of_an_enum_holds_is_read_at_each_call(name: str) -> None:
         ):
             Colour.RED._value_, Colour.NAMED._value_ = red, named
             Colour.LISTED.value[0] = listed
-            found.append(call(jg.asarray([1.0])).tolist())
-        return found
+            outputs.append(call(jg.asarray([1.0])).tolist())
+        return outputs
 
     program = ENUMS[name]
     expected = results(program)
@@ -254,19 +254,19 @@ def run(text: str, how: Callable[..., Any]) -> Any:
     namespace: dict[str, Any] = {"o": Thing()}
     exec(compile(text, "<program>", "exec"), namespace)
     call = how(namespace["f"])
-    found = []
+    outputs = []
     for number in range(4):
         try:
-            found.append((call(jg.asarray([1.0])).tolist(), dict(vars(namespace["o"]))))
+            outputs.append((call(jg.asarray([1.0])).tolist(), dict(vars(namespace["o"]))))
         except (AttributeError, KeyError):
-            found.append((None, dict(vars(namespace["o"]))))
+            outputs.append((None, dict(vars(namespace["o"]))))
             return None
         if number == 1:
             namespace["o"].b = 0.5
         if number == 2:
             vars(namespace["o"]).pop("a", None)
             namespace["o"].c = 4
-    return found
+    return outputs
 
 
 @pytest.mark.filterwarnings("ignore:.*recorded anew")

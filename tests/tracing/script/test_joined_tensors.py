@@ -372,12 +372,12 @@ def test_gradients_flow_through_what_the_loop_chose() -> None:
         return (first * 3).sum() + (second * second).sum()
 
     for n in (0, 1, 2):
-        found = []
+        outputs = []
         for function in (jg.script(loss), loss):
             a, b = (x.requires_grad_() for x in operands(n)[:2])
             function(a, b, jg.asarray(n)).backward()
-            found.append(numbers((a.grad, b.grad)))
-        assert found[0] == found[1]
+            outputs.append(numbers((a.grad, b.grad)))
+        assert outputs[0] == outputs[1]
 
 
 def new_and_written(a, b, n):

@@ -26,22 +26,22 @@ def agree(function: Any, *args: Any) -> Any:
     """The script gives what the function gives on eager tensors; returns the script."""
     scripted = jg.script(function)
     expected, structure = tree.flatten(function(*(jg.asarray(a) if isinstance(a, np.ndarray) else a for a in args)))
-    found, shape = tree.flatten(scripted(*(jg.asarray(a) if isinstance(a, np.ndarray) else a for a in args)))
+    actual, shape = tree.flatten(scripted(*(jg.asarray(a) if isinstance(a, np.ndarray) else a for a in args)))
     assert shape == structure
-    for mine, due in zip(found, expected, strict=True):
+    for mine, due in zip(actual, expected, strict=True):
         assert plain(mine).dtype == plain(due).dtype
         np.testing.assert_allclose(plain(mine), plain(due), rtol=1e-12)
     return scripted
 
 
 def ops_of(scripted: Any, *args: Any) -> set[str]:
-    found: set[str] = set()
+    actual: set[str] = set()
     pending = [scripted.lower(*args).graph]
     while pending:
         for node in pending.pop().nodes:
-            found.add(node.op.name)
+            actual.add(node.op.name)
             pending += node.regions
-    return found
+    return actual
 
 
 def line_of(function: Any, text: str) -> str:
@@ -356,8 +356,8 @@ def test_gradients() -> None:
     x, w = jg.asarray(X), jg.asarray(w)
     expected = jg.grad(f, argnums=(0, 1))(x, w)
     scripted = jg.script(f)
-    for found in (jg.grad(scripted, argnums=(0, 1))(x, w), jg.trace(jg.grad(scripted, argnums=(0, 1)))(x, w)):
-        for mine, due in zip(found, expected, strict=True):
+    for actual in (jg.grad(scripted, argnums=(0, 1))(x, w), jg.trace(jg.grad(scripted, argnums=(0, 1)))(x, w)):
+        for mine, due in zip(actual, expected, strict=True):
             np.testing.assert_allclose(plain(mine), plain(due), rtol=1e-10)
     np.testing.assert_allclose(plain(jg.hessian(scripted)(x, w)), plain(jg.hessian(f)(x, w)), rtol=1e-9, atol=1e-12)
 

@@ -129,10 +129,10 @@ def test_callable_objects_and_methods() -> None:
 def test_decorated_methods() -> None:
     scale = Scale()
     agree(scale.method, scale.scripted)
-    for found in (scale.scripted_static, Scale.scripted_static, scale.static_scripted):
-        agree(Scale.static, found)
-    for found in (scale.scripted_of_class, Louder.scripted_of_class):
-        agree(Scale.of_class, found)
+    for actual in (scale.scripted_static, Scale.scripted_static, scale.static_scripted):
+        agree(Scale.static, actual)
+    for actual in (scale.scripted_of_class, Louder.scripted_of_class):
+        agree(Scale.of_class, actual)
 
 
 def test_lambdas_on_one_line_and_in_calls() -> None:
@@ -300,10 +300,10 @@ class Quarters(Halves):
 
 def test_constructors_are_rewritten() -> None:
     def f(x: Any) -> Any:
-        found = Quarters(x)
+        result = Quarters(x)
         if x.sum() > -5:
             x = x + Halves(x).get()
-        return found.get() + x + found.parts[0]
+        return result.get() + x + result.parts[0]
 
     agree(f)
 

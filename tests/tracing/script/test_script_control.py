@@ -26,9 +26,9 @@ def outcome(function: Callable[..., Any], args: Any) -> Any:
 
 def same(mine: Any, due: Any) -> None:
     """Two trees are equal where a number and a 0-d tensor of its dtype are one."""
-    (found, shape), (expected, structure) = tree.flatten(mine), tree.flatten(due)
+    (actual, shape), (expected, structure) = tree.flatten(mine), tree.flatten(due)
     assert shape == structure
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         one, other = (np.asarray(v.detach().numpy() if isinstance(v, jg.Tensor) else v) for v in (a, b))
         assert one.dtype == other.dtype, (mine, due)
         np.testing.assert_allclose(one, other, rtol=1e-12) if one.dtype.kind == "f" else None
@@ -38,8 +38,8 @@ def same(mine: Any, due: Any) -> None:
 def agree(function: Callable[..., Any], inputs: Any = INPUTS) -> Any:
     """The script gives, or raises, what the function does on each input; returns the script."""
     scripted = jg.script(function)
-    for given in inputs:
-        args = [np.array(a) if isinstance(a, int) else a for a in given]
+    for arguments in inputs:
+        args = [np.array(a) if isinstance(a, int) else a for a in arguments]
         same(outcome(scripted, args), outcome(function, args))
     return scripted
 
@@ -149,7 +149,7 @@ def test_the_loop_variable_after_the_loop() -> None:
 
     for function in (known, set_before, not_set, read_where_it_is_there, two_loops):
         agree(function)
-    agree(in_a_nested_function, [given for given in INPUTS if given[1]])
+    agree(in_a_nested_function, [arguments for arguments in INPUTS if arguments[1]])
 
 
 def test_steps_of_ranges() -> None:
@@ -387,7 +387,7 @@ def test_match_on_python_values() -> None:
         return x
 
     for mode, pair in (("a", (1, 2)), ("b", (1, 0)), ("c", {"k": 3}), ("d", (1, 9))):
-        agree(f, [(*given, mode, pair) for given in INPUTS])
+        agree(f, [(*arguments, mode, pair) for arguments in INPUTS])
 
 
 def test_try_and_with() -> None:

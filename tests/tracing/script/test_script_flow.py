@@ -151,12 +151,12 @@ def first_set_in_a_branch_of_a_loop(x: Any) -> Any:
 def set_before_a_break(x: Any) -> Any:
     while True:
         if x.sum() > 5:
-            found = x
+            actual = x
             break
         x = x + 1
         if x.sum() < -100:
             return x
-    return found
+    return actual
 
 
 def deleted_in_bodies(x: Any) -> Any:

@@ -56,9 +56,9 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 @pytest.mark.parametrize(("program", "arguments"), PROGRAMS)
 def test_folds_give_what_they_give_eagerly(program: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     fresh = [jg.asarray(x.numpy()) for x in arguments]
-    wanted, found = program(*[x.clone() for x in fresh]), jg.script(program)(*[x.clone() for x in fresh])
-    wanted, found = (x if isinstance(x, tuple) else (x,) for x in (wanted, found))
-    for due, mine in zip(wanted, found, strict=True):
+    wanted, actual = program(*[x.clone() for x in fresh]), jg.script(program)(*[x.clone() for x in fresh])
+    wanted, actual = (x if isinstance(x, tuple) else (x,) for x in (wanted, actual))
+    for due, mine in zip(wanted, actual, strict=True):
         assert type(due) is type(mine)
         np.testing.assert_array_equal(*(np.asarray(x) for x in (due, mine)))
 
@@ -74,8 +74,8 @@ def test_a_test_of_one_tensor_changes_nothing_of_it() -> None:
         positive = x[0] > 0
         return any([positive]), positive
 
-    found, positive = f(X)
-    assert found is True and isinstance(positive, jg.Tensor)
+    actual, positive = f(X)
+    assert actual is True and isinstance(positive, jg.Tensor)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ ROWS = np.arange(60, dtype=np.float32).reshape(20, 3) % 7 - 2
 
 
 def same(mine: Any, due: Any) -> None:
-    (found, shape), (expected, structure) = tree.flatten(mine), tree.flatten(due)
+    (actual, shape), (expected, structure) = tree.flatten(mine), tree.flatten(due)
     assert shape == structure
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         one, other = (np.asarray(v.detach().numpy() if isinstance(v, jg.Tensor) else v) for v in (a, b))
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
@@ -191,9 +191,9 @@ def test_thousands_of_turns_are_recorded_as_a_few() -> None:
         return jg.stack(out), out[-1]
 
     x = jg.asarray(X)
-    found, last = jg.script(f)(x)
-    assert found.shape == (20_000,)
-    assert found[-1] == last == f(x)[1]
+    actual, last = jg.script(f)(x)
+    assert actual.shape == (20_000,)
+    assert actual[-1] == last == f(x)[1]
 
 
 def test_the_length_may_be_a_named_size() -> None:

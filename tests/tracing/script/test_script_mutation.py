@@ -26,9 +26,9 @@ def plain(value: Any) -> Any:
 
 def same(mine: Any, due: Any) -> None:
     """Two trees have one structure and the same leaves: numbers where numbers stand, else arrays of one dtype."""
-    (shape, found), (structure, expected) = plain(mine), plain(due)
+    (shape, actual), (structure, expected) = plain(mine), plain(due)
     assert shape == structure
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         assert type(a) is type(b), (mine, due)
         if isinstance(a, np.ndarray):
             assert a.dtype == b.dtype
@@ -52,13 +52,13 @@ def agree(function: Callable[..., Any], *state: Any, inputs: Any = INPUTS) -> An
 
 def test_items_of_a_local_list_in_both_branches() -> None:
     def f(x: Any, n: Any) -> Any:
-        found = [x, x + 1, 3]
+        results = [x, x + 1, 3]
         if x.sum() > 0:
-            found[0] = x * 3
+            results[0] = x * 3
         else:
-            found[1] = x - 4
-            found[-1] = 7
-        return found
+            results[1] = x - 4
+            results[-1] = 7
+        return results
 
     agree(f)
 
@@ -244,11 +244,11 @@ def test_an_object_that_the_function_closes_over() -> None:
                 log["calls"] += 1
             return counter.h
 
-        function, found = make(f), []
+        function, actual = make(f), []
         for x, n in INPUTS:
             result = function(jg.asarray(x), jg.asarray(np.array(n)))
-            found.append(copy.deepcopy((result, counter.state(), log)))
-        return found
+            actual.append(copy.deepcopy((result, counter.state(), log)))
+        return actual
 
     same(run(jg.script), run(lambda f: f))
 
@@ -330,7 +330,7 @@ def test_setattr_and_other_containers() -> None:
 
 def refused(function: Callable[..., Any], text: str, line: str) -> None:
     lines, first = inspect.getsourcelines(function)
-    at = first + next(i for i, found in enumerate(lines) if line in found)
+    at = first + next(i for i, actual in enumerate(lines) if line in actual)
     with pytest.raises(jg.JitgraphError, match=text) as error:
         jg.script(function)(jg.asarray(POSITIVE), jg.asarray(np.array(3)))
     assert f"test_script_mutation.py:{at}" in str(error.value) and "hint:" in str(error.value)
@@ -338,40 +338,40 @@ def refused(function: Callable[..., Any], text: str, line: str) -> None:
 
 def test_other_extents_are_refused() -> None:
     def appends(x: Any, n: Any) -> Any:
-        found = [x]
+        results = [x]
         for _ in range(n):
-            found.append(x)  # here  # noqa: PERF401
-        return found
+            results.append(x)  # here  # noqa: PERF401
+        return results
 
     def pops(x: Any, n: Any) -> Any:
-        found = [x, x]
+        results = [x, x]
         if x.sum() > 0:
-            found.pop()  # here
-        return found
+            results.pop()  # here
+        return results
 
     def adds_a_key(x: Any, n: Any) -> Any:
-        found = {"a": x}
+        results = {"a": x}
         if x.sum() > 0:
-            found["b"] = x  # here
-        return found
+            results["b"] = x  # here
+        return results
 
     def adds_a_key_in_a_loop(x: Any, n: Any) -> Any:
-        found = {"a": x}
+        results = {"a": x}
         for _ in range(n):
-            found["b"] = x  # here
-        return found
+            results["b"] = x  # here
+        return results
 
     def deletes(x: Any, n: Any) -> Any:
-        found = {"a": x, "b": x}
+        results = {"a": x, "b": x}
         if x.sum() > 0:
-            del found["a"]  # here
-        return found
+            del results["a"]  # here
+        return results
 
     def adds_to_a_set(x: Any, n: Any) -> Any:
-        found = {1}
+        actual = {1}
         if x.sum() > 0:
-            found.add(2)  # here
-        return x * len(found)
+            actual.add(2)  # here
+        return x * len(actual)
 
     for function, text in (
         (appends, "how often this appends to a list depends on the values of tensors"),
@@ -386,16 +386,16 @@ def test_other_extents_are_refused() -> None:
 
 def test_entries_whose_types_differ_are_refused() -> None:
     def differs(x: Any, n: Any) -> Any:
-        found = {"mode": "a", "x": x}
+        results = {"mode": "a", "x": x}
         if x.sum() > 0:  # here
-            found["mode"] = "b"
-        return found
+            results["mode"] = "b"
+        return results
 
     def grows(x: Any, n: Any) -> Any:
-        found = [x]
+        results = [x]
         for _ in range(n):  # here
-            found[0] = jg.concat([found[0], x])
-        return found
+            results[0] = jg.concat([results[0], x])
+        return results
 
     refused(differs, "the item 'mode' of a dict is 'b' in the if branch and 'a' in the else branch", "# here")
     refused(grows, r"the item 0 of a list is f64\[3\] when the loop starts and becomes f64\[6\]", "# here")
@@ -435,11 +435,11 @@ def test_changes_by_code_that_is_not_rewritten_are_refused_or_unrolled() -> None
 
 def test_a_list_that_grows_in_a_loop_of_known_length_is_unrolled() -> None:
     def f(x: Any, n: Any) -> Any:
-        found = []
+        results = []
         for i in range(12):
-            found.append(x * i)
-            if len(found) > 3:
-                found[1] = found[1] + 1
-        return found
+            results.append(x * i)
+            if len(results) > 3:
+                results[1] = results[1] + 1
+        return results
 
     agree(f)

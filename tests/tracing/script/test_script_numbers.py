@@ -14,26 +14,26 @@ MANTISSA = 1 << 24
 
 
 def ops_in(graph: Any) -> set[str]:
-    found, pending = set(), [graph]
+    actual, pending = set(), [graph]
     while pending:
         for node in pending.pop().nodes:
-            found.add(node.op.name)
+            actual.add(node.op.name)
             pending += node.regions
-    return found
+    return actual
 
 
 def agree(function: Callable[..., Any], *args: Any) -> None:
     """The script gives what the function gives, or both raise OverflowError; an int that leaves int64 raises."""
-    given = [jg.asarray(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    inputs = [jg.asarray(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
     try:
-        due = function(*given)
+        due = function(*inputs)
     except OverflowError:
         due = None
     if due is None or (type(due) is int and not -(2**63) <= due < 2**63):
         with pytest.raises(OverflowError, match="a Python int of this loop or branch"):
-            jg.script(function)(*given)
+            jg.script(function)(*inputs)
         return
-    mine = jg.script(function)(*given)
+    mine = jg.script(function)(*inputs)
     assert type(mine) is type(due)
     if isinstance(due, jg.Tensor):
         assert mine.dtype == due.dtype

@@ -37,8 +37,8 @@ def program(results: Sequence[str], operands: str, template: str = "    return (
 
 
 def tensors(values: dict[str, Any], n: int = 2) -> list[jg.Tensor]:
-    made = [jg.asarray(np.array(x, np.int64 if type(x) is int else None)) for x in values.values()]
-    return [jg.asarray(n), *made]
+    outputs = [jg.asarray(np.array(x, np.int64 if type(x) is int else None)) for x in values.values()]
+    return [jg.asarray(n), *outputs]
 
 
 def leaves_int64(value: Any) -> bool:
@@ -96,7 +96,7 @@ def values_of(operands: str, small: bool) -> list[dict[str, Any]]:
         every = [tuple(draw.choice(pool) for pool in lists) for _ in range(80)]
     elif len(every) > 80:
         every = draw.sample(every, 80)
-    return [dict(zip(operands, found, strict=True)) for found in every]
+    return [dict(zip(operands, actual, strict=True)) for actual in every]
 
 
 GROUPS = sorted({operation.operands for operation in numbers.OPERATIONS})
@@ -109,7 +109,7 @@ def test_each_operation_on_edge_values(operands: str, small: bool, native: bool)
     """Those that never raise for these values share a program; the others have one each, which the interpreter runs."""
     operations = [x for x in numbers.OPERATIONS if x.operands == operands and numbers.is_small(x) is small]
     values = values_of(operands, small)
-    due = {operation: [numbers.plain(operation.text, found) for found in values] for operation in operations}
+    due = {operation: [numbers.plain(operation.text, outputs) for outputs in values] for operation in operations}
     total = [
         operation
         for operation in operations
@@ -118,18 +118,18 @@ def test_each_operation_on_edge_values(operands: str, small: bool, native: bool)
     ]
     wrong = []
     together = jg.script(program([operation.text for operation in total], operands))
-    for number, found in enumerate(values):
-        results = together(*tensors(found))[:-1]
+    for number, outputs in enumerate(values):
+        results = together(*tensors(outputs))[:-1]
         for operation, mine in zip(total, results, strict=True):
             wrong.append(judge(operation, due[operation][number], mine))
     for operation in operations:
         if operation not in total and not native:
             alone = jg.script(program([operation.text], operands))
-            for number, found in enumerate(values):
-                answer = judge(operation, due[operation][number], result_of(alone, found))
-                wrong.append(answer and f"{answer}, of {found}")
-    found = [text for text in wrong if text]
-    assert not found, "\n".join(found[:40])
+            for number, outputs in enumerate(values):
+                answer = judge(operation, due[operation][number], result_of(alone, outputs))
+                wrong.append(answer and f"{answer}, of {outputs}")
+    outputs = [text for text in wrong if text]
+    assert not outputs, "\n".join(outputs[:40])
 
 
 IN_LOOPS_AND_BRANCHES = {
@@ -162,8 +162,8 @@ def test_operations_in_loops_and_branches_and_after_them(where: str, operands: s
     template = IN_LOOPS_AND_BRANCHES[where].replace("{carried}", "").replace("{moved}", moved)
     body = template.replace("{names}", ", ".join(operands)).replace("{0}", texts)
     lines = "".join(f"    {name} = {KINDS[name]}(t_{name})\n" for name in operands)
-    made = define(f"{HEAD}def program(n, {', '.join(f't_{name}' for name in operands)}):\n{lines}{body}")
-    results = jg.script(made)(*tensors(safe))[0]
+    result = define(f"{HEAD}def program(n, {', '.join(f't_{name}' for name in operands)}):\n{lines}{body}")
+    results = jg.script(result)(*tensors(safe))[0]
     wrong = [
         answer
         for operation, mine in zip(usable, results, strict=True)
@@ -175,11 +175,11 @@ def test_operations_in_loops_and_branches_and_after_them(where: str, operands: s
 def test_what_no_graph_computes_is_refused_at_its_line() -> None:
     wrong = []
     for text in numbers.REFUSED:
-        made = program([text], "ijfgb")
+        result = program([text], "ijfgb")
         try:
-            mine = jg.script(made)(*tensors({name: SAFE[name] for name in "ijfgb"}))
+            mine = jg.script(result)(*tensors({name: SAFE[name] for name in "ijfgb"}))
         except jg.ScriptError as error:
-            if "hint:" not in str(error) or f"{made.__code__.co_filename.rpartition('/')[2]}:10" not in str(error):
+            if "hint:" not in str(error) or f"{result.__code__.co_filename.rpartition('/')[2]}:10" not in str(error):
                 wrong.append(f"{text}: {error}")
         except Exception as error:
             wrong.append(f"{text}: {error!r}")

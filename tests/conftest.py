@@ -156,8 +156,8 @@ _LOOPS = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what ``--loops`` and ``--sample`` leave out, the same in each process of pytest-xdist."""
-    loops = [item for item in items if item.nodeid.startswith(_LOOPS)]
+    """Leave out what ``--loops`` (of parametrised tests) and ``--sample`` leave out, the same in each process."""
+    loops = [item for item in items if item.nodeid.startswith(_LOOPS) and hasattr(item, "callspec")]
     left_out = {id(item) for number, item in enumerate(loops) if number % config.getoption("--loops")}
     if share := config.getoption("--sample") or config.getoption("--but-sample"):
         candidates = [item for item in items if id(item) not in left_out]

@@ -79,4 +79,6 @@ def test_every_op_with_a_rule_is_tried() -> None:
     untried = {name for name, op in OPS.items() if op.vjp is not None} - set(DIFFERENTIABLE)
     of_complex = {name for name in untried if name in ("real", "imag", "eig") or name.startswith("complex")}
     assert of_complex  # which ``test_ops_table`` compares with differences
-    assert untried - of_complex == {"stack_push", "stack_pop"}  # which stand in ``test_stacks``
+    of_stacks = {"stack_push", "stack_pop"}  # which stand in ``test_stacks``
+    of_values = {f"{kind}{end}" for kind in ("eigenvalue", "singular_value") for end in ("s", "_gradient")}
+    assert untried - of_complex == of_stacks | of_values  # those are tried by ``tests/linalg/test_equal_values.py``

@@ -57,7 +57,7 @@ def _check(tree: Any, ast: Any) -> None:
     match tree:
         case ast.Constant(value=value) if type(value) in (int, float, bool, complex):
             return
-        case ast.Constant(value=str(text)) if text in ("inf", "-inf", "nan"):
+        case ast.Constant(value=str(text)) if text in ("inf", "-inf", "nan", "-nan"):
             return
         case ast.Name(id=name) if re.fullmatch(_NAME, name) or name in _KINDS:
             return

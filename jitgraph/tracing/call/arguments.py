@@ -317,7 +317,7 @@ def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
     if type(leaf) is float:
         return LeafKey("float")
     if isinstance(leaf, bool) or type(leaf) not in (int, str, bytes, complex, range, slice):
-        if isinstance(leaf, np.dtype):
+        if isinstance(leaf, np.dtype) and plain_of(leaf) is not None:
             return LeafKey("equal", value=leaf)
         return LeafKey("identity", value=leaf)
     return LeafKey("equal", value=leaf)

@@ -48,7 +48,7 @@ from jitgraph.tracing.capture.observations import (
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.guards.guard import Absent, Assumption, HasContents, Predicate
 from jitgraph.tracing.guards.source import Slot
-from jitgraph.tracing.guards.storage import MAX_BYTES, MISSING, is_container, same_extent
+from jitgraph.tracing.guards.storage import MAX_BYTES, MISSING, contents_of, is_container, same_extent
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 from jitgraph.tracing.symbolic.numbers import refuse_staged
 
@@ -238,7 +238,12 @@ class GuardCollection:
             self._limits.cannot_guard(f"what library code keeps in {used.text}", used.location)
             return
         slot = Slot("object", container, None, used.text)
-        yield Assumption(slot, self._objects.extent(before, container), used.location)
+        is_set = is_a(container, set | frozenset)
+        if ordered := is_set and not self._identities.is_mutated(container):
+            before = contents_of(container)  # a copy may give its members in another order
+            # where members hash otherwise in each process, a trace that needs their order is not stored
+            ordered = bool(self._limits.bound) or not impure.of_order(before, 0)
+        yield Assumption(slot, self._objects.extent(before, container, ordered=ordered), used.location)
         if used.by_identity:
             yield Assumption(slot, self._objects.elements(before, container), used.location)
 

@@ -13,7 +13,7 @@ import operator
 import struct
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -27,7 +27,7 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guards.plain import Plain, mark, marks, same_float
+from jitgraph.tracing.guards.plain import Plain, are_texts, mark, marks, same_float
 from jitgraph.tracing.guards.source import Source
 from jitgraph.tracing.guards.storage import EXPECTED_ERRORS, contents_of
 
@@ -44,6 +44,7 @@ NAMES: Final[dict[str, Any]] = {
     "ndarray": np.ndarray,
     "plain_arrays": foreign.PLAIN,
     "same_float": same_float,
+    "texts": are_texts,
 }
 """What conditions may use beside ``{x}`` and their operands."""
 
@@ -184,9 +185,15 @@ def keys(expected: tuple[Any, ...], by_base: bool) -> CheckOp:
         checker.program.op("keys", register, a=checker.program.refer(tuple(map(sys.intern, expected))))
 
     x = _asked(by_base)
-    if all(type(key) is str for key in expected):
-        return CheckOp(f"tuple({x}) == {{expected}}", {"expected": expected}, rows)
-    return condition(f"marks({x}) == {{expected}}", expected=expected)
+    if all(type(key) is str for key in expected):  # what is equal to one may be of a class of its own
+        text = f"tuple({x}) == {{expected}} and texts({x})"
+        return CheckOp(text, {"expected": expected}, rows)
+    return condition(f"marks({x}) == {{expected}}", expected=_marks_of(expected))
+
+
+def _marks_of(elements: Iterable[Any]) -> tuple[Any, ...]:
+    """What ``marks`` gives for these plain data and objects."""
+    return tuple([each if type(each) is Plain else mark(each) for each in elements])
 
 
 def _container(checker: Checker, at: Source) -> int:
@@ -199,11 +206,14 @@ def _container(checker: Checker, at: Source) -> int:
     return register
 
 
-def members(expected: frozenset[Any], by_base: bool) -> CheckOp:
-    """A set with these members, by their marks, or texts."""
+def members(expected: tuple[Any, ...], by_base: bool, *, ordered: bool = False) -> CheckOp:
+    """A set with these members, by their marks, or texts: equal sets may give them in different orders."""
+    x = _asked(by_base)
+    if ordered:
+        return condition(f"marks({x}) == {{expected}}", expected=_marks_of(expected))
     if all(type(member) is str for member in expected):
-        return condition(f"{_asked(by_base)} == {{expected}}", expected=expected)
-    return condition(f"frozenset(marks({_asked(by_base)})) == {{expected}}", expected=expected)
+        return condition(f"{x} == {{expected}} and texts({x})", expected=frozenset(expected))
+    return condition(f"frozenset(marks({x})) == {{expected}}", expected=frozenset(_marks_of(expected)))
 
 
 def elements(expected: tuple[Any, ...], is_mapping: bool, by_base: bool) -> CheckOp:

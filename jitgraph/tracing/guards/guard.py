@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from jitgraph.tracing.call.code import CheckWriter
 
 # ----------------------------------------------------------------------
-# Predicate: a condition on the value at a source, as plain data; objects are numbers in the plan's table.
-
-# ----------------------------------------------------------------------
 # Predicate: what must be true of what stands at a source, or of several. Plain data; objects are numbers in the plan's
 # table.
 #
@@ -169,13 +166,14 @@ class Exactly(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Extent(Predicate):
-    """A container of this extent: the length of a sequence, the keys of a mapping in order, the members of a set.
+    """A container of this extent: the length of a sequence, the keys of a mapping in order, the members of a set, in
+    the order in which it gives them or in any.
 
     Keys and members that are no plain values are numbers of objects. ``by_base`` says that the class of the container
     has methods of the user's, which are not asked.
     """
 
-    kind: Literal["length", "keys", "members"]
+    kind: Literal["length", "keys", "members", "ordered members"]
     count: int
     elements: tuple[Plain | Ref, ...] = ()
     by_base: bool = False
@@ -187,8 +185,8 @@ class Extent(Predicate):
         known: list[Any] = [e.data for e in self.elements if isinstance(e, Plain) and e.kind == "str"]
         if len(known) < len(self.elements):
             known = [objects[e.number] if isinstance(e, Ref) else e for e in self.elements]
-        if self.kind == "members":
-            return [check_ops.members(frozenset(known), self.by_base)]
+        if self.kind != "keys":
+            return [check_ops.members(tuple(known), self.by_base, ordered=self.kind == "ordered members")]
         return [check_ops.keys(tuple(known), self.by_base)]
 
     def mismatch(self, actual: Any) -> str:
@@ -396,7 +394,10 @@ def brief(value: Any) -> str:
     if isinstance(value, types.ModuleType):
         return f"module {value.__name__}"
     if plain_of(value) is not None or _is_enum(value):
-        text = repr(value)
+        try:
+            text = repr(value)
+        except ValueError:  # Python writes no int of very many digits
+            return f"a {type(value).__name__} too long to print"
         return text if len(text) <= 60 else text[:57] + "..."
     return f"this {type(value).__name__}"
 
@@ -453,13 +454,15 @@ class Objects:
         """The predicate of instances of exactly this class."""
         return Exactly(self.number(kind), kind.__name__)
 
-    def extent(self, elements: Any, container: Any = None) -> Extent:
-        """The predicate of the extent of a container of the user's, which holds what ``elements`` does."""
+    def extent(self, elements: Any, container: Any = None, *, ordered: bool = False) -> Extent:
+        """The predicate of the extent of a container of the user's, which holds what ``elements`` does; ``ordered``
+        says that a set gives its members in this order, too."""
         by_base = is_by_base(container)
         if isinstance(elements, dict | types.MappingProxyType):
             return self.keys(elements, by_base=by_base)
         if isinstance(elements, set | frozenset):
-            return Extent("members", len(elements), tuple(map(self._mark, elements)), by_base)
+            kind: Any = "ordered members" if ordered else "members"
+            return Extent(kind, len(elements), tuple(map(self._mark, elements)), by_base)
         return Extent("length", len(elements), (), by_base)
 
     def elements(self, elements: Any, container: Any) -> Elements:

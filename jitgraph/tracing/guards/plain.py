@@ -16,6 +16,7 @@ import numpy as np
 from jitgraph.records import NamedTuple
 
 _LITERAL: Final = frozenset({int, str, bytes})
+_TEXT: Final = frozenset({str})
 _CONSTANTS: Final = (None, True, False, Ellipsis, NotImplemented)
 
 
@@ -52,7 +53,7 @@ class Plain(NamedTuple):
             case "tuple" | "frozenset":
                 return (tuple if kind == "tuple" else frozenset)([part.value for part in data])
             case "scalar":
-                return np.frombuffer(data[1], data[0])[0]
+                return (np.ndarray((), data[0], data[1]) if data[1] else np.zeros((), data[0]))[()]
             case "bytearray":
                 return bytearray(data)
             case "array":
@@ -86,9 +87,9 @@ def plain_of(value: Any) -> Plain | None:
     if any(value is constant for constant in _CONSTANTS):
         return Plain("constant", value)
     if kind is float:
-        return Plain("float", value.hex())
+        return Plain("float", _text(value))
     if kind is complex:
-        return Plain("complex", (value.real.hex(), value.imag.hex()))
+        return Plain("complex", (_text(value.real), _text(value.imag)))
     if kind in (range, slice):
         return _of_parts(kind.__name__, (value.start, value.stop, value.step))
     if kind is tuple:
@@ -96,8 +97,8 @@ def plain_of(value: Any) -> Plain | None:
     if kind is frozenset:
         inner = _of_parts("frozenset", value)
         return None if inner is None else Plain("frozenset", frozenset(inner.data))
-    if isinstance(value, np.dtype):
-        return Plain("dtype", value)
+    if isinstance(value, np.dtype):  # equal ones may differ in what they hold besides
+        return Plain("dtype", value) if value.metadata is None and value.names is None is value.subdtype else None
     if isinstance(value, np.generic):
         return None if value.dtype.hasobject else Plain("scalar", (value.dtype, value.tobytes()))
     if kind is bytearray:
@@ -107,15 +108,21 @@ def plain_of(value: Any) -> Plain | None:
     return None
 
 
+def _text(value: float) -> str:
+    """The bits of a float; of a NaN its sign alone."""
+    return value.hex() if value == value else ("-nan" if math.copysign(1.0, value) < 0 else "nan")
+
+
 def _of_parts(kind: str, parts: Iterable[Any]) -> Plain | None:
     plains = tuple([plain_of(part) for part in parts])
     return None if None in plains else Plain(kind, plains)
 
 
 def mark(value: Any) -> Any:
-    """What tells a value from others: plain data, or the object itself."""
+    """What tells a value from others that are alive: plain data, or the identity of an object, whose class may call
+    others equal to it."""
     plain = plain_of(value)
-    return value if plain is None else plain
+    return id(value) if plain is None else plain
 
 
 def marks(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -123,8 +130,13 @@ def marks(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple([mark(value) for value in values])
 
 
+def are_texts(values: Iterable[Any]) -> bool:
+    """Whether all are texts, and none of a class derived from it."""
+    return set(map(type, values)) <= _TEXT
+
+
 def same_float(a: Any, b: float) -> bool:
-    """Whether two floats are the same: NaN equals NaN, -0.0 differs from 0.0."""
-    if type(a) is not type(b):
+    """Whether two floats are the same: NaN equals NaN of its sign, -0.0 differs from 0.0."""
+    if type(a) is not type(b) or math.copysign(1.0, a) != math.copysign(1.0, b):
         return False
-    return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)
+    return a == b or (a != a and b != b)

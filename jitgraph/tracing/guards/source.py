@@ -392,7 +392,7 @@ class Slot(NamedTuple):
         if (own := self.storage) is not None:
             return (lambda value: own.__setitem__(key, value)) if key in own else None
         slot = self._of_class
-        if isinstance(slot, types.MemberDescriptorType):
+        if isinstance(slot, types.MemberDescriptorType) and "__slots__" in vars(slot.__objclass__):  # C's are read-only
             return lambda value: slot.__set__(owner, value)
         return None
 

@@ -132,7 +132,7 @@ def source_of(origin: Origin, leaves: Sequence[Source]) -> Source:
 def literal(x: Any) -> str:
     """A plain number as an operand in an expression."""
     if isinstance(x, float) and not math.isfinite(x):
-        return f"float('{x}')"
+        return f"float('{'-' if math.copysign(1.0, x) < 0 else ''}{abs(x)}')"
     return f"({x!r})" if x < 0 or (x == 0 and math.copysign(1.0, x) < 0) else repr(x)
 
 

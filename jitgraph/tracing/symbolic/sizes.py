@@ -14,6 +14,7 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.call.arguments import Arguments, LeafKey
+from jitgraph.tracing.guards.plain import plain_of
 from jitgraph.tracing.symbolic.number import COMPARISONS
 
 # ----------------------------------------------------------------------
@@ -215,7 +216,7 @@ class Family:
 def _fixed(key: LeafKey) -> Any:
     if key.kind == "identity":
         return "identity", id(key.value)
-    return (int,) if type(key.value) is int else (key.kind, type(key.value), key.value)
+    return (int,) if type(key.value) is int else (key.kind, type(key.value), plain_of(key.value) or key.value)
 
 
 def _sizes(keys: Sequence[LeafKey]) -> dict[Position, int]:

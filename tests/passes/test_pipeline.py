@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes.pipeline import PASSES, PIPELINE, run
 from jitgraph.runtime import shared
+from tests import ROOT
 from tests.graphs import TARGET
 
 TEXT = """graph @f(%x: f32[n]) -> f32[n] {
@@ -103,6 +105,13 @@ def test_tool_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_pipeline_names_each_pass_once() -> None:
     assert len(PASSES) == len(PIPELINE)
+
+
+def test_the_page_shows_the_pipeline_in_order() -> None:
+    diagram = (ROOT / "docs" / "architecture" / "passes.md").read_text().split("```")[1]
+    lines = re.findall(r"^   [|v] (\w+(?:, \w+)*)", diagram, re.MULTILINE)
+    shown = [name for names in lines for name in names.split(", ")]
+    assert shown == list(PASSES), "docs/architecture/passes.md shows other passes than PIPELINE has"
 
 
 def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,16 +80,31 @@ def test_questions_and_rounding(dtype: Any) -> None:
         same(getattr(jg, name)(x), getattr(np, name)(wide) if dtypes.is_float(dtype) else x, dtype)
 
 
-BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "floor_divide", "remainder"]
-COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+}
+COMPARISONS: dict[str, Callable[..., Any]] = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+}
 
 
 @pytest.mark.parametrize("dtype", [jg.float32, jg.float64, jg.int8, jg.int64, jg.uint8, jg.uint64], ids=str)
-@pytest.mark.parametrize("name", BINARY + COMPARISONS)
+@pytest.mark.parametrize("name", [*BINARY, *COMPARISONS])
 def test_binary_functions(name: str, dtype: Any) -> None:
     x = edges(dtype)
     with np.errstate(all="ignore"):
-        expected = getattr(np, name)(x[:, None], x)
+        expected = (BINARY | COMPARISONS)[name](x[:, None], x)
     same(getattr(jg, name)(x[:, None], x), expected, jg.bool if name in COMPARISONS else dtype)
 
 

@@ -300,8 +300,13 @@ class _Record:
     @cached_property
     def _fields(self) -> list[tuple[str, Any]]:
         """The codecs of the fields, or where the first field says which it is, the types by that."""
-        columns = types_of(self._record).items()
-        return [(name, dict(by_kind) if (by_kind := _by_kind(kind)) else codec_of(kind)) for name, kind in columns]
+        columns = []
+        for name, kind in types_of(self._record).items():
+            try:
+                columns.append((name, dict(by_kind) if (by_kind := _by_kind(kind)) else codec_of(kind)))
+            except TypeError as error:
+                raise TypeError(f"{self._record.__name__}.{name}: {error}") from None
+        return columns
 
     @cached_property
     def _reads(self) -> list[Any]:
@@ -479,7 +484,8 @@ def _new_codec(kind: Any) -> Any:
         return _sequence(origin, codec_of(arguments[0]))
     if _is_record(kind):
         return _Record(kind)
-    raise TypeError(f"nothing says how a {kind} is stored")
+    shown = kind.__name__ if isinstance(kind, type) else kind
+    raise TypeError(f"no codec stores the type {shown}; a plain value of any type can be stored as a Plain")
 
 
 # --- what has a form of its own -------------------------------------------------------------------------------------

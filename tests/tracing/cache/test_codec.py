@@ -13,6 +13,7 @@ from jitgraph import tree
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.cache import lookup_paths, traces
 from jitgraph.tracing.cache.cached_plan import CachedGraph
@@ -116,6 +117,16 @@ def test_a_record_is_read_as_it_was() -> None:
         assert read(Location, written(AT)).modules == AT.modules
     kinds = {type(record.predicate) for record in RECORDS if isinstance(record, Guard)}
     assert kinds == set(Predicate.KINDS.values()) - {EqualsObject}, "a predicate that is not tried"
+
+
+class Bounded(NamedTuple):
+    name: str
+    most: float
+
+
+def test_a_field_that_no_codec_stores_is_named() -> None:
+    with pytest.raises(TypeError, match=r"^Bounded\.most: no codec stores the type float; .* as a Plain$"):
+        codec_of(Bounded).write(Bounded("x", 1.5), Writing())
 
 
 def test_every_field_that_is_stored_has_a_codec() -> None:

@@ -224,3 +224,20 @@ def test_short_texts() -> None:
         "module numpy",
     ]
     assert len(brief("a" * 100)) == 60 and brief([]) == "this list"
+
+
+def test_a_retrace_says_what_was_expected_and_what_is_there() -> None:
+    """Also of an object that another with the same description has replaced."""
+
+    def scaled(factor: float) -> Callable[[Any], Any]:
+        def scale(x: Any) -> Any:
+            return x * factor
+
+        return scale
+
+    traced = jg.trace(lambda x, function: x)
+    for function in (len, abs, scaled(1.0), scaled(2.0)):
+        traced(ARRAY, function)
+    name = scaled(1.0).__qualname__
+    expected = ["function is len, but now it is abs", f"function is abs, but now it is {name}"]
+    assert [line.reason for line in traced.ledger[1:]] == [*expected, f"function is {name}, but now it is another"]

@@ -13,7 +13,7 @@ from jitgraph.tracing.call.arguments import Arguments
 from jitgraph.tracing.call.code import first_failing
 from jitgraph.tracing.call.plan import CallPlan
 from jitgraph.tracing.call.specialisation import Specialisation
-from jitgraph.tracing.guards.guard import Guard, Layout, Relation
+from jitgraph.tracing.guards.guard import Guard, Layout, Predicate, Relation
 from jitgraph.tracing.guards.storage import EXPECTED_ERRORS
 
 
@@ -45,9 +45,13 @@ def mismatch(specialisation: Specialisation, arguments: Arguments, values: Seque
     except EXPECTED_ERRORS:
         return f"{guard}{where}, but now nothing is there"
     differs, why = guard.predicate.mismatch(actual), _why_pinned(plan, guard, actual)
-    if guard.location is None:
-        return f"{guard.source.text} {differs}{why}"
-    return f"{guard} (read at {guard.location}), but now it {differs}{why}"
+    if differs == str(guard.predicate):  # another object of that description
+        differs = "is another"
+    if guard.location is not None:
+        return f"{guard} (read at {guard.location}), but now it {differs}{why}"
+    if type(guard.predicate).mismatch is Predicate.mismatch:  # which says what the value is, and not what it is not
+        return f"{guard}, but now it {differs}{why}"
+    return f"{guard.source.text} {differs}{why}"
 
 
 def _why_pinned(plan: CallPlan, guard: Guard, actual: Any) -> str:

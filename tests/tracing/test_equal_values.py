@@ -6,6 +6,8 @@ import dataclasses
 import enum
 import functools
 import math
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,27 @@ def test_a_set_that_is_filled_anew_in_another_order_is_another() -> None:
         members.clear()
         members.update(order)
         assert traced(x).tolist() == folded(members, x).tolist()
+
+
+def test_what_an_import_gives_may_be_any_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: Any) -> Any:
+        import stands_in  # type: ignore[import-not-found]
+
+        return x * stands_in.factor
+
+    def module(name: str, factor: float) -> Any:
+        made = types.ModuleType(name)
+        made.__dict__["factor"] = factor
+        return made
+
+    traced, x = jg.trace(program), jg.asarray(np.ones(2, np.float32))
+    standing = [
+        types.SimpleNamespace(factor=2.0), module("stands_in", 3.0), types.SimpleNamespace(factor=4.0),
+        module("of_another_name", 5.0), module("stands_in", 6.0), types.SimpleNamespace(factor=7.0),
+    ]  # fmt: skip
+    for each in standing * 2:
+        monkeypatch.setitem(sys.modules, "stands_in", each)
+        assert [traced(x).tolist(), traced(x).tolist()] == [[each.factor] * 2] * 2
 
 
 SET = """\

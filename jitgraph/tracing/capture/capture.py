@@ -248,6 +248,15 @@ class GuardCollection:
             yield Assumption(slot, self._objects.elements(before, container), used.location)
 
 
+def _names_of_import(name: str, package: Any) -> Iterator[str]:
+    """The names of modules that an import of ``name`` in a package may give."""
+    yield name
+    yield name.partition(".")[0]
+    while isinstance(package, str) and package:
+        yield f"{package}.{name}" if name else package
+        package = package.rpartition(".")[0]
+
+
 # ----------------------------------------------------------------------
 # Capture: notes all Python state that a function reads and changes while it is traced.
 #
@@ -380,11 +389,18 @@ class Capture(Sink):
 
     def imported(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._position.move(view, site)
-        name = getattr(module, "__name__", None)
-        if is_a(module, types.ModuleType) and isinstance(name, str):
-            self.reads.reach(module, name)
-            if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
-                self.reads.record(Slot("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
+        own = getattr(module, "__name__", None) if is_a(module, types.ModuleType) else None
+        if isinstance(own, str):
+            self.reads.reach(module, own)
+        if view.in_package or (isinstance(own, str) and is_library_module(own)):
+            return
+        # any object may stand there for a module, and a module under another name than its own
+        names = (own, *_names_of_import(site.value, view.frame.f_globals.get("__package__")))
+        name = next((name for name in names if isinstance(name, str) and sys.modules.get(name) is module), None)
+        if name is not None:
+            self.reads.record(Slot("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
+        elif own is None:
+            self.limits.cannot_guard(f"what the import of {site.value} gives")
 
     def all_names(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._position.move(view, site)

@@ -2,8 +2,8 @@
 
 - A kernel, the trace's own code, runs what has bits of our own: products, float reductions, math functions, composites
   of floats, and elementwise ops that are no one ufunc; and what is fused for eager calls, and long sorts.
-- NumPy evaluates what is exactly determined. A kernel of it has the same bits but for the payload of a NaN of two NaNs,
-  so either may run: the kernel where it is ready and goes past Python.
+- NumPy evaluates what is exactly determined. A kernel of it has the same bits but for the sign and payload of a NaN, so
+  either may run: the kernel where it is ready and goes past Python.
 - Composites of anything else run op by op. A GPU runs what has an operand there.
 
 Where there is no native code, or an operand is empty, the evaluation serves in place of a kernel, and composites run op

@@ -234,15 +234,30 @@ class Reverse:
                 continue
             self.builder.location = node.location
             if _is_inlined(node):
-                inner = _inlined(node, self.builder)
-                spread(inner, self.active)
-                self._walk(inner)
+                self._walk_inside(node)
                 continue
             with working_on(f"the gradient of {node.op.name}", node.location):
                 input_cts = self._step(node, cotangents)
             for value, cotangent in zip(node.inputs, input_cts, strict=True):
                 if cotangent is not None:
                     self._accumulate(value, cotangent)
+
+    def _walk_inside(self, node: Node) -> None:
+        """Walk back over what defines a node.
+
+        What a composite adds to the cotangent of an operand is one summand, as for an op with a rule and on the tape.
+        """
+        inner = _inlined(node, self.builder)
+        spread(inner, self.active)
+        before: dict[Value, Value] = {}
+        if node.op.kind == "composite":
+            before = {v: self._cotangents.pop(v) for v in dict.fromkeys(node.inputs) if v in self._cotangents}
+        self._walk(inner)
+        for value, cotangent in before.items():
+            summand = self._cotangents.get(value)
+            self._cotangents[value] = cotangent
+            if summand is not None:
+                self._accumulate(value, summand)
 
     def _step(self, node: Node, cotangents: Cotangents) -> Cotangents:
         """The cotangents of the node's inputs; its forward form is recorded on the way."""

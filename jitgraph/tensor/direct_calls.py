@@ -54,7 +54,8 @@ class _Recordings:
         kinds = tuple([(x.type, x.record is not None) if isinstance(x, EagerValue) else x.__class__ for x in args])
         static = self._static.get(kinds)
         key = None if static is None else _key(kinds, args, static)
-        if static is None or key not in self._calls:
+        call = self._calls.get(key, _UNKNOWN)  # once, as other threads may clear what is known
+        if call is _UNKNOWN:
             from jitgraph.tensor.call_recording import record  # here, as many calls never come back
 
             recording = record(self._python, args, self._declared if static is None else static)
@@ -63,8 +64,7 @@ class _Recordings:
                 self._static.clear()
             self._static[kinds] = recording.static
             key = _key(kinds, args, recording.static)
-            self._calls[key] = recording.call
-        call = self._calls[key]
+            call = self._calls[key] = recording.call
         if call is None:
             return None
         from jitgraph.tensor import direct_tables  # here, likewise
@@ -93,6 +93,7 @@ class DirectCalls(dict[Any, NativeFunction]):
 _MOST_ATTRIBUTES: Final = 64
 _MOST_INDICES: Final = 64  # of a program
 _MOST_RECORDINGS: Final = 256
+_UNKNOWN: Final[Any] = object()
 _MOST_WAIT: Final = 256  # calls by Python before a table is tried again
 
 

@@ -341,3 +341,26 @@ def test_jacobians_of_named_sizes(transform: Any, several: bool) -> None:
             assert one.shape == other.shape
             close(one, other)
     assert traced.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * jg.square(x),
+        lambda x: jg.square(x) + x * jg.square(x),
+        lambda x: x**3,
+        lambda x: x * jg.nn.functional.silu(x) + x * jg.nn.functional.gelu(x),
+        lambda x: (x + x) * jg.softmax(x * x, 0),
+    ],
+)
+def test_gradients_of_operands_used_twice_have_the_same_bits_in_traces(function: Any) -> None:
+    x, weights = tensor(40, 9), tensor(40, 9, seed=1)
+
+    def gradient(x: Any, weights: Any) -> Any:
+        return jg.grad(lambda x: (function(x) * weights).sum())(x)
+
+    leaf = x.detach().requires_grad_()
+    (function(leaf) * weights).sum().backward()
+    assert leaf.grad is not None
+    np.testing.assert_array_equal(leaf.grad.numpy(), jg.trace(gradient)(x, weights).numpy())
+    np.testing.assert_array_equal(leaf.grad.numpy(), gradient(x, weights).numpy())

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from jitgraph.dtypes import DType
+from jitgraph.dtypes import DOUBLE, DType
 from jitgraph.eager.dispatch.program import Program, Unsupported
+from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
 from jitgraph.eager.native import fresh
 from jitgraph.eager.tape import native_type
@@ -73,6 +74,8 @@ class LaunchTable(NativeTable):
         """
         require_plain(entry, plan)
         program = Program(len(arguments))
+        types = [argument for argument in arguments if isinstance(argument, TensorType)]
+        meets_double = ambient is not None and any(type.dtype in DOUBLE for type in types)
         count = 0
         for number, argument in enumerate(arguments):
             if isinstance(argument, ConstantArgument):
@@ -83,6 +86,8 @@ class LaunchTable(NativeTable):
                 program.op("number", number, count, flags=layout.NUMBER_DTYPES[argument.dtype.name])
             else:
                 sizes = sizes_of(program, argument)
+                if meets_double and argument.dtype not in DOUBLE:  # of a parameter, each such call may warn
+                    program.require_type(number, handles_class())
                 program.op(
                     "value" if ambient is None else "tensor", number, count,
                     flags=int(any(required[number : number + 1])), a=program.refer(argument), b=sizes,

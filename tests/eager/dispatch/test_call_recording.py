@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ from jitgraph.eager.dispatch import start
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import UFUNCS
 from jitgraph.eager.tape import EagerValue
+from jitgraph.ir import context
 from jitgraph.ops import OPS
+from jitgraph.tensor import direct_calls
 from jitgraph.tensor.call_recording import record
 from tests.eager.dispatch.test_eager_calls import OFTEN, bits, draw, natively
 from tests.graphs import needs_native
@@ -95,7 +98,7 @@ def test_bits_and_gradients_are_those_by_python(name: str) -> None:
         result = call(*leaves)
         if not result.requires_grad:
             return []
-        (result * 0.5).sum().backward()
+        (result * draw(*result.shape)).sum().backward()
         return [None if leaf.grad is None else bits(leaf.grad) for leaf in leaves]
 
     first = gradients()
@@ -161,6 +164,58 @@ def test_what_carries_no_gradient_is_not_on_the_tape() -> None:
     for call in calls:
         assert not call().requires_grad
         assert not natively(call)[0].requires_grad
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p, wide: p * wide,
+        lambda p, wide: wide - p,
+        lambda p, wide: jg.maximum(p, wide),
+        lambda p, wide: jg.where(mask, p, wide),
+        lambda p, wide: jg.concat([p, wide]),
+        lambda p, wide: jg.matmul(wide.T, p),
+        lambda p, wide: nn.linear(wide, p),
+    ],
+)
+def test_a_parameter_that_meets_float64_warns_at_each_call(call: Any) -> None:
+    wide = jg.asarray(y.astype(np.float64))
+    for requires_grad in (True, False):
+        plain = jg.asarray(x, requires_grad=requires_grad)
+        parameter = jg.nn.Parameter(jg.asarray(x), requires_grad=requires_grad)
+        natively(lambda plain=plain: call(plain, wide))
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for _ in range(OFTEN):
+                call(parameter, wide)
+        assert [warning.category for warning in seen] == [jg.PrecisionWarning] * OFTEN
+
+
+def test_plain_tensors_of_two_dtypes_go_past_python() -> None:
+    narrow, wide = jg.asarray(x, requires_grad=True), jg.asarray(y.astype(np.float64))
+    assert natively(lambda: narrow * wide)[1] == 1
+
+
+def test_other_threads_may_forget_recordings_meanwhile() -> None:
+    class Forgetful(dict[Any, Any]):
+        """Empty after each question."""
+
+        def __contains__(self, key: object) -> bool:
+            known = super().__contains__(key)
+            self.clear()
+            return known
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            value = super().get(key, default)
+            self.clear()
+            return value
+
+    recordings = direct_calls._Recordings(lambda t: jg.exp(t), frozenset())
+    recordings._calls = Forgetful()
+    runtime = start.native_runtime()
+    assert runtime is not None
+    for _ in range(4):
+        assert recordings.table_of([jg.asarray(x)], runtime, context.current()) is not None
 
 
 def test_calls_with_effects_or_without_ops_go_by_python() -> None:

@@ -73,7 +73,8 @@ class _Recordings:
 
 
 def _key(kinds: tuple[Any, ...], args: Sequence[Any], static: frozenset[int]) -> tuple[Any, ...]:
-    return kinds, tuple([repr(args[position]) for position in sorted(static)])
+    numbers = [args[position] for position in sorted(static) if not isinstance(args[position], EagerValue)]
+    return kinds, tuple(map(repr, numbers))
 
 
 class DirectCalls(dict[Any, NativeFunction]):

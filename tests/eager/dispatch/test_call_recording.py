@@ -12,6 +12,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.eager import fused_ops
 from jitgraph.eager.dispatch import start
+from jitgraph.eager.dispatch.function import MOST_TABLES
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import UFUNCS
 from jitgraph.eager.tape import EagerValue
@@ -19,6 +20,7 @@ from jitgraph.ir import context
 from jitgraph.ops import OPS
 from jitgraph.tensor import direct_calls
 from jitgraph.tensor.call_recording import record
+from jitgraph.tensor.functions import elementwise
 from tests.eager.dispatch.test_eager_calls import OFTEN, bits, draw, natively
 from tests.graphs import needs_native
 
@@ -216,6 +218,16 @@ def test_other_threads_may_forget_recordings_meanwhile() -> None:
     assert runtime is not None
     for _ in range(4):
         assert recordings.table_of([jg.asarray(x)], runtime, context.current()) is not None
+
+
+def test_calls_of_one_kind_have_one_table_whichever_tensors_they_take() -> None:
+    clip = elementwise._clip
+    before = len(clip._tables)
+    for _ in range(6):
+        strided, low, high = jg.asarray(draw(8, 7))[::2], jg.asarray(draw(7) - 1), jg.asarray(draw(7) + 1)
+        for _ in range(OFTEN):
+            jg.clip(strided, low, high)
+    assert len(clip._tables) <= min(before + 1, MOST_TABLES)
 
 
 def test_calls_with_effects_or_without_ops_go_by_python() -> None:

@@ -32,6 +32,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
+from jitgraph.runtime.loader.entry import ShapePlan
 from tests.op_loop import NOT_COMPILED, require_same
 from tests.runtime.c_library import CError, Library
 
@@ -175,7 +176,7 @@ def test_the_native_code_verifies_its_own_conditions(name: str, tmp_path: Path) 
     case = case_of(name)
     assert case is not None
     entry = save(case.graph, tmp_path / "model.jg")
-    plan = entry.plan(tuple(shapes_of(case.graph, case.sizes)))._replace(arena_bytes=1 << 24)
+    plan = entry.plan(tuple(shapes_of(case.graph, case.sizes)))
     roomy = [np.zeros(1 << 14) for _ in (*entry.signature.parameters, *entry.signature.outputs)]
     buffers = entry.pack(*map(loader.address_of, roomy))
     order = entry.signature.dims
@@ -183,7 +184,7 @@ def test_the_native_code_verifies_its_own_conditions(name: str, tmp_path: Path) 
     for sizes in (*forbidden(case.graph.constraints, case.sizes), *below):
         vector = (ctypes.c_int64 * len(order))(*[sizes[size] for size in order])
         broken = [*broken_by(case.graph.constraints, sizes), *[f"{s} >= 0" for s in order if sizes[s] < 0]]
-        other = plan._replace(dims=vector, dims_address=ctypes.addressof(vector))
+        other = ShapePlan(vector, plan.outputs, 1 << 24, plan.makers)
         call = functools.partial(entry.call, other, buffers)
         require_refusal(call, broken, f"the entry at {sizes}", (jg.JitgraphError,))
 

@@ -66,8 +66,8 @@ SYSTEMS = {
     "macOS on x86-64": 'play("darwin", "Darwin", "x86_64", LINUX_ONLY)',
     "Windows on x86-64": 'windows("AMD64")',
     "Windows on arm64": 'windows("ARM64")',
-    "Linux that says nothing of its processor": 'play("linux", "Linux", "x86_64", {})',
-    "Linux that refuses executable memory": "assert ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0",
+    "Linux without `/proc`": 'play("linux", "Linux", "x86_64", {})',
+    "Linux that forbids executable memory": "assert ctypes.CDLL(None).prctl(65, 1, 0, 0, 0) == 0",
 }
 """Python code that plays each; the last is real: PR_SET_MDWE of Linux 6.3."""
 
@@ -77,8 +77,8 @@ LACKING = {
     "macOS on x86-64": "native code needs 64-bit Linux on x86-64, and this is Darwin on x86_64, 64 bits",
     "Windows on x86-64": "native code needs 64-bit Linux on x86-64, and this is Windows on AMD64, 64 bits",
     "Windows on arm64": "native code needs 64-bit Linux on x86-64, and this is Windows on ARM64, 64 bits",
-    "Linux that says nothing of its processor": "a processor of x86-64-v3 or better, by the flags in /proc/cpuinfo",
-    "Linux that refuses executable memory": "the system does not let memory be executable: Permission denied",
+    "Linux without `/proc`": "a processor of x86-64-v3 or better, by the flags in /proc/cpuinfo",
+    "Linux that forbids executable memory": "the system does not let memory be executable: Permission denied",
 }
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("JITGRAPH_")}
@@ -99,7 +99,7 @@ def output_on(system: str, code: str, **environment: str) -> str:
 @functools.cache
 def can_refuse() -> bool:
     """Whether this kernel knows PR_SET_MDWE."""
-    return run(f"import ctypes\n{SYSTEMS['Linux that refuses executable memory']}").returncode == 0
+    return run(f"import ctypes\n{SYSTEMS['Linux that forbids executable memory']}").returncode == 0
 
 
 @functools.cache

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------
 # How each op's value is computed at an index, and which of a target's lowerings makes kernels of a group.
 
-_UPDATING: Final = "jitgraph.codegen.lower.gathering"
 _GATHERING: Final = "jitgraph.codegen.lower.gathering"  # imported, as reductions are, by the first graph that has some
 
 INLINE: Final[Mapping[Kind | Lowering, Inline]] = {
@@ -59,7 +58,7 @@ def lower_group(builder: ScheduleBuilder, group: Group, strategies: LoweringStra
         group = imports.module(_GATHERING).check_indices(builder, group)
     roots = anchors_of(group.graph, strategies)
     if not roots and any(node.op.lowering == "dynamic_update_slice" for node in group.graph.nodes):
-        updating = imports.module(_UPDATING)
+        updating = imports.module(_GATHERING)
         update = updating.slice_update_of(group)
         if update is not None and updating.is_copied_first(builder, group, update):
             updating.lower_slice_update(builder, group, update)

@@ -205,16 +205,14 @@ class Planning:
                 source = self.sources.leaves[slot.at]
             elif slot.kind == "grad":
                 source = handles[slot.at].source.then("grad")
-            elif (read_slot := self._read_slot(slot.handle)) is not None and not self._is_moved(read_slot, slot.handle):
+            elif (read_slot := self.trace.read_slot(slot.handle)) is not None and not self._is_moved(
+                read_slot, slot.handle
+            ):
                 source, text = self.provenance.at(read_slot), read_slot.text
             else:
                 source = Source("object", self.objects.number(slot.handle), text)
             handles.append(Handle(source, text, slot.type, slot.requires_grad, device_of(slot.handle._value)))
         return handles
-
-    def _read_slot(self, handle: Tensor) -> Slot | None:
-        """The first place at which the function read a handle."""
-        return None if self.capture is None else self.capture.reads.source_of(handle)
 
     def _is_moved(self, slot: Slot, handle: Tensor) -> bool:
         """Whether the function put the handle there itself."""

@@ -184,10 +184,11 @@ class Trace(Recorder):
         return self.wrap(ir, entry.requires_grad, None)
 
     def _text_of(self, handle: Tensor, slot: int) -> str:
-        read_slot = self._place_of(handle)
+        read_slot = self.read_slot(handle)
         return read_slot.text if read_slot is not None else self.slots[slot].text
 
-    def _place_of(self, handle: Tensor) -> Slot | None:
+    def read_slot(self, handle: Tensor) -> Slot | None:
+        """The first location at which the function read a handle."""
         return None if self.capture is None else self.capture.reads.source_of(handle)
 
     def lift_eager(self, value: EagerValue) -> TracedValue:

@@ -31,7 +31,11 @@ def __array_namespace_info__():  # type: ignore[no-untyped-def]  # noqa: N807 - 
     return imports.module("jitgraph.tensor.dtype_queries").NamespaceInfo()
 
 
-own_code.register_packages(stateful=("nn", "optim"), stateless=("nn.functional",), staged=("nn",))
+own_code.register_packages(
+    stateful=("nn", "optim", "torch"),
+    stateless=("nn.functional", "torch.aten_ops", "torch.export"),
+    staged=("nn",),
+)
 
 # What lower layers ask for without knowing what stands above them.
 imports.provide("the package", __name__)

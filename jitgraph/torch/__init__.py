@@ -1,0 +1,1 @@
+"""PyTorch's names, archives and exported programs over jitgraph's ops."""

@@ -1,0 +1,302 @@
+"""Operators that compute each element from the elements in its position."""
+
+from __future__ import annotations
+
+from jitgraph import special
+from jitgraph.tensor import functions as fn
+from jitgraph.torch.aten_ops import operands
+
+# ----------------------------------------------------------------------
+# Functions of one tensor.
+
+abs = operands.unary(fn.abs)
+absolute = operands.unary(fn.abs)
+acos = operands.unary(fn.acos)
+arccos = operands.unary(fn.acos)
+acosh = operands.unary(fn.acosh)
+arccosh = operands.unary(fn.acosh)
+angle = operands.unary(fn.angle)
+asin = operands.unary(fn.asin)
+arcsin = operands.unary(fn.asin)
+asinh = operands.unary(fn.asinh)
+arcsinh = operands.unary(fn.asinh)
+atan = operands.unary(fn.atan)
+arctan = operands.unary(fn.atan)
+atanh = operands.unary(fn.atanh)
+arctanh = operands.unary(fn.atanh)
+bitwise_not = operands.unary(fn.bitwise_invert)
+ceil = operands.unary(fn.ceil)
+conj = operands.unary(fn.conj)
+_conj = operands.unary(fn.conj)
+conj_physical = operands.unary(fn.conj)
+_conj_physical = operands.unary(fn.conj)
+resolve_conj = operands.unary(fn.positive)
+resolve_neg = operands.unary(fn.positive)
+cos = operands.unary(fn.cos)
+cosh = operands.unary(fn.cosh)
+deg2rad = operands.unary(fn.deg2rad)
+digamma = operands.unary(special.digamma)
+erf = operands.unary(fn.erf)
+erfc = operands.unary(special.erfc)
+erfinv = operands.unary(special.erfinv)
+exp = operands.unary(fn.exp)
+exp2 = operands.unary(fn.exp2)
+expm1 = operands.unary(fn.expm1)
+floor = operands.unary(fn.floor)
+frac = operands.unary(fn.frac)
+frexp = operands.unary(fn.frexp)
+i0 = operands.unary(special.i0)
+imag = operands.unary(fn.imag)
+isfinite = operands.unary(fn.isfinite)
+isinf = operands.unary(fn.isinf)
+isnan = operands.unary(fn.isnan)
+isneginf = operands.unary(fn.isneginf)
+isposinf = operands.unary(fn.isposinf)
+isreal = operands.unary(fn.isreal)
+lgamma = operands.unary(special.lgamma)
+log = operands.unary(fn.log)
+log10 = operands.unary(fn.log10)
+log1p = operands.unary(fn.log1p)
+log2 = operands.unary(fn.log2)
+logical_not = operands.unary(fn.logical_not)
+neg = operands.unary(fn.negative)
+negative = operands.unary(fn.negative)
+positive = operands.unary(fn.positive)
+rad2deg = operands.unary(fn.rad2deg)
+real = operands.unary(fn.real)
+reciprocal = operands.unary(fn.reciprocal)
+rsqrt = operands.unary(fn.rsqrt)
+sgn = operands.unary(fn.sign)
+sign = operands.unary(fn.sign)
+signbit = operands.unary(fn.signbit)
+sin = operands.unary(fn.sin)
+sinc = operands.unary(special.sinc)
+sinh = operands.unary(fn.sinh)
+special_entr = operands.unary(special.entr)
+special_erfcx = operands.unary(special.erfcx)
+special_i0e = operands.unary(special.i0e)
+special_i1 = operands.unary(special.i1)
+special_i1e = operands.unary(special.i1e)
+special_log_ndtr = operands.unary(special.log_ndtr)
+special_ndtr = operands.unary(special.ndtr)
+special_ndtri = operands.unary(special.ndtri)
+sqrt = operands.unary(fn.sqrt)
+square = operands.unary(fn.square)
+tan = operands.unary(fn.tan)
+tanh = operands.unary(fn.tanh)
+trunc = operands.unary(fn.trunc)
+fix = operands.unary(fn.trunc)
+view_as_complex = operands.unary(fn.view_as_complex)
+view_as_real = operands.unary(fn.view_as_real)
+special_digamma, special_psi = digamma, digamma
+special_erf, special_erfc, special_erfinv = erf, erfc, erfinv
+special_exp2, special_expm1, special_log1p = exp2, expm1, log1p
+special_gammaln, special_i0, special_sinc = lgamma, i0, sinc
+
+
+def polygamma(n, self):
+    return special.polygamma(n, self)
+
+
+def mvlgamma(self, p):
+    return special.multigammaln(self, p)
+
+
+def logit(self, eps=None):
+    return special.logit(self if eps is None else fn.clip(self, eps, 1 - eps))
+
+
+def nan_to_num(self, nan=None, posinf=None, neginf=None):
+    return fn.nan_to_num(self, 0.0 if nan is None else nan, posinf, neginf)
+
+
+def round(self, *, decimals=0):
+    return fn.round(self, decimals)
+
+
+def clamp(self, min=None, max=None):
+    return fn.clip(*operands.promoted(self, min, max))
+
+
+clip = clamp
+
+
+def clamp_min(self, min):
+    return fn.clip(*operands.promoted(self, min))
+
+
+def clamp_max(self, max):
+    values, limit = operands.promoted(self, max)
+    return fn.clip(values, None, limit)
+
+
+# ----------------------------------------------------------------------
+# Arithmetic of two tensors, or of a tensor and a number.
+
+
+def add(self, other, alpha=1):
+    first, second = operands.promoted(self, other)
+    if operands.is_bool(first) and operands.is_bool(second):
+        return fn.logical_or(first, second)
+    return fn.add(first, operands.scaled(second, alpha))
+
+
+def sub(self, other, alpha=1):
+    first, second = operands.promoted(self, other)
+    return fn.subtract(first, operands.scaled(second, alpha))
+
+
+subtract = sub
+
+
+def rsub(self, other, alpha=1):
+    return sub(other, self, alpha)
+
+
+def mul(self, other):
+    first, second = operands.promoted(self, other)
+    if operands.is_bool(first) and operands.is_bool(second):
+        return fn.logical_and(first, second)
+    return fn.multiply(first, second)
+
+
+multiply = mul
+
+
+def div(self, other, *, rounding_mode=None):
+    first, second = operands.promoted(self, other)
+    if rounding_mode is None:
+        return fn.divide(first, second)
+    if rounding_mode == "floor":
+        return fn.floor_divide(first, second)
+    if operands.is_integral(first) and operands.is_integral(second):
+        return fn.floor_divide(fn.subtract(first, fn.fmod(first, second)), second)
+    return fn.trunc(fn.divide(first, second))
+
+
+divide = div
+
+
+def true_divide(self, other):
+    return div(self, other)
+
+
+def floor_divide(self, other):
+    return div(self, other, rounding_mode="floor")
+
+
+def fmod(self, other):
+    return fn.fmod(*operands.promoted(self, other))
+
+
+def remainder(self, other):
+    return fn.remainder(*operands.promoted(self, other))
+
+
+def pow(self, exponent):
+    return fn.pow(*operands.promoted(self, exponent))
+
+
+def float_power(self, exponent):
+    return fn.float_power(self, exponent)
+
+
+def addcmul(self, tensor1, tensor2, *, value=1):
+    return fn.addcmul(self, tensor1, tensor2, value=value)
+
+
+def addcdiv(self, tensor1, tensor2, *, value=1):
+    return fn.addcdiv(self, tensor1, tensor2, value=value)
+
+
+def lerp(self, end, weight):
+    return fn.lerp(*operands.promoted(self, end, weight))
+
+
+atan2 = operands.binary(fn.atan2)
+arctan2 = operands.binary(fn.atan2)
+copysign = operands.binary(fn.copysign)
+fmax = operands.binary(fn.fmax)
+fmin = operands.binary(fn.fmin)
+gcd = operands.binary(fn.gcd)
+hypot = operands.binary(fn.hypot)
+lcm = operands.binary(fn.lcm)
+ldexp = operands.binary(fn.ldexp)
+logaddexp = operands.binary(fn.logaddexp)
+logaddexp2 = operands.binary(fn.logaddexp2)
+maximum = operands.binary(fn.maximum)
+minimum = operands.binary(fn.minimum)
+nextafter = operands.binary(fn.nextafter)
+special_xlog1py = operands.binary(special.xlog1py)
+special_xlogy = operands.binary(special.xlogy)
+special_zeta = operands.binary(special.zeta)
+xlogy = operands.binary(special.xlogy)
+
+
+def heaviside(self, values):
+    return fn.heaviside(self, values)
+
+
+def igamma(self, other):
+    return special.gammainc(self, other)
+
+
+def igammac(self, other):
+    return special.gammaincc(self, other)
+
+
+special_gammainc, special_gammaincc = igamma, igammac
+
+
+def complex(real, imag):
+    return fn.complex(real, imag)
+
+
+def polar(abs, angle):
+    return fn.polar(abs, angle)
+
+
+# ----------------------------------------------------------------------
+# Comparisons, logic and bits.
+
+eq = operands.binary(fn.equal)
+ne = operands.binary(fn.not_equal)
+not_equal = operands.binary(fn.not_equal)
+ge = operands.binary(fn.greater_equal)
+greater_equal = operands.binary(fn.greater_equal)
+gt = operands.binary(fn.greater)
+greater = operands.binary(fn.greater)
+le = operands.binary(fn.less_equal)
+less_equal = operands.binary(fn.less_equal)
+lt = operands.binary(fn.less)
+less = operands.binary(fn.less)
+logical_and = operands.binary(fn.logical_and)
+logical_or = operands.binary(fn.logical_or)
+logical_xor = operands.binary(fn.logical_xor)
+bitwise_and = operands.binary(fn.bitwise_and)
+bitwise_or = operands.binary(fn.bitwise_or)
+bitwise_xor = operands.binary(fn.bitwise_xor)
+bitwise_left_shift = operands.binary(fn.bitwise_left_shift)
+bitwise_right_shift = operands.binary(fn.bitwise_right_shift)
+__and__, __or__, __xor__ = bitwise_and, bitwise_or, bitwise_xor
+__lshift__, __rshift__ = bitwise_left_shift, bitwise_right_shift
+
+
+def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return fn.isclose(self, other, rtol, atol, equal_nan)
+
+
+def where_default(condition):
+    return fn.nonzero(condition)
+
+
+def where(condition, self, other):
+    return fn.where(condition, *operands.promoted(self, other))
+
+
+def masked_fill(self, mask, value):
+    return fn.masked_fill(self, mask, value)
+
+
+def threshold(self, threshold, value):
+    return fn.where(fn.less_equal(self, threshold), value, self)

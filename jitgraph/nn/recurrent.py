@@ -13,7 +13,7 @@ from jitgraph.nn.module import Module, Parameter
 from jitgraph.nn.utils.rnn import PackedSequence
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import zeros
-from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
+from jitgraph.tensor.functions.manipulation import moveaxis
 from jitgraph.tensor.functions.shapes import expand_dims
 from jitgraph.tensor.lifting import repeated as repeated_value
 
@@ -164,20 +164,16 @@ class _Recurrent(Module):
         return states
 
     def _layers(self, x: Tensor, state: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        last: list[tuple[Tensor, ...]] = []
-        for layer in range(self.num_layers):
-            directions = []
-            for reverse, end in enumerate(self._endings(layer)):
-                first = tuple(part[len(last)] for part in state)
-                outputs, final = recurrent.walk(
-                    self.step_of(), x, first, self._weights(end), reverse=bool(reverse), lengths=lengths
-                )
-                directions.append(outputs)
-                last.append(final)
-            x = directions[0] if len(directions) == 1 else concat(directions, axis=-1)
-            if layer < self.num_layers - 1:
-                x = functional.dropout(x, self.dropout, self.training)
-        return x, [stack(parts, axis=0) for parts in zip(*last, strict=True)]
+        return recurrent.stacked(
+            self.step_of(),
+            x,
+            state,
+            [self._weights(end) for layer in range(self.num_layers) for end in self._endings(layer)],
+            directions=self._directions(),
+            drop=self.dropout,
+            training=self.training,
+            lengths=lengths,
+        )
 
     def step_of(self) -> recurrent.Step:
         """The step of the unit."""

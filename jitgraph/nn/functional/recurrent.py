@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph.eager import placement
-from jitgraph.nn.functional.activation import relu, sigmoid, tanh
+from jitgraph.nn.functional.activation import dropout, relu, sigmoid, tanh
 from jitgraph.nn.functional.layers import linear
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import arange
 from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.tensor.functions.shapes import expand_dims
 
 State = tuple[Tensor, ...]
@@ -89,3 +90,34 @@ def walk(
 
     last, outputs = scan(masked, state, (gates, present), reverse=reverse)
     return outputs, last
+
+
+def stacked(
+    step: Step,
+    x: Tensor,
+    state: Sequence[Tensor],
+    weights: Sequence[Sequence[Any]],
+    *,
+    directions: int = 1,
+    drop: float = 0.0,
+    training: bool = False,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, list[Tensor]]:
+    """The outputs [T, N, H] of the last of several layers, and the last state of each layer and direction.
+
+    ``weights`` has those of ``walk`` for every layer and direction, the parts of ``state`` [layers * directions, N, H]
+    the states before the first step. Between layers outputs are dropped with probability ``drop`` while training.
+    """
+    last: list[tuple[Tensor, ...]] = []
+    for layer in range(len(weights) // directions):
+        outputs = []
+        for reverse in range(directions):
+            first = tuple(part[len(last)] for part in state)
+            own = weights[len(last)]
+            walked, final = walk(step, x, first, own, reverse=bool(reverse), lengths=lengths)
+            outputs.append(walked)
+            last.append(final)
+        x = outputs[0] if directions == 1 else concat(outputs, axis=-1)
+        if layer < len(weights) // directions - 1:
+            x = dropout(x, drop, training)
+    return x, [stack(parts, axis=0) for parts in zip(*last, strict=True)]

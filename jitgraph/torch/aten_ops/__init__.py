@@ -20,7 +20,17 @@ from typing import Any, Final
 
 from jitgraph.runtime import imports
 
-_SUBJECTS: Final = ("pointwise",)
+_SUBJECTS: Final = (
+    "pointwise",
+    "reductions",
+    "movement",
+    "indexing",
+    "products",
+    "layers",
+    "losses",
+    "creation",
+    "draws",
+)
 _PACKAGE: Final = "jitgraph.torch.aten_ops"
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from jitgraph import dtypes
+from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 
@@ -84,3 +85,97 @@ def axes(dim: Any) -> Any:
     if dim is None or (isinstance(dim, list | tuple) and not dim):
         return None
     return tuple(dim) if isinstance(dim, list | tuple) else dim
+
+
+def at_positions(self: Any, positions: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """The elements at ``positions`` along ``dim``, and the positions; without that axis unless ``keepdim``."""
+    if positions is None:
+        return self, fn.zeros((), dtype=dtypes.int64)
+    values = fn.take_along_axis(self, positions, dim)
+    return (values, positions) if keepdim else (fn.squeeze(values, dim), fn.squeeze(positions, dim))
+
+
+def is_minus_one(size: Any) -> bool:
+    """Whether a size of ``expand`` stands for the tensor's own."""
+    return isinstance(size, int) and size == -1
+
+
+def is_empty(tensor: Any) -> bool:
+    """Whether a tensor is known to have no elements."""
+    return any(isinstance(size, int) and size == 0 for size in tensor.shape)
+
+
+def along(self: Any, dim: int, index: Any) -> tuple[Any, ...]:
+    """The index of a tensor that is ``index`` along an axis, and all of the others."""
+    before = dim % int(self.ndim)
+    return (slice(None),) * before + (index,)
+
+
+_END: Final = (1 << 63) - 1  # what ATen's slices have where Python's have None
+
+
+def bounds(start: Any, end: Any, step: Any) -> slice:
+    """ATen's slice as Python's."""
+    open_end = end is None or (isinstance(end, int) and end == _END)
+    return slice(start, None if open_end else end, step)
+
+
+REDUCTION_NAMES: Final = {"add": "sum", "multiply": "prod"}
+"""``scatter``'s words for how values meet, as those of ``scatter_reduce``."""
+
+
+def index_dtype(out_int32: bool) -> Any:
+    """The dtype of positions."""
+    return dtypes.int32 if out_int32 else dtypes.int64
+
+
+def subscript(indices: Any) -> tuple[Any, ...]:
+    """ATen's list of index tensors, None for a whole axis, as an index of Python's."""
+    return tuple(slice(None) if index is None else index for index in indices)
+
+
+def full_indices(self: Any, indices: Any) -> tuple[Any, ...]:
+    """Index tensors for every axis of ``self`` that together say what ATen's list with None for whole axes says."""
+    given = [*indices, *[None] * (self.ndim - len(indices))]
+    if all(index is not None for index in given):
+        return tuple(given)
+    places = [axis for axis, index in enumerate(given) if index is not None]
+    tensors = dict(zip(places, fn.broadcast_arrays(*(given[axis] for axis in places)), strict=True))
+    count = tensors[places[0]].ndim
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    first = places[0] if adjacent else 0  # before which so many whole axes stand in the result
+    whole = [axis for axis in range(self.ndim) if axis not in tensors]
+    rank = count + len(whole)
+    full = []
+    for axis in range(self.ndim):
+        if axis in tensors:
+            shape = (1,) * first + tuple(tensors[axis].shape) + (1,) * (rank - first - count)
+            full.append(fn.reshape(tensors[axis], shape))
+        else:
+            order = whole.index(axis)
+            position = order if order < first else order + count
+            full.append(fn.reshape(fn.arange(self.shape[axis]), (1,) * position + (-1,) + (1,) * (rank - position - 1)))
+    together: list[Any] = fn.broadcast_arrays(*full)
+    return tuple(together)
+
+
+def symmetric(self: Any, triangle: str) -> Any:
+    """The Hermitian matrices of which ``self`` has the lower ("L") or upper ("U") triangle."""
+    part = fn.tril(self, -1) if triangle == "L" else fn.triu(self, 1)
+    diagonal = fn.tril(fn.triu(self))
+    return fn.add(fn.add(part, diagonal), fn.conj(fn.matrix_transpose(part)))
+
+
+def in_dtype(value: Any, dtype: Any) -> Any:
+    """A tensor or a number as a tensor of the dtype."""
+    return fn.astype(value, dtype) if isinstance(value, Tensor) else fn.full((), value, dtype=dtype)
+
+
+def number(value: Any) -> Any:
+    """A 0-d tensor as its number, which some functions take alone; JitgraphError in traces."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def refuse(name: str, what: str) -> Any:
+    """UnsupportedOp for an argument of an operator that has no meaning here."""
+    raise UnsupportedOp(f"aten::{name} with {what} is not supported")

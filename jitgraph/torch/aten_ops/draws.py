@@ -1,0 +1,140 @@
+"""Operators that draw random numbers, from jitgraph's generator."""
+
+from __future__ import annotations
+
+from jitgraph import random
+from jitgraph.nn import functional
+from jitgraph.tensor import functions as fn
+from jitgraph.torch.aten_ops import operands
+
+
+def dropout(input, p, train):
+    return functional.dropout(input, p, train)
+
+
+def native_dropout(input, p, train):
+    if not train:
+        return input, fn.full(input.shape, True)
+    kept = fn.greater_equal(random.uniform(input.shape), p)
+    return fn.where(kept, operands.scaled(input, 1 / (1 - p) if p < 1 else 0.0), 0.0), kept
+
+
+def feature_dropout(input, p, train):
+    return functional.dropout2d(input, p, train) if input.ndim > 3 else functional.dropout1d(input, p, train)
+
+
+def alpha_dropout(input, p, train):
+    return functional.alpha_dropout(input, p, train)
+
+
+def feature_alpha_dropout(input, p, train):
+    return functional.feature_alpha_dropout(input, p, train)
+
+
+def rand(size, *, generator=None, names=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return random.uniform(tuple(size), dtype=dtype)
+
+
+def randn(size, *, generator=None, names=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return random.normal(tuple(size), dtype=dtype)
+
+
+def rand_like(self, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    return random.uniform(self.shape, dtype=dtype or self.dtype)
+
+
+def randn_like(self, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    return random.normal(self.shape, dtype=dtype or self.dtype)
+
+
+def randint(high, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return random.randint(0, high, tuple(size), dtype=dtype)
+
+
+def randint_low_generator(low, high, size, *, generator, dtype=None, layout=None, device=None, pin_memory=None):
+    return random.randint(low, high, tuple(size), dtype=dtype)
+
+
+def randint_low(low, high, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return random.randint(low, high, tuple(size), dtype=dtype)
+
+
+def randint_like_default(self, high, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    return operands.cast(random.randint(0, high, self.shape), dtype or self.dtype)
+
+
+def randint_like_low_dtype(
+    self, low, high, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
+):
+    return operands.cast(random.randint(low, high, self.shape), dtype or self.dtype)
+
+
+def randperm(n, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return operands.cast(random.permutation(n), dtype)
+
+
+def bernoulli(self, *, generator=None):
+    return fn.astype(random.bernoulli(self), self.dtype)
+
+
+def bernoulli_p(self, p=0.5, *, generator=None):
+    return fn.astype(fn.less(random.uniform(self.shape), p), self.dtype)
+
+
+def bernoulli_float(self, p=0.5, *, generator=None):
+    return bernoulli_p(self, p)
+
+
+def bernoulli_Tensor(self, p, *, generator=None):
+    return fn.astype(random.bernoulli(fn.broadcast_to(p, self.shape)), self.dtype)
+
+
+def multinomial(self, num_samples, replacement=False, *, generator=None):
+    return random.multinomial(self, num_samples, replacement)
+
+
+def poisson(self, generator=None):
+    return fn.astype(random.poisson(self), self.dtype)
+
+
+def uniform(self, from_=0.0, to=1.0, *, generator=None):
+    return random.uniform(self.shape, from_, to, dtype=self.dtype)
+
+
+def normal_functional(self, mean=0.0, std=1.0, *, generator=None):
+    return random.normal(self.shape, mean, std, dtype=self.dtype)
+
+
+normal_default = normal_functional
+
+
+def normal_float_Tensor(mean, std, *, generator=None):
+    return random.normal(std.shape, mean, std, dtype=std.dtype)
+
+
+def normal_float_float(mean, std, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return random.normal(tuple(size), mean, std, dtype=dtype)
+
+
+def normal_Tensor_float(mean, std=1.0, *, generator=None):
+    return random.normal(mean.shape, mean, std, dtype=mean.dtype)
+
+
+def normal_Tensor_Tensor(mean, std, *, generator=None):
+    return random.normal(fn.broadcast_shapes(mean.shape, std.shape), mean, std, dtype=mean.dtype)
+
+
+def exponential(self, lambd=1.0, *, generator=None):
+    return random.exponential(self.shape, 1.0 / lambd, dtype=self.dtype)
+
+
+def log_normal(self, mean=1.0, std=2.0, *, generator=None):
+    return random.lognormal(self.shape, mean, std, dtype=self.dtype)
+
+
+def cauchy(self, median=0.0, sigma=1.0, *, generator=None):
+    return random.cauchy(self.shape, median, sigma, dtype=self.dtype)
+
+
+def rrelu(self, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
+    return functional.rrelu(self, lower, upper, training)

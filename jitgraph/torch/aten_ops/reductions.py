@@ -1,0 +1,340 @@
+"""Operators along axes: sums and their kin, extrema, orders, running sums, softmax."""
+
+from __future__ import annotations
+
+import math
+
+from jitgraph import dtypes, linalg
+from jitgraph.nn import functional
+from jitgraph.tensor import functions as fn
+from jitgraph.torch.aten_ops import operands
+
+# ----------------------------------------------------------------------
+# Sums, products, moments, norms.
+
+
+def sum(self, dim=None, keepdim=False, *, dtype=None):
+    return fn.sum(self, operands.axes(dim), dtype=dtype, keepdims=keepdim)
+
+
+def nansum(self, dim=None, keepdim=False, *, dtype=None):
+    return operands.cast(fn.nansum(self, operands.axes(dim), keepdims=keepdim), dtype)
+
+
+def mean(self, dim=None, keepdim=False, *, dtype=None):
+    return fn.mean(operands.cast(self, dtype), operands.axes(dim), keepdims=keepdim)
+
+
+def nanmean(self, dim=None, keepdim=False, *, dtype=None):
+    return fn.nanmean(operands.cast(self, dtype), operands.axes(dim), keepdims=keepdim)
+
+
+def prod_default(self, *, dtype=None):
+    return fn.prod(self, dtype=dtype)
+
+
+def prod(self, dim, keepdim=False, *, dtype=None):
+    return fn.prod(self, dim, dtype=dtype, keepdims=keepdim)
+
+
+def var(self, dim=None, *, correction=None, keepdim=False):
+    return fn.var(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
+
+
+def var_default(self, unbiased=True):
+    return fn.var(self, correction=int(unbiased))
+
+
+def var_dim(self, dim, unbiased=True, keepdim=False):
+    return fn.var(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
+
+
+def std(self, dim=None, *, correction=None, keepdim=False):
+    return fn.std(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
+
+
+def std_default(self, unbiased=True):
+    return fn.std(self, correction=int(unbiased))
+
+
+def std_dim(self, dim, unbiased=True, keepdim=False):
+    return fn.std(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
+
+
+def var_mean(self, dim=None, *, correction=None, keepdim=False):
+    return fn.var_mean(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
+
+
+def var_mean_default(self, unbiased=True):
+    return fn.var_mean(self, correction=int(unbiased))
+
+
+def var_mean_dim(self, dim, unbiased=True, keepdim=False):
+    return fn.var_mean(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
+
+
+def std_mean(self, dim=None, *, correction=None, keepdim=False):
+    return fn.std_mean(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
+
+
+def std_mean_default(self, unbiased=True):
+    return fn.std_mean(self, correction=int(unbiased))
+
+
+def std_mean_dim(self, dim, unbiased=True, keepdim=False):
+    return fn.std_mean(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
+
+
+def linalg_vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
+    return linalg.vector_norm(operands.cast(self, dtype), axis=operands.axes(dim), keepdims=keepdim, ord=ord)
+
+
+def linalg_norm(self, ord=None, dim=None, keepdim=False, *, dtype=None):
+    return linalg.norm(operands.cast(self, dtype), ord, operands.axes(dim), keepdim)
+
+
+linalg_norm_ord_str = linalg_norm
+
+
+def norm_Scalar(self, p=2):
+    return linalg.vector_norm(self, ord=p)
+
+
+def norm(self, p, dim=None, keepdim=False, *, dtype=None):
+    order = 2 if p is None else p
+    return linalg.vector_norm(operands.cast(self, dtype), axis=operands.axes(dim), keepdims=keepdim, ord=order)
+
+
+def norm_ScalarOpt_dtype(self, p, *, dtype):
+    return norm(self, p, dtype=dtype)
+
+
+def logsumexp(self, dim, keepdim=False):
+    return fn.logsumexp(self, operands.axes(dim), keepdims=keepdim)
+
+
+special_logsumexp = logsumexp
+
+
+def count_nonzero(self, dim=None):
+    return fn.count_nonzero(self, operands.axes(dim))
+
+
+def trace(self):
+    return linalg.trace(self)
+
+
+def dist(self, other, p=2):
+    return fn.dist(self, other, p)
+
+
+# ----------------------------------------------------------------------
+# Truth of all or any elements, extrema, positions.
+
+
+def all(self, dim=None, keepdim=False):
+    return fn.all(self, operands.axes(dim), keepdims=keepdim)
+
+
+def any(self, dim=None, keepdim=False):
+    return fn.any(self, operands.axes(dim), keepdims=keepdim)
+
+
+def amax(self, dim=(), keepdim=False):
+    return fn.max(self, operands.axes(dim), keepdims=keepdim)
+
+
+def amin(self, dim=(), keepdim=False):
+    return fn.min(self, operands.axes(dim), keepdims=keepdim)
+
+
+def aminmax(self, *, dim=None, keepdim=False):
+    return fn.aminmax(self, dim, keepdims=keepdim)
+
+
+def argmax(self, dim=None, keepdim=False):
+    return fn.argmax(self, dim, keepdims=keepdim)
+
+
+def argmin(self, dim=None, keepdim=False):
+    return fn.argmin(self, dim, keepdims=keepdim)
+
+
+def max_default(self):
+    return fn.max(self)
+
+
+def max_dim(self, dim, keepdim=False):
+    return operands.at_positions(self, fn.argmax(self, dim, keepdims=True) if self.ndim else None, dim, keepdim)
+
+
+def max_other(self, other):
+    return fn.maximum(*operands.promoted(self, other))
+
+
+def min_default(self):
+    return fn.min(self)
+
+
+def min_dim(self, dim, keepdim=False):
+    return operands.at_positions(self, fn.argmin(self, dim, keepdims=True) if self.ndim else None, dim, keepdim)
+
+
+def min_other(self, other):
+    return fn.minimum(*operands.promoted(self, other))
+
+
+def median_default(self):
+    return fn.median(self)
+
+
+def median_dim(self, dim, keepdim=False):
+    return fn.median(self, dim, keepdims=keepdim)
+
+
+def nanmedian_default(self):
+    return fn.nanmedian(self)
+
+
+def nanmedian_dim(self, dim, keepdim=False):
+    return fn.nanmedian(self, dim, keepdims=keepdim)
+
+
+def mode(self, dim=-1, keepdim=False):
+    return fn.mode(self, dim, keepdims=keepdim)
+
+
+def kthvalue(self, k, dim=-1, keepdim=False):
+    return fn.kthvalue(self, k, dim, keepdims=keepdim)
+
+
+def quantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
+    return fn.quantile(self, q, dim, keepdims=keepdim, interpolation=interpolation)
+
+
+def nanquantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
+    return fn.nanquantile(self, q, dim, keepdims=keepdim, interpolation=interpolation)
+
+
+def histc(self, bins=100, min=0, max=0):
+    return fn.histc(self, bins, min, max)
+
+
+def bincount(self, weights=None, minlength=0):
+    return fn.bincount(self, weights, minlength)
+
+
+def equal(self, other):
+    return fn.array_equal(self, other)
+
+
+def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return fn.allclose(self, other, rtol, atol, equal_nan)
+
+
+# ----------------------------------------------------------------------
+# Orders.
+
+
+def sort(self, dim=-1, descending=False):
+    return operands.at_positions(self, fn.argsort(self, dim, descending=descending) if self.ndim else None, dim, True)
+
+
+def sort_stable(self, *, stable=None, dim=-1, descending=False):
+    return sort(self, dim, descending)
+
+
+def argsort(self, dim=-1, descending=False):
+    return fn.argsort(self, dim, descending=descending) if self.ndim else fn.zeros((), dtype=dtypes.int64)
+
+
+def argsort_stable(self, *, stable, dim=-1, descending=False):
+    return argsort(self, dim, descending)
+
+
+def msort(self):
+    return fn.msort(self)
+
+
+def topk(self, k, dim=-1, largest=True, sorted=True):
+    return fn.topk(self, k, dim, largest, sorted)
+
+
+# ----------------------------------------------------------------------
+# Running sums, extrema and differences.
+
+
+def cumsum(self, dim, *, dtype=None):
+    return fn.cumsum(self, dim, dtype=dtype)
+
+
+def cumprod(self, dim, *, dtype=None):
+    return fn.cumprod(self, dim, dtype=dtype)
+
+
+def cummax(self, dim):
+    return fn.cummax(self, dim)
+
+
+def cummin(self, dim):
+    return fn.cummin(self, dim)
+
+
+def logcumsumexp(self, dim):
+    return fn.logcumsumexp(self, dim)
+
+
+def diff(self, n=1, dim=-1, prepend=None, append=None):
+    return fn.diff(self, dim, n, prepend=prepend, append=append)
+
+
+def trapezoid_x(y, x, *, dim=-1):
+    return fn.trapezoid(y, x, axis=dim)
+
+
+def trapezoid_dx(y, *, dx=1, dim=-1):
+    return fn.trapezoid(y, dx=dx, axis=dim)
+
+
+def cumulative_trapezoid_x(y, x, *, dim=-1):
+    return fn.cumulative_trapezoid(y, x, axis=dim)
+
+
+def cumulative_trapezoid_dx(y, *, dx=1, dim=-1):
+    return fn.cumulative_trapezoid(y, dx=dx, axis=dim)
+
+
+# ----------------------------------------------------------------------
+# Softmax.
+
+
+def softmax(self, dim, dtype=None):
+    return fn.softmax(operands.cast(self, dtype), dim)
+
+
+special_softmax = softmax
+
+
+def _softmax(self, dim, half_to_float):
+    return fn.softmax(operands.cast(self, dtypes.float32 if half_to_float else None), dim)
+
+
+def _safe_softmax(self, dim, dtype=None):
+    x = operands.cast(self, dtype)
+    nothing = fn.all(fn.equal(x, -math.inf), dim, keepdims=True)
+    return fn.where(nothing, 0.0, fn.softmax(fn.where(nothing, 0.0, x), dim))
+
+
+def log_softmax(self, dim, dtype=None):
+    return fn.log_softmax(operands.cast(self, dtype), dim)
+
+
+special_log_softmax = log_softmax
+
+
+def _log_softmax(self, dim, half_to_float):
+    return fn.log_softmax(operands.cast(self, dtypes.float32 if half_to_float else None), dim)
+
+
+def glu(self, dim=-1):
+    return functional.glu(self, dim)

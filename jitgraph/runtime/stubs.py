@@ -50,7 +50,7 @@ class Stub:
             elif len(words) == 1 and module:
                 unnamed[words[0]] = (module, words[0])
             elif words[1:2] == ["="]:
-                self.homes[words[0]] = unnamed[words[2]]
+                self.homes[words[0]] = unnamed.get(words[2]) or self.homes[words[2]]
             elif len(words) > 1 and words[0].endswith(":") and not line[0].isspace():
                 self.constants.append(words[0][:-1])
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 
-class JitgraphError(Exception):
+class JitgraphError(RuntimeError):
     """Every error of jitgraph derives from this."""
 
 

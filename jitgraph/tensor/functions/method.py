@@ -51,23 +51,27 @@ def method(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _UnloadedMethod:
-    """Stands in Tensor for a method until its module is loaded, which puts the method itself there."""
+    """Stands in a class of tensors for a method until its module is loaded, which puts the method itself there."""
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "owner", "package")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, owner: type[Tensor], package: str) -> None:
         self.name = name
+        self.owner = owner
+        self.package = package
 
     def __get__(self, tensor: Tensor | None, owner: type[Tensor]) -> Any:
-        getattr(imports.module("jitgraph.tensor.functions"), self.name)
+        function = getattr(imports.module(self.package), self.name)
+        if vars(self.owner)[self.name] is self:  # the module did not put it there
+            setattr(self.owner, self.name, function)
         return getattr(owner if tensor is None else tensor, self.name)
 
 
-def attach(names: Iterable[str]) -> None:
-    """Give Tensor the methods of these names, each of which loads when it is first used."""
+def attach(names: Iterable[str], owner: type[Tensor] = Tensor, package: str = "jitgraph.tensor.functions") -> None:
+    """Give a class of tensors the methods of these names of a package, each of which loads when it is first used."""
     for name in names:
-        if name not in vars(Tensor):
-            setattr(Tensor, name, _UnloadedMethod(name))
+        if name not in vars(owner):
+            setattr(owner, name, _UnloadedMethod(name, owner, package))
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int, name: str) -> tuple[int, ...]:

@@ -1,0 +1,54 @@
+"""The names of ``torch``, and where each is defined."""
+
+from typing import Any, Final
+
+from jitgraph.autograd import enable_grad as enable_grad
+from jitgraph.autograd import no_grad as no_grad
+from jitgraph.autograd import set_grad_enabled as set_grad_enabled
+from jitgraph.torch.constants import channels_last as channels_last
+from jitgraph.torch.constants import channels_last_3d as channels_last_3d
+from jitgraph.torch.constants import contiguous_format as contiguous_format
+from jitgraph.torch.constants import layout as layout
+from jitgraph.torch.constants import memory_format as memory_format
+from jitgraph.torch.constants import preserve_format as preserve_format
+from jitgraph.torch.constants import strided as strided
+from jitgraph.torch.functions import *
+from jitgraph.torch.places import Size as Size
+from jitgraph.torch.places import device as device
+from jitgraph.torch.scalar_types import bfloat16 as bfloat16
+from jitgraph.torch.scalar_types import bool_
+from jitgraph.torch.scalar_types import complex64 as complex64
+from jitgraph.torch.scalar_types import complex128 as complex128
+from jitgraph.torch.scalar_types import dtype as dtype
+from jitgraph.torch.scalar_types import finfo as finfo
+from jitgraph.torch.scalar_types import float16 as float16
+from jitgraph.torch.scalar_types import float32 as float32
+from jitgraph.torch.scalar_types import float64 as float64
+from jitgraph.torch.scalar_types import get_default_dtype as get_default_dtype
+from jitgraph.torch.scalar_types import iinfo as iinfo
+from jitgraph.torch.scalar_types import int8 as int8
+from jitgraph.torch.scalar_types import int16 as int16
+from jitgraph.torch.scalar_types import int32 as int32
+from jitgraph.torch.scalar_types import int64 as int64
+from jitgraph.torch.scalar_types import set_default_dtype as set_default_dtype
+from jitgraph.torch.scalar_types import uint8 as uint8
+from jitgraph.torch.scalar_types import uint16 as uint16
+from jitgraph.torch.scalar_types import uint32 as uint32
+from jitgraph.torch.scalar_types import uint64 as uint64
+from jitgraph.torch.tensors import Tensor as Tensor
+from jitgraph.torch.writing import can_cast as can_cast
+
+bool = bool_
+cdouble = complex128
+cfloat = complex64
+double = float64
+e: Final = 2.718281828459045
+float = float32
+half = float16
+inf: Final[Any]
+int = int32
+long = int64
+nan: Final[Any]
+newaxis: Final = None
+pi: Final = 3.141592653589793
+short = int16

@@ -1,0 +1,731 @@
+"""``torch.Tensor``: jitgraph's tensor with PyTorch's attributes, methods and aliasing.
+
+The methods stand in ``functions/`` and ``methods/``, whose stubs list them; each loads when it is first used. What a
+tensor shares with others are its views, of class ``View``.
+"""
+
+# mypy: disable-error-code="override, misc, unused-ignore, assignment"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self
+
+import jitgraph as jg
+from jitgraph import dtypes
+from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.handle import stopped
+from jitgraph.eager.tape import EagerValue, LeafRecord
+from jitgraph.ir import context
+from jitgraph.runtime import imports
+from jitgraph.tensor import indexing, lifting
+from jitgraph.tensor.tensor import wrap
+from jitgraph.torch import promotion
+from jitgraph.torch.places import Size, canonical, device
+from jitgraph.torch.scalar_types import dtype, get_default_dtype, scalar_type
+from jitgraph.torch.writing import overwritten
+
+
+def _operator(name: str) -> Any:
+    """The binary operator with PyTorch's promotion."""
+    operate = getattr(jg.Tensor, name)
+
+    def call(self: Tensor, other: Any) -> Any:
+        if other.__class__ is not int:
+            if not lifting.is_operand(other):
+                return NotImplemented
+            self, other = promotion.promoted(self, other)
+        result = operate(self, other)
+        if result.__class__ is jg.Tensor:
+            result.__class__ = Tensor
+        return result
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _in_place_operator(name: str) -> Any:
+    """``x += y``: the value of the binary operator written to x."""
+    operate = _operator(f"__{name}__")
+
+    def call(self: Tensor, other: Any) -> Any:
+        result = operate(self, other)
+        return result if result is NotImplemented else overwritten(self, result)
+
+    call.__name__ = call.__qualname__ = f"__i{name}__"
+    return call
+
+
+def _unary(name: str) -> Any:
+    operate = getattr(jg.Tensor, name)
+
+    def call(self: Tensor) -> Any:
+        result = operate(self)
+        result.__class__ = Tensor
+        return result
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+class ElementCount(int):
+    """How many elements a tensor has; a call gives its sizes, as PyTorch's method ``size`` does."""
+
+    shape: Size
+
+    @classmethod
+    def of(cls, shape: Size) -> Any:
+        """The count of a shape; where that is not known, what gives the sizes alone."""
+        if not all(type(size) is int for size in shape):
+            return lambda dim=None: shape if dim is None else shape[axis_of(dim, len(shape))]
+        count = cls(shape.numel())
+        count.shape = shape
+        return count
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]
+
+
+class Tensor(jg.Tensor):
+    """A tensor with PyTorch's names: ``Tensor(2, 3)`` of unspecified values (zeros), ``Tensor([1, 2])`` of floats."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        return object.__new__(cls)
+
+    def __init__(self, *data: Any, device: Any = None) -> None:
+        kind = get_default_dtype().dtype
+        if len(data) == 1 and not isinstance(data[0], int):
+            sizes = data[0] if isinstance(data[0], Size) else None
+        else:
+            sizes = data if data else (0,)
+        if sizes is not None:
+            made = jg.zeros(tuple(sizes), dtype=kind, device=canonical(device))
+        elif isinstance(data[0], jg.Tensor):
+            made = wrap(data[0].value)
+        else:
+            made = jg.asarray(data[0], dtype=kind, device=canonical(device))
+        self._bind(made.value)
+
+    def __getattr__(self, name: str) -> Any:
+        from jitgraph.torch.absent import missing  # here, as only errors need it
+
+        raise missing("Tensor", name)
+
+    # --- description -------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of the axes."""
+        return Size(jg.Tensor.shape.fget(self))  # type: ignore[attr-defined]
+
+    @property
+    def size(self) -> Any:
+        """``x.size()``: the sizes of the axes, ``x.size(dim)``: one; as an int, for jitgraph, how many elements."""
+        return ElementCount.of(self.shape)
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> Any:
+        """The number of elements."""
+        return self.shape.numel()
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements of the storage lie between neighbours along each axis, or along one."""
+        strides = strides_of(self)
+        return strides if dim is None else strides[axis_of(dim, self.ndim)]
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in row-major order, as those of all tensors do that are no views."""
+        return is_contiguous(tuple(self.shape), strides_of(self))
+
+    def storage_offset(self) -> int:
+        """How many elements of the storage precede the first one."""
+        return offset_of(self)  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """The type of an element."""
+        return scalar_type(self._static.type.dtype)
+
+    @property
+    def device(self) -> device:  # type: ignore[override]
+        """Where the tensor lies."""
+        return device(self._static.device)
+
+    @property
+    def nbytes(self) -> Any:
+        """Bytes of all elements."""
+        return self.numel() * self.itemsize
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(self._static.type.dtype.itemsize)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the tensor lies on a GPU."""
+        return self.device.type == "cuda"
+
+    is_sparse = is_quantized = is_mkldnn = is_meta = is_nested = is_mps = is_xpu = False
+
+    @property
+    def layout(self) -> Any:
+        """Always ``torch.strided``."""
+        return imports.module("jitgraph.torch.constants").strided
+
+    def is_floating_point(self) -> bool:
+        """Whether elements are real floats."""
+        return bool(self.dtype.is_floating_point)
+
+    def is_complex(self) -> bool:
+        """Whether elements are complex numbers."""
+        return bool(self.dtype.is_complex)
+
+    def is_signed(self) -> bool:
+        """Whether elements may be negative."""
+        return bool(self.dtype.is_signed)
+
+    def get_device(self) -> int:
+        """The number of the GPU, -1 on the CPU."""
+        where = self.device
+        return -1 if where.type == "cpu" else where.index or 0
+
+    def data_ptr(self) -> int:
+        """The address of the first element; equal for equal ones of a base and its views alone."""
+        return int(self._concrete("data_ptr()").__array_interface__["data"][0])
+
+    # --- gradients ---------------------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient accumulated by ``backward()``, or None."""
+        gradient = jg.Tensor.grad.fget(self)  # type: ignore[attr-defined]
+        if gradient.__class__ is jg.Tensor:
+            gradient.__class__ = Tensor
+        return gradient  # type: ignore[no-any-return]
+
+    @grad.setter
+    def grad(self, gradient: Any) -> None:
+        jg.Tensor.grad.fset(self, gradient)  # type: ignore[attr-defined]
+
+    @property
+    def data(self) -> Tensor:  # type: ignore[override]
+        """The same elements without history; setting it gives this tensor other ones."""
+        return detached(self)  # type: ignore[no-any-return]
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        with context.using(grad_enabled=False):
+            self._resize_to(lifting.value_of(value))
+
+    def _resize_to(self, value: Any) -> None:
+        """Take a value of any shape and dtype; a view then shares nothing with its base."""
+        if isinstance(self, View):
+            self.base, self.steps, self.seen = Tensor._of(value), (), None
+            self.offset, self.strided = 0, contiguous_strides(value.shape)
+        else:
+            self._rebind(value)
+
+    def detach(self) -> Tensor:
+        """The same elements without history: writes to one are seen in the other."""
+        return detached(self)  # type: ignore[no-any-return]
+
+    def detach_(self) -> Tensor:
+        """This tensor without history; gives the tensor."""
+        if isinstance(self, View):
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        self._requires_grad = False
+        with context.using(grad_enabled=False):
+            self._rebind(self.value)
+        return self
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of a tensor that is no leaf in ``.grad`` at the next backward."""
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if not self.is_leaf:
+            import weakref
+
+            this = weakref.ref(self)
+
+            def keep(gradient: Any) -> None:
+                handle = this()
+                if handle is not None:
+                    handle._grad = gradient if handle._grad is None else handle._grad + gradient
+
+            self.register_hook(keep)
+
+    # --- numbers and arrays --------------------------------------------------------------------------------------
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The elements as an array; RuntimeError where a gradient is required, unless ``force``.
+
+        Unlike PyTorch's it is read-only: values here are never written in place by NumPy.
+        """
+        if force:
+            return self.detach().cpu().numpy()
+        if self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return jg.Tensor.numpy(wrap(self.value))
+
+    def item(self) -> Any:
+        """The one element as a Python number; RuntimeError for more or fewer."""
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return super().item()
+
+    def __bool__(self) -> bool:
+        if self.numel() > 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        if not self.numel():
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        return super().__bool__()
+
+    def __contains__(self, element: Any) -> bool:
+        return bool(jg.any(jg.equal(self, element)))
+
+    # --- devices and dtypes --------------------------------------------------------------------------------------
+
+    def to(self, *targets: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
+           memory_format: Any = None) -> Tensor:  # type: ignore[override]  # fmt: skip
+        """This tensor in another dtype, on another device, or as another tensor is; itself where nothing changes."""
+        for target in targets:
+            if isinstance(target, jg.Tensor):
+                device, dtype = target.device, target.dtype
+            elif isinstance(target, bool):
+                pass  # non_blocking
+            elif isinstance(target, scalar_type_class):
+                dtype = target
+            elif target is not None:
+                device = target
+        kind = self._static.type.dtype if dtype is None else dtypes.canonical(dtype)
+        where = canonical(device)
+        result: Any = self
+        if kind != self._static.type.dtype:
+            result = wrap(lifting.cast(self.value, kind))
+        if where is not None and where != self._static.device:
+            result = result._on(where)
+        if result is self and copy:
+            result = wrap(self.value)
+        return adopted(result)  # type: ignore[no-any-return]
+
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """This tensor on the CPU."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+        """This tensor on a GPU, the current one unless given."""
+        return self.to(device="cuda" if device is None else device)
+
+    def _on(self, where: str) -> Tensor:
+        return Tensor._of(wrap(self.value)._on(where).value)
+
+    # --- axes and elements ---------------------------------------------------------------------------------------
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - PyTorch's name
+        """A view with the axes in reverse order."""
+        return self.permute(*reversed(range(self.ndim)))  # type: ignore[no-any-return]
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 - PyTorch's name
+        """A view with the last two axes swapped."""
+        if self.ndim < 2:
+            raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D.")
+        return self.transpose(-2, -1)  # type: ignore[no-any-return]
+
+    @property
+    def H(self) -> Tensor:  # noqa: N802 - PyTorch's name
+        """The transpose of a matrix, conjugated."""
+        if self.ndim not in (0, 2):
+            raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
+        return self.adjoint() if self.ndim else self.conj()  # type: ignore[no-any-return]
+
+    @property
+    def mH(self) -> Tensor:  # noqa: N802 - PyTorch's name
+        """A view with the last two axes swapped, conjugated."""
+        return self.adjoint()  # type: ignore[no-any-return]
+
+    @property
+    def real(self) -> Tensor:
+        """A view of the real parts, the tensor itself where it is real."""
+        return self.view_as_real()[..., 0] if self.is_complex() else self  # type: ignore[no-any-return]
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real.copy_(value)
+
+    @property
+    def imag(self) -> Tensor:
+        """A view of the imaginary parts; RuntimeError where the tensor is real."""
+        if not self.is_complex():
+            raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        return self.view_as_real()[..., 1]  # type: ignore[no-any-return]
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag.copy_(value)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if is_basic(index):
+            return indexed(self, index)  # type: ignore[no-any-return]
+        result = wrap(indexing.get(self.value, advanced(index)))
+        result.__class__ = Tensor
+        return result  # type: ignore[return-value]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, jg.Tensor) and value._static.type.dtype != self._static.type.dtype:
+            value = wrap(lifting.cast(value.value, self._static.type.dtype))
+        elif not isinstance(value, jg.Tensor):
+            value = jg.asarray(value, dtype=self._static.type.dtype)
+        shape = tuple(value.shape)
+        while shape and shape[0] == 1 and len(shape) > self.ndim:
+            shape = shape[1:]
+        if shape != tuple(value.shape):
+            value = jg.reshape(value, shape)
+        self._rebind(indexing.put(self.value, index if is_basic(index) else advanced(index), value))
+
+    # --- text ----------------------------------------------------------------------------------------------------
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        if context.current().trace is not None:
+            return super().__repr__()
+        return imports.module("jitgraph.torch.printing").text_of(self)  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return repr(self) if context.current().trace is None else super().__str__()
+
+    def __format__(self, spec: str) -> str:
+        if not self.ndim and context.current().trace is None:
+            return format(self.item(), spec)
+        return super().__format__(spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
+            )
+        return super().__deepcopy__(memo)
+
+
+def adopted(result: Any) -> Any:
+    """A result of jitgraph's in PyTorch's classes: tensors, also those in tuples, lists and dicts."""
+    kind = result.__class__
+    if kind is jg.Tensor:
+        result.__class__ = Tensor
+    elif kind is tuple or kind is list:
+        return kind(map(adopted, result))
+    elif kind is dict:
+        return {key: adopted(value) for key, value in result.items()}
+    elif isinstance(result, tuple) and hasattr(kind, "_fields"):
+        return kind(*map(adopted, result))
+    return result
+
+
+# ----------------------------------------------------------------------
+# Views: tensors that share their elements with another one, their base.
+#
+# A view is a handle with a base and steps. Reading it applies the steps to the base's present value; writing to it puts
+# the new elements back, step by step, and rebinds the base. So programs that write in place mean the same eagerly, in
+# traces and in scripts, where a value itself never changes. Chains of views have one base, a tensor that is no view.
+
+
+class ViewStep:
+    """One step from a tensor to a view of it, on jitgraph's tensors."""
+
+    __slots__ = ("apply", "name", "put")
+
+    def __init__(self, name: str, apply: Callable[[Any], Any], put: Callable[[Any, Any], Any] | None) -> None:
+        """``apply(x)`` is the view; ``put(x, new)`` is x with new elements there, None where elements repeat."""
+        self.name = name
+        self.apply = apply
+        self.put = put
+
+
+class Detach(ViewStep):
+    """The step through which no gradient flows: what is written behind it leaves the base's history as it is."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("detach", lambda x: wrap(stopped(x.value)), lambda x, new: new)
+
+
+_detach: Final = Detach()
+
+
+class View(Tensor):
+    """A tensor whose elements are those of ``base``, as ``steps`` choose them."""
+
+    __slots__ = ("base", "derived", "offset", "seen", "steps", "strided")
+
+    base: Tensor
+    steps: tuple[ViewStep, ...]
+    offset: Any
+    """How many elements of the storage precede the first one."""
+    strided: tuple[Any, ...]
+    """How many elements of the storage lie between neighbours, by axis."""
+
+    @property
+    def _value(self) -> Any:  # type: ignore[override]
+        trace = context.current().trace
+        if trace is not None and trace.outermost.is_argument(self):
+            with context.using(trace=None, emitter=EAGER):
+                return self._read()
+        return self._read()
+
+    @_value.setter
+    def _value(self, value: Any) -> None:
+        self._write(value)
+
+    @property
+    def value(self) -> Any:
+        trace = context.current().trace
+        if trace is not None and trace.outermost.is_argument(self):
+            return trace.read(self)
+        value = self._read()
+        if self._requires_grad and isinstance(value, EagerValue) and value.record is None:
+            value = self.derived = value.recorded(LeafRecord(self))
+        return value
+
+    @property
+    def _static(self) -> Any:
+        return self.value
+
+    def _read(self) -> Any:
+        base = self.base.value
+        if self.seen is not base:
+            with context.using(grad_enabled=True):
+                x = wrap(base)
+                for step in self.steps:
+                    x = step.apply(x)
+            self.derived = x.value
+            self.seen = base
+        return self.derived
+
+    def _rebind(self, value: Any) -> None:
+        current = context.current()
+        if current.trace is not None and current.trace.outermost.is_argument(self):
+            super()._rebind(value)
+            return
+        if current.grad_enabled and self._requires_grad:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value)
+
+    def _write(self, value: Any) -> None:
+        before = [wrap(self.base.value)]
+        for step in self.steps[:-1]:
+            before.append(step.apply(before[-1]))
+        new: Any = wrap(value)
+        for step, x in zip(reversed(self.steps), reversed(before), strict=True):
+            if step.put is None:
+                raise RuntimeError(
+                    f"unsupported operation: elements of the written-to tensor repeat, as it is made by {step.name}(); "
+                    "clone() the tensor before the write"
+                )
+            new = step.put(x, new)
+        if any(step is _detach for step in self.steps):
+            _write_data(self.base, new.value)
+            return
+        if self.base._requires_grad and context.current().grad_enabled:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        self.base._rebind(new.value)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Tensor._of(self._read(), self._requires_grad).__reduce_ex__(protocol)
+
+
+def _write_data(base: Tensor, value: Any) -> None:
+    """Give ``base`` other elements without a change of its history."""
+    old = base._static
+    if not base._requires_grad and old.requires_grad:
+        if not isinstance(old, EagerValue):
+            raise RuntimeError(
+                "a write through detach() or .data to a tensor that was computed with gradients, in a compiled function"
+                "\n  hint: write to the tensor itself under torch.no_grad()"
+            )
+        base._value = EagerValue(value.array, old.record, old.output)
+        return
+    with context.using(grad_enabled=False):
+        base._rebind(stopped(value))
+
+
+def view_of(x: Tensor, step: ViewStep, offset: Any, strides: tuple[Any, ...]) -> View:
+    """The view of a tensor by a step, at these places of its storage; detached where no gradient is recorded."""
+    view: View = object.__new__(View)
+    view.base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
+    view.steps = (*before, step)
+    if not context.current().grad_enabled and step is not _detach and x.requires_grad:
+        view.steps = (*view.steps, _detach)
+    view.offset, view.strided = offset, strides
+    view.seen = view.derived = view._grad = None
+    view._requires_grad = view._indexed = view._weak = False
+    return view
+
+
+def detached(x: Tensor) -> View:
+    """``x.detach()``: the same elements without history."""
+    return view_of(x, _detach, offset_of(x), strides_of(x))
+
+
+def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> View:
+    """The view in another shape, of as many elements in the same order."""
+    before = tuple(x.shape)
+    step = ViewStep("view", lambda t: jg.reshape(t, shape), lambda t, new: jg.reshape(new, before))
+    return view_of(x, step, offset_of(x), strides)
+
+
+def indexed(x: Tensor, index: Any) -> View:
+    """The view by a basic index; IndexError where it does not fit."""
+    items = index if isinstance(index, tuple) else (index,)
+    step = ViewStep("indexing", lambda t: jg.Tensor.__getitem__(t, index), lambda t, new: _with(t, index, new))
+    offset, strides = _places(x, items)
+    return view_of(x, step, offset, strides)
+
+
+def _with(x: Any, index: Any, new: Any) -> Any:
+    return wrap(indexing.put(x.value, index, new))
+
+
+def _places(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Where the view by a basic index begins in the storage, and its strides."""
+    shape, strides, offset = tuple(x.shape), strides_of(x), offset_of(x)
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+    result: list[Any] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            result.append(0)
+        elif item is Ellipsis:
+            rest = len(shape) - used
+            result += strides[axis : axis + rest]
+            axis += rest
+        elif isinstance(item, slice):
+            known = all(type(bound) is int or bound is None for bound in (item.start, item.stop, item.step))
+            if known and type(shape[axis]) is int:
+                start, _, step = item.indices(shape[axis])
+                offset = offset + start * strides[axis]
+            else:
+                step = item.step or 1
+            result.append(strides[axis] * step)
+            axis += 1
+        else:
+            if type(item) is int and type(shape[axis]) is int:
+                if not -shape[axis] <= item < shape[axis]:
+                    raise IndexError(f"index {item} is out of bounds for dimension {axis} with size {shape[axis]}")
+                offset = offset + item % shape[axis] * strides[axis]
+            axis += 1
+    return offset, (*result, *strides[axis:])
+
+
+scalar_type_class = dtype
+
+
+def axis_of(dim: int, ndim: int) -> int:
+    """A non-negative axis; IndexError where there is none."""
+    if not -max(ndim, 1) <= dim < max(ndim, 1):
+        low, high = -max(ndim, 1), max(ndim, 1) - 1
+        raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")
+    return dim % max(ndim, 1)
+
+
+def contiguous_strides(shape: Any) -> tuple[Any, ...]:
+    """The strides of a tensor in row-major order, in elements."""
+    strides: list[Any] = []
+    step: Any = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * (size if type(size) is not int or size > 1 else 1)
+    return tuple(reversed(strides))
+
+
+def strides_of(x: Tensor) -> tuple[Any, ...]:
+    """The strides of a tensor in elements; of what is no view those of row-major order."""
+    return x.strided if isinstance(x, View) else contiguous_strides(x.shape)
+
+
+def offset_of(x: Tensor) -> Any:
+    """How many elements of the storage precede the first one of a tensor."""
+    return x.offset if isinstance(x, View) else 0  # type: ignore[no-any-return]
+
+
+def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
+    """Whether strides are those of row-major order, of axes with more than one element."""
+    if 0 in [size for size in shape if type(size) is int]:
+        return True
+    pairs = zip(shape, strides, contiguous_strides(shape), strict=True)
+    return all(
+        stride is expected or stride == expected
+        for size, stride, expected in pairs
+        if type(size) is not int or size != 1
+    )
+
+
+def is_basic(index: Any) -> bool:
+    """Whether an index makes a view: of ints, slices, None, ``...`` and integer tensors of rank 0."""
+    for item in index if isinstance(index, tuple) else (index,):
+        if item is None or item is Ellipsis or item.__class__ is int:
+            continue
+        if isinstance(item, slice):
+            if item.step is not None and type(item.step) is int and item.step <= 0:
+                raise ValueError("step must be greater than zero")
+            continue
+        if isinstance(item, jg.Tensor) and not item.ndim and dtypes.is_integer(item._static.type.dtype):
+            continue
+        if (
+            isinstance(item, bool | list | tuple | jg.Tensor)
+            or not hasattr(item, "__index__")
+            or bool(getattr(item, "ndim", 0))
+        ):
+            return False
+    return True
+
+
+def advanced(index: Any) -> Any:
+    """An index for ``indexing``: lists as tensors of integers or as masks."""
+    if isinstance(index, tuple):
+        return tuple(map(_picks, index))
+    return _picks(index)
+
+
+def _picks(item: Any) -> Any:
+    if isinstance(item, list | tuple):
+        return jg.asarray(item, dtype=None if len(item) else jg.int64)
+    if isinstance(item, jg.Tensor) and item._static.type.dtype == dtypes.uint8:
+        return wrap(lifting.cast(item.value, dtypes.bool_))  # PyTorch's masks of old
+    return item
+
+
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]
+for _name in [*_BINARY, *(f"r{name}" for name in _BINARY), "eq", "ne", "lt", "le", "gt", "ge"]:
+    setattr(Tensor, f"__{_name}__", _operator(f"__{_name}__"))
+for _name in _BINARY:
+    setattr(Tensor, f"__i{_name}__", _in_place_operator(_name))
+for _name in ("invert", "neg", "pos", "abs"):
+    setattr(Tensor, f"__{_name}__", _unary(f"__{_name}__"))

@@ -1,0 +1,112 @@
+"""Views share their elements with their base: read and written, eagerly and in traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+import jitgraph.torch as torch
+
+VIEWS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray[Any, Any]], Any]]] = {
+    "index": (lambda x: x[1], lambda a: a[1]),
+    "slice": (lambda x: x[1:, ::2], lambda a: a[1:, ::2]),
+    "new axis": (lambda x: x[:, None], lambda a: a[:, None]),
+    "ellipsis": (lambda x: x[..., -1], lambda a: a[..., -1]),
+    "view": (lambda x: x.view(-1), lambda a: a.reshape(-1)),
+    "view of two": (lambda x: x.view(2, 2, 6), lambda a: a.reshape(2, 2, 6)),
+    "reshape": (lambda x: x.reshape(6, 4), lambda a: a.reshape(6, 4)),
+    "t": (lambda x: x.t(), lambda a: a.T),
+    "T": (lambda x: x.T[2], lambda a: a.T[2]),
+    "transpose": (lambda x: x.view(2, 3, 4).transpose(0, 2), lambda a: a.reshape(2, 3, 4).transpose(2, 1, 0)),
+    "permute": (lambda x: x.view(2, 3, 4).permute(1, 2, 0)[0], lambda a: a.reshape(2, 3, 4).transpose(1, 2, 0)[0]),
+    "unsqueeze": (lambda x: x.unsqueeze(1).squeeze(1)[2], lambda a: a[2]),
+    "flatten": (lambda x: x.flatten()[3:9], lambda a: a.reshape(-1)[3:9]),
+    "chunk": (lambda x: x.chunk(2, 1)[1], lambda a: a[:, 3:]),
+    "split": (lambda x: x.split([1, 3])[1], lambda a: a[1:]),
+    "unbind": (lambda x: x.unbind(1)[4], lambda a: a[:, 4]),
+    "narrow": (lambda x: x.narrow(1, 2, 3), lambda a: a[:, 2:5]),
+    "select": (lambda x: x.select(-1, -2), lambda a: a[:, -2]),
+    "diagonal": (lambda x: x.diagonal(1), lambda a: a.ravel()[1 :: a.shape[1] + 1][:4]),
+    "as_strided": (
+        lambda x: x.as_strided((2, 3), (6, 2), 1),
+        lambda a: a.ravel()[1:][[0, 2, 4, 6, 8, 10]].reshape(2, 3),
+    ),
+    "detach": (lambda x: x.detach(), lambda a: a),
+    "data": (lambda x: x.data[2], lambda a: a[2]),
+    "unfold": (lambda x: x.unfold(1, 2, 3), lambda a: a.reshape(4, 2, 3)[:, :, :2]),
+}
+
+
+def matrix() -> Any:
+    return torch.tensor(np.arange(24, dtype=np.float32).reshape(4, 6))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+def test_views_are_read_and_written_through(name: str, traced: bool) -> None:
+    view, of_array = VIEWS[name]
+    mask = np.zeros((4, 6), np.int64)
+    numbers = np.arange(24).reshape(4, 6)
+    mask.ravel()[np.asarray(of_array(numbers)).ravel()] = 1
+
+    def run(x: Any) -> Any:
+        y = view(x)
+        before = y + 0
+        y.mul_(10)
+        x.add_(1)
+        return before, y + 0
+
+    x = matrix()
+    before, after = (jg.trace(run) if traced else run)(x)
+    expected = np.asarray(of_array(numbers.astype(np.float32)))
+    np.testing.assert_array_equal(before.numpy(), expected)
+    np.testing.assert_array_equal(after.numpy(), expected * 10 + 1)
+    np.testing.assert_array_equal(x.numpy(), np.where(mask == 1, numbers * 10, numbers) + 1)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda x: x[:1].expand(3, 6).add_(1),
+        lambda x: x.t().view(-1),
+        lambda x: x.view(5, -1),
+        lambda x: x.unfold(1, 3, 1).add_(1),
+        lambda x: x.as_strided((4, 7), (6, 1)),
+        lambda x: x.requires_grad_()[0].add_(1),
+        lambda x: x.requires_grad_().add_(1),
+        lambda x: x.add_(x.view(2, 4, 3)),
+    ],
+)
+def test_what_pytorch_refuses_is_a_runtime_error(refused: Callable[[Any], Any]) -> None:
+    with pytest.raises(RuntimeError):
+        refused(matrix())
+
+
+def test_gradients_flow_through_writes_to_views() -> None:
+    w = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    x = w * 2
+    x.view(2, 2)[0].mul_(x[2:])
+    x[3] = 7.0
+    (x * x).sum().backward()
+    a = np.array([1.0, 2.0, 3.0, 4.0])
+    first, second = 4 * a[0] * a[2], 4 * a[1] * a[3]
+    assert w.grad is not None
+    expected = [2 * first * 4 * a[2], 2 * second * 4 * a[3], 2 * first * 4 * a[0] + 8 * a[2], 2 * second * 4 * a[1]]
+    np.testing.assert_allclose(w.grad.numpy(), expected, rtol=1e-6)
+
+
+def test_writes_through_data_leave_the_history_as_it_is() -> None:
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = w * 3
+    y.data.mul_(0)
+    np.testing.assert_array_equal(y.detach().numpy(), [0, 0])
+    y.sum().backward()
+    assert w.grad is not None
+    np.testing.assert_array_equal(w.grad.numpy(), [3, 3])
+    w.data[0] = 9
+    assert w.requires_grad and w.is_leaf
+    np.testing.assert_array_equal(w.detach().numpy(), [9, 2])

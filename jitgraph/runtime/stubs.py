@@ -21,23 +21,26 @@ from typing import Any, Final
 
 from jitgraph.runtime import imports
 
-_METHOD: Final = "# method"  # marks a function that is a method of Tensor, too
 _STUBS: Final[dict[str, Stub]] = {}
 _ATTACHED: Final[set[str]] = set()
 
 
 class Stub:
-    """The names of a package: ``homes`` has the module and name where each is defined; ``constants`` are its own."""
+    """The names of a package: ``homes`` has the module and name where each is defined; ``constants`` are its own.
+
+    ``marks`` has the words of the comment behind a name: of a function that is a method of the package's tensors, too,
+    "method".
+    """
 
     def __init__(self, package: str) -> None:
         self.package = package
         self.homes: dict[str, tuple[str, str]] = {}
         self.constants: list[str] = []
-        self.methods: list[str] = []
+        self.marks: dict[str, list[str]] = {}
         unnamed: dict[str, tuple[str, str]] = {}  # what the stub imports without making it a name of the package
         module = ""
         for line in _text(package).splitlines():
-            code, _, _ = line.partition("#")
+            code, _, comment = line.partition("#")
             words = code.replace(",", " ").split()
             if words[:1] == ["from"]:
                 module, words = words[1], words[3:]
@@ -45,14 +48,18 @@ class Stub:
                 self.homes |= of(module).homes
             elif words[1:2] == ["as"]:
                 self.homes[words[0]] = (module, words[0])
-                if line.endswith(_METHOD):
-                    self.methods.append(words[0])
+                if comment:
+                    self.marks[words[0]] = comment.split()
             elif len(words) == 1 and module:
                 unnamed[words[0]] = (module, words[0])
             elif words[1:2] == ["="]:
                 self.homes[words[0]] = unnamed.get(words[2]) or self.homes[words[2]]
             elif len(words) > 1 and words[0].endswith(":") and not line[0].isspace():
                 self.constants.append(words[0][:-1])
+
+    def marked(self, mark: str) -> list[str]:
+        """The names with a mark."""
+        return [name for name, marks in self.marks.items() if mark in marks]
 
     @property
     def names(self) -> list[str]:

@@ -1,5 +1,10 @@
 """PyTorch's names over jitgraph: ``import jitgraph.torch as torch`` runs PyTorch programs as they are."""
 
+from __future__ import annotations
+
+import sys
+from typing import Any
+
 from jitgraph.runtime import stubs
 from jitgraph.torch import functions as functions
 from jitgraph.torch import methods as methods
@@ -9,6 +14,16 @@ nan = float("nan")
 pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
-__version__ = "2.13.0"
+__version__ = "2.13.0"  # of PyTorch, whose names these are
 
-__getattr__, __dir__ = stubs.attach(__name__)
+_attribute, _names = stubs.attach(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    value = getattr(functions, name) if functions.has(name) else _attribute(name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names(), *dir(functions)})

@@ -44,6 +44,20 @@ def with_out(function: Callable[P, Any]) -> Callable[..., Any]:
     return call
 
 
+def of_aten(operator: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function of ``torch`` that an operator of ATen is: its first argument is ``input``; it takes ``out=``."""
+    function = with_out(operator)
+
+    @functools.wraps(operator)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "input" in kwargs:
+            kwargs["self"] = kwargs.pop("input")
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     """``x.f_(...)``: the result of ``f(x, ...)`` written to x, whose shape and dtype stay; gives x."""
     name = f"{function.__name__}_"

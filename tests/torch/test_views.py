@@ -110,3 +110,12 @@ def test_writes_through_data_leave_the_history_as_it_is() -> None:
     w.data[0] = 9
     assert w.requires_grad and w.is_leaf
     np.testing.assert_array_equal(w.detach().numpy(), [9, 2])
+
+
+def test_functions_of_aten_are_functions_and_methods() -> None:
+    x = torch.tensor([0.0, 1.0])
+    out = torch.zeros(2)
+    assert torch.exp(input=x, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), jg.exp(x).numpy())
+    assert type(x.sin()) is torch.Tensor and x.sin_() is x
+    np.testing.assert_allclose(x.numpy(), np.sin([0.0, 1.0]), rtol=1e-6)

@@ -5,4 +5,4 @@ from jitgraph.tensor.functions import method
 
 __getattr__, __dir__ = stubs.attach(__name__)
 
-method.attach(stubs.of(__name__).methods)
+method.attach(stubs.of(__name__).marked("method"))

@@ -9,33 +9,12 @@ from jitgraph import dtypes
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
+from jitgraph.torch.promotion import promoted as promoted
 
 
 def category(dtype: Any) -> int:
     """The place of a dtype in bool < integer < float < complex, among which alone PyTorch promotes a 0-d tensor."""
     return 3 if dtypes.is_complex(dtype) else 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
-
-
-def promoted(*operands: Any) -> tuple[Any, ...]:
-    """The operands with 0-d tensors in the dtype of those that have dimensions, unless theirs is of a higher category.
-
-    All else is as jitgraph promotes: numbers never raise the dtype within a category.
-    """
-    ranks = [operand.ndim if isinstance(operand, Tensor) else None for operand in operands]
-    if 0 not in ranks or not any(ranks):
-        return operands
-    dtype = result_type(*(operand for operand, rank in zip(operands, ranks, strict=True) if rank))
-    return tuple(
-        fn.astype(operand, dtype)
-        if rank == 0 and operand.dtype != dtype and category(operand.dtype) <= category(dtype)
-        else operand
-        for operand, rank in zip(operands, ranks, strict=True)
-    )
-
-
-def result_type(*operands: Any) -> Any:
-    """The dtype to which jitgraph promotes tensors."""
-    return dtypes.promote(*(operand.dtype for operand in operands))
 
 
 def unary(function: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -1,10 +1,12 @@
-"""The functions of ``torch``. Those marked as methods are methods of ``Tensor``, too."""
+"""The functions of ``torch``, and where each is defined; ``__init__.py`` says what the marks mean."""
 
+from jitgraph.torch.aten_ops.pointwise import exp as exp  # method in_place
+from jitgraph.torch.aten_ops.pointwise import sin as sin  # method in_place
 from jitgraph.torch.functions.creation import tensor as tensor
 from jitgraph.torch.functions.creation import zeros as zeros
-from jitgraph.torch.functions.pointwise import add as add  # method
-from jitgraph.torch.functions.pointwise import mul as mul  # method
-from jitgraph.torch.functions.pointwise import sub as sub  # method
+from jitgraph.torch.functions.pointwise import add as add  # method in_place
+from jitgraph.torch.functions.pointwise import mul as mul  # method in_place
+from jitgraph.torch.functions.pointwise import sub as sub  # method in_place
 from jitgraph.torch.functions.pointwise import sum as sum  # method
 from jitgraph.torch.functions.views import adjoint as adjoint  # method
 from jitgraph.torch.functions.views import as_strided as as_strided  # method

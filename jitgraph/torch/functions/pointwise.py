@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jitgraph as jg
-from jitgraph.torch.adapters import in_place, with_out
+from jitgraph.torch.adapters import with_out
 from jitgraph.torch.promotion import promoted
 
 
@@ -31,11 +31,6 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 def mul(input: Any, other: Any) -> Any:
     """``input * other``."""
     return jg.multiply(*promoted(input, other))
-
-
-add_ = in_place(add)
-sub_ = in_place(sub)
-mul_ = in_place(mul)
 
 
 @with_out

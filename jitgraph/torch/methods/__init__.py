@@ -5,4 +5,4 @@ from jitgraph.tensor.functions import method
 from jitgraph.torch.tensors import Tensor
 
 __getattr__, __dir__ = stubs.attach(__name__)
-method.attach(stubs.of(__name__).methods, Tensor, __name__)
+method.attach(stubs.of(__name__).marked("method"), Tensor, __name__)

@@ -1,0 +1,1 @@
+"""``jitgraph.torch`` against PyTorch, where PyTorch is installed."""

@@ -1,0 +1,55 @@
+"""The results as a summary and as a table."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+Results = dict[str, dict[str, dict[str, Any]]]
+HEADING = """# PyTorch's samples on `jitgraph.torch`
+
+Written by `python -m tests.torch.opinfo --table`. An op is called with the samples of PyTorch's own tests, here and in
+PyTorch; values, shapes, dtypes, types of errors and the sharing of memory are compared. Behind a variant that does not
+pass: how many of its samples do, and what the first other one shows.
+"""
+STATUSES = ("passed", "differs", "missing", "raises", "slow", "crashed")
+
+
+def summary(results: Results) -> str:
+    """Counts of variants by status."""
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for of in results.values():
+        for variant, result in of.items():
+            counts[variant][result["status"]] += 1
+            counts["all"][result["status"]] += 1
+    lines = [f"{'':10}" + "".join(f"{status:>9}" for status in STATUSES) + "   share"]
+    for variant, counter in counts.items():
+        if variant != "all":
+            lines.append(_line(variant, counter))
+    if counts:
+        lines.append(_line("all", counts["all"]))
+    return "\n".join(lines)
+
+
+def _line(variant: str, counter: collections.Counter[str]) -> str:
+    share = counter["passed"] / max(1, counter.total())
+    return f"{variant:10}" + "".join(f"{counter[status]:9}" for status in STATUSES) + f"{share:8.1%}"
+
+
+def table(results: Results) -> str:
+    """A page of Markdown: counts, then each op with its variants that pass, and the reason where one does not."""
+    lines = [HEADING, "```", summary(results), "```", ""]
+    lines += ["| op | passes | does not |", "|---|---|---|"]
+    for name in sorted(results):
+        passes = ", ".join(variant for variant, r in results[name].items() if r["status"] == "passed")
+        fails = "; ".join(
+            f"{variant} {r['passed']}/{r['total']} ({r['status']}: {_escaped(r['text'])})"
+            for variant, r in results[name].items()
+            if r["status"] != "passed"
+        )
+        lines.append(f"| {name.replace('_', chr(92) + '_')} | {passes} | {fails} |")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text[:120].replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -32,13 +32,14 @@ def __array_namespace_info__():  # type: ignore[no-untyped-def]  # noqa: N807 - 
 
 
 own_code.register_packages(
-    stateful=("nn", "optim", "torch"),
-    stateless=("nn.functional", "torch.aten_ops", "torch.export"),
-    staged=("nn",),
+    stateful=("nn", "optim", "torch.nn", "torch.optim", "torch.jit", "torch.utils"),
+    stateless=("nn.functional", "torch.nn.functional"),
+    staged=("nn", "torch.nn"),
 )
 
 # What lower layers ask for without knowing what stands above them.
 imports.provide("the package", __name__)
+imports.provide("tensors of torch", "jitgraph.torch.tensors", "Tensor")
 imports.provide("op with a gradient function", "jitgraph.transforms.custom", "passing")
 imports.provide("state of the global generator", "jitgraph.random.generator", "_GLOBAL.state")
 

@@ -6,7 +6,7 @@ A tensor is a handle (``tensor/tensor.py``). What makes operands of whatever use
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Protocol, Self
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
@@ -15,6 +15,7 @@ from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
+from jitgraph.runtime import imports
 from jitgraph.runtime.cpython.native_fields import attributes_of, class_with_native_fields, use_dict_slot
 
 if TYPE_CHECKING:
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
 COMPUTED: Final = (EagerValue, DeviceValue)
 """The values of tensors outside of traces."""
 
-PARAMETERS: Final[list[type[ValueHandle]]] = []
-"""The class of modules' parameters, which registers itself: beside tensors the one class that native code reads."""
+Api = Literal["", "torch"]
+"""Whose methods a tensor has: jitgraph's own, or PyTorch's."""
+
+NATIVE_CLASSES: Final[dict[tuple[Api, bool], type[ValueHandle]]] = {}
+"""The classes of handles that native code reads, each by its API and whether it is that of parameters; they register
+themselves."""
 
 
 class HandleStore(Protocol):
@@ -137,6 +142,7 @@ class ValueHandle(_HandleFields):
     __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
 
     _is_parameter: ClassVar[bool] = False
+    _api: ClassVar[Api] = ""
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
@@ -268,6 +274,13 @@ class ValueHandle(_HandleFields):
 
 
 use_dict_slot(ValueHandle, 0)
+
+
+def class_of_tensors(api: Api) -> type[ValueHandle]:
+    """The class of the tensors that a call makes, by the API that they have."""
+    if (api, False) not in NATIVE_CLASSES:
+        imports.provided(f"tensors of {api or 'jitgraph'}")  # its module registers the class
+    return NATIVE_CLASSES[api, False]
 
 
 def stopped(value: Any) -> Any:

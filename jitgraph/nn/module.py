@@ -10,7 +10,7 @@ import numpy as np
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import bfloat16, canonical, float16, float32, float64, is_float
 from jitgraph.eager import placement
-from jitgraph.eager.handle import PARAMETERS
+from jitgraph.eager.handle import NATIVE_CLASSES
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.location import MODULE_CALLS
 from jitgraph.nn import hooks
@@ -327,7 +327,7 @@ class Parameter(Tensor):
             self.requires_grad_()
 
 
-PARAMETERS.append(Parameter)
+NATIVE_CLASSES["", True] = Parameter
 
 
 class ModuleBuffer(Tensor):

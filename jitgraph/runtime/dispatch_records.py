@@ -94,8 +94,8 @@ MADE: Final = _words("donor", "donor_handle", "size_class", "bytes", "type", "ma
 """An output: the operand whose memory it may take and the register with its handle (-1: none), the size class of its
 block (-1: the memory is another's), its bytes and type; or, for a large one, the function that makes the value."""
 
-HANDLE: Final = _words("value", "requires_grad", "weak", "indexed")
-"""A new tensor: the output that it holds, and three bools."""
+HANDLE: Final = _words("value", "requires_grad", "weak", "indexed", "kind")
+"""A new tensor: the output that it holds, three bools, and its class, 0 for jitgraph's own."""
 
 EFFECT: Final = _words("register", "offset", "kind", "what")
 """A slot that is written after the call: the object's register, the slot, and what goes there."""
@@ -129,7 +129,8 @@ HANDLE_SLOTS: Final = {"_grad": 24, "_indexed": 32, "_requires_grad": 40, "_valu
 VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "base": 64, "native": 72, "output": 80, "record": 88}
 """Where CPython puts the slots of tensors (``eager/handle.py``) and of their values (``eager/tape.py``)."""
 RUNTIME: Final = _words(
-    *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "EagerValue", "ndarray", "float",
+    *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "TorchTensor", "TorchParameter",
+    "EagerValue", "ndarray", "float",
     "attributes", "clock", "handle_weak_references", "value_weak_references",
     "dead_values", "dead_value_count", "dead_handles", "dead_handle_count", "cached_bytes",
     "depth", "pending",

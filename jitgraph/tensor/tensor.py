@@ -14,7 +14,7 @@ from typing import Any
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.start import make_handles_of
-from jitgraph.eager.handle import stopped
+from jitgraph.eager.handle import NATIVE_CLASSES, class_of_tensors, stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
@@ -100,7 +100,7 @@ class Tensor(ReadableHandle):
             return
         leaf_grads = gradients.leaf_gradients(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
         for leaf, value in leaf_grads:
-            fresh = wrap(value)
+            fresh: Any = class_of_tensors(leaf._api)._of(value)
             if leaf._grad is not None:
                 with context.using(grad_enabled=create_graph):
                     fresh = leaf._grad + fresh
@@ -332,6 +332,7 @@ class Tensor(ReadableHandle):
         self._rebind(indexing.put(self.value, index, value))
 
 
+NATIVE_CLASSES["", False] = Tensor
 make_handles_of(Tensor)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.handle import stopped
+from jitgraph.eager.handle import NATIVE_CLASSES, stopped
 from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.ir import context
 from jitgraph.runtime import imports
@@ -91,6 +91,7 @@ class Tensor(jg.Tensor):
 
     __slots__ = ()
     __hash__ = object.__hash__
+    _api = "torch"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         return object.__new__(cls)
@@ -644,6 +645,7 @@ def _places(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     return offset, (*result, *strides[axis:])
 
 
+NATIVE_CLASSES["torch", False] = Tensor
 scalar_type_class = dtype
 
 

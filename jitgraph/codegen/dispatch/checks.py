@@ -65,17 +65,21 @@ class Operands(OpWriter):
         self.code.give("i1", "true")
 
     def op_tensor(self) -> None:
-        """A tensor of the type ``a``; flags: it requires a gradient."""
+        """A tensor of the type ``a``; flags: it requires a gradient (1), it is one of PyTorch's API (2)."""
         code, handle = self.code, self._source()
-        kind = code.load("ptr", handle, cpython.TYPE)
-        known = code.either(code.is_same(kind, code.word("Tensor")), code.is_same(kind, code.word("Parameter")))
-        code.need(known, "fail")
+        kind, flags = code.load("ptr", handle, cpython.TYPE), self._flags()
+        of_torch = code.compare("uge", "i8", flags, 2)
+        tensors, parameters = (
+            code.value("ptr", f"select i1 {of_torch}, ptr {code.word(f'Torch{name}')}, ptr {code.word(name)}")
+            for name in ("Tensor", "Parameter")
+        )
+        code.need(code.either(code.is_same(kind, tensors), code.is_same(kind, parameters)), "fail")
         value = code.load("ptr", handle, layout.HANDLE_SLOTS["_value"])
         code.need(code.differs(value), "fail")
         self._of_type(value, code.word("EagerValue"))  # else one of a trace, or in flight
         requires_grad = code.is_same(code.load("ptr", handle, layout.HANDLE_SLOTS["_requires_grad"]), code.word("True"))
         recorded = code.differs(code.load("ptr", value, layout.VALUE_SLOTS["record"]), code.word("None"))
-        expected = code.compare("ne", "i8", self._flags(), 0)
+        expected = code.compare("ne", "i8", code.value("i8", f"and i8 {flags}, 1"), 0)
         code.need(code.compare("eq", "i1", code.either(requires_grad, recorded), expected), "fail")
         self._memory(value)
 
@@ -455,8 +459,9 @@ class _Checks(Operands, Reads):
     def op_is_tensor(self) -> None:
         code = self.code
         kind = code.load("ptr", self._source(), cpython.TYPE)
-        known = code.either(code.is_same(kind, code.word("Tensor")), code.is_same(kind, code.word("Parameter")))
-        code.need(known, "fail")
+        own = code.either(code.is_same(kind, code.word("Tensor")), code.is_same(kind, code.word("Parameter")))
+        of_torch = (code.is_same(kind, code.word(name)) for name in ("TorchTensor", "TorchParameter"))
+        code.need(code.either(own, code.either(*of_torch)), "fail")
         code.jump("next")
 
     def op_length(self) -> None:

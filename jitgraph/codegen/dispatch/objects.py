@@ -174,6 +174,11 @@ def _new_handle(module: LlvmModule) -> None:
              "_weak": flags["weak"]}  # fmt: skip
     _fill(code, obj, layout.HANDLE_SLOTS, slots)
     code.store("ptr", NULL, obj, code.word("handle_weak_references", "i64"))
+    kind = code.load("ptr", handle, layout.HANDLE["kind"])
+    with code.when(code.differs(kind), likely=False):
+        code.hold(kind)
+        code.store("ptr", kind, obj, cpython.TYPE)
+        code.drop(code.word("Tensor"))
     _track(code, obj)
     code.give("ptr", obj)
     code.mark("none")

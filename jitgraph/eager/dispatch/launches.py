@@ -104,7 +104,7 @@ class LaunchTable(NativeTable):
             outcome.held = range(len(arguments))
         elif ambient is not None:
             false = program.refer(False)
-            outcome.handles = [struct.pack("<4q", 0, false, false, false)]
+            outcome.handles = [struct.pack("<5q", 0, false, false, false, 0)]
             outcome.results = [struct.pack("<2q", layout.FROM_HANDLE, 0)]
             outcome.kind = layout.RESULT_ONE
         else:
@@ -177,7 +177,7 @@ class ViewTable(NativeTable):
             outcome.held = range(count)
         else:
             false = program.refer(False)
-            outcome.handles = [struct.pack("<4q", 0, false, false, program.refer(count == 2))]
+            outcome.handles = [struct.pack("<5q", 0, false, false, program.refer(count == 2), 0)]
             outcome.results = [struct.pack("<2q", layout.FROM_HANDLE, 0)]
             outcome.kind = layout.RESULT_ONE
         super().__init__(program, None, None, outcome, 1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.eager.handle import PARAMETERS, ValueHandle
+from jitgraph.eager.handle import NATIVE_CLASSES, Api, ValueHandle
 from jitgraph.eager.tape import EagerValue
 from jitgraph.runtime import dispatch_records, forks, imports, loader
 from jitgraph.runtime import dispatch_records as layout
@@ -45,7 +45,8 @@ class NativeRuntime:
             self._put(name, api.address_of(name) or loader.function_address(getattr(loader.libc, name)))
         self._objects: dict[str, Any] = {
             "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": handles,
-            "Parameter": handles, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
+            "Parameter": handles, "TorchTensor": handles, "TorchParameter": handles,
+            "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
         }  # fmt: skip
         for name, obj in self._objects.items():
             self._put(name, id(obj))
@@ -59,10 +60,14 @@ class NativeRuntime:
 
     def knows(self, kind: type) -> bool:
         """Whether handles of a class are read natively: tensors, and the parameters of modules."""
-        if kind in PARAMETERS and kind is not self._objects["Parameter"]:
-            self._objects["Parameter"] = kind
-            self._put("Parameter", id(kind))
-        return kind is self._objects["Tensor"] or kind is self._objects["Parameter"]
+        which = (kind._api, kind._is_parameter) if issubclass(kind, ValueHandle) else ("", False)
+        if NATIVE_CLASSES.get(which) is not kind:
+            return False
+        word = _CLASS_WORDS[which]
+        if self._objects[word] is not kind:
+            self._objects[word] = kind
+            self._put(word, id(kind))
+        return True
 
     @property
     def clock(self) -> int:
@@ -74,6 +79,11 @@ class NativeRuntime:
 
     def _put(self, name: str, value: int) -> None:
         self._words[layout.RUNTIME[name] // layout.WORD] = value
+
+
+_CLASS_WORDS: Final[dict[tuple[Api, bool], str]] = {
+    ("", False): "Tensor", ("", True): "Parameter", ("torch", False): "TorchTensor", ("torch", True): "TorchParameter",
+}  # fmt: skip
 
 
 def _unsigned(offset: int) -> int:

@@ -285,7 +285,7 @@ def _structure(structure: tree.TreeDef) -> Any:
 
 def _leaf(key: LeafKey) -> Any:
     dtype = None if key.dtype is None else encoded(key.dtype, np.dtype)
-    return [key.kind, dtype, list(key.shape), key.requires_grad, key.first, _plain(key.value)]
+    return [key.kind, dtype, list(key.shape), key.requires_grad, key.first, _plain(key.value), key.api]
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from jitgraph import dtypes, foreign, tree
+from jitgraph.eager.handle import Api
 from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
@@ -194,6 +195,7 @@ class LeafKey(NamedTuple):
     first: int = 0
     value: Any = None
     device: str = CPU
+    api: Api = ""
 
 
 class Arguments(NamedTuple):
@@ -306,6 +308,7 @@ def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
             leaf._requires_grad or value.requires_grad,
             first.setdefault(id(leaf), number),
             device=value.device,
+            api=leaf._api,
         )
     if isinstance(leaf, TensorSpec):
         return LeafKey("tensor", leaf.dtype, leaf.shape, False, number)  # type: ignore[arg-type]
@@ -373,7 +376,7 @@ def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, i
             case "tensor" if key.first != number:
                 predicate: Any = Same(sources.leaves[key.first])
             case "tensor" | "array":
-                predicate = Layout(key.kind, key.dtype, tuple(key.shape), key.requires_grad, key.device)
+                predicate = Layout(key.kind, key.dtype, tuple(key.shape), key.requires_grad, key.device, key.api)
             case "float":
                 predicate = Varies("float", numbers[number]) if number in numbers else objects.kind(float)
             case "number":

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from jitgraph.eager.handle import class_of_tensors
 from jitgraph.eager.native import readable
 from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.tape import EagerValue
@@ -313,7 +314,8 @@ class Epilogue:
         if self.plan.copied is not None:
             self.lines.append(f"c = {self.code.constant(self.plan.objects[self.plan.copied].copies)}()")
         for number, fresh in enumerate(self.plan.fresh):
-            self.lines.append(f"f{number} = new_handle({self._value(fresh.value)}, {fresh.requires_grad})")
+            new = f"{self.code.constant(class_of_tensors(fresh.api))}._of" if fresh.api else "new_handle"
+            self.lines.append(f"f{number} = {new}({self._value(fresh.value)}, {fresh.requires_grad})")
             if fresh.weak:
                 self.lines.append(f"f{number}._weak = True")
         for _, value in self.plan.rebound:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from jitgraph.eager.handle import Api
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
@@ -36,6 +37,7 @@ class Handle:
     type: TensorType | None
     requires_grad: bool
     device: Annotated[str, "device"] = CPU
+    api: Api = ""
 
 
 _HandleNumber: TypeAlias = Annotated[int, "handles"]
@@ -81,6 +83,7 @@ class Fresh(NamedTuple):
     value: Computed
     requires_grad: bool
     weak: bool
+    api: Api = ""
 
 
 class Leaf(NamedTuple):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from jitgraph import foreign
+from jitgraph.eager.handle import Api
 from jitgraph.eager.placement import device_type
 from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir import dims
@@ -280,7 +281,9 @@ def array_layout(dtype: np.dtype[Any], shape: tuple[DimLike, ...]) -> CheckOp:
     return CheckOp("", {}, rows, lambda writer, at: _write_sizes(writer, writer.array_at(at, dtype), shape))
 
 
-def tensor_layout(dtype: np.dtype[Any], shape: tuple[DimLike, ...], requires_grad: bool, device: str = CPU) -> CheckOp:
+def tensor_layout(
+    dtype: np.dtype[Any], shape: tuple[DimLike, ...], requires_grad: bool, device: str = CPU, api: Api = ""
+) -> CheckOp:
     """A tensor of this dtype and shape on a device, with or without a gradient."""
     fixed = tuple([size for size in shape if isinstance(size, int)])
     is_fixed = len(fixed) == len(shape)
@@ -289,6 +292,7 @@ def tensor_layout(dtype: np.dtype[Any], shape: tuple[DimLike, ...], requires_gra
         x = writer.value_at(at)
         if not writer.is_tensor(x):
             writer.require(f"isinstance({x}, Tensor)")
+        writer.require(f"{x}._api == {api!r}")
         value = writer.operand_of(x)
         writer.line(f"{value} = {x}._value")
         negation = "" if requires_grad else "not "
@@ -323,7 +327,8 @@ def tensor_layout(dtype: np.dtype[Any], shape: tuple[DimLike, ...], requires_gra
             checker.decline(at, "is in use")
         refer = checker.program.refer
         checker.program.op(
-            "tensor", register, operand, flags=int(requires_grad), a=refer(native_type(dtype, tuple(value.shape))),
+            "tensor", register, operand, flags=int(requires_grad) + 2 * bool(api),
+            a=refer(native_type(dtype, tuple(value.shape))),
             b=checker.words(value.shape), offset=len(value.shape), expected=refer(dtype),
         )  # fmt: skip
 

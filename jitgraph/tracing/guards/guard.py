@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 import numpy as np
 
 from jitgraph import foreign
+from jitgraph.eager.handle import Api
 from jitgraph.ir.dims import DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
@@ -265,11 +266,12 @@ class Layout(Predicate):
     shape: tuple[DimLike, ...]
     requires_grad: bool = False
     device: Annotated[str, "device"] = CPU
+    api: Api = ""
 
     def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
         if self.kind == "array":
             return [check_ops.array_layout(self.dtype, self.shape)]
-        return [check_ops.tensor_layout(self.dtype, self.shape, self.requires_grad, self.device)]
+        return [check_ops.tensor_layout(self.dtype, self.shape, self.requires_grad, self.device, self.api)]
 
     def __str__(self) -> str:
         on_device = "" if self.device == CPU else f" on {self.device}"
@@ -280,6 +282,8 @@ class Layout(Predicate):
             actual = foreign.as_argument(actual, "the argument")
         if not isinstance(actual, Tensor if self.kind == "tensor" else np.ndarray):
             return f"is {brief(actual)}, not {_LAYOUTS[self.kind]}"
+        if isinstance(actual, Tensor) and actual._api != self.api:
+            return f"is a tensor of {_NAMES_OF_APIS[actual._api]}, not of {_NAMES_OF_APIS[self.api]}"
         value: Any = actual._value if isinstance(actual, Tensor) else actual
         device = getattr(value, "device", CPU)
         if device != self.device:
@@ -299,6 +303,7 @@ class Layout(Predicate):
         return f"has the sizes ({sizes}), not ({', '.join(map(str, self.shape))})"
 
 
+_NAMES_OF_APIS: Final = {"": "jitgraph", "torch": "jitgraph.torch"}
 _LAYOUTS: Final = {"tensor": "a tensor", "array": "an array"}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.handle import class_of_tensors
 from jitgraph.eager.tape import HOOKS
 from jitgraph.errors import DTypeError, JitgraphError, TraceError
 from jitgraph.ir import context
@@ -54,7 +55,7 @@ class Gradients:
         with context.using(grad_enabled=False):
             for ir, grad in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
                 handle = self.leaves[ir]
-                fresh = wrap(self._behind_hooks(ir, grad))
+                fresh: Any = class_of_tensors(handle._api)._of(self._behind_hooks(ir, grad))
                 old = self._recorder.read_grad(handle)
                 self._recorder.write_grad(handle, fresh if old is None else old + fresh)
 

@@ -211,7 +211,9 @@ class Planning:
                 source, text = self.provenance.at(read_slot), read_slot.text
             else:
                 source = Source("object", self.objects.number(slot.handle), text)
-            handles.append(Handle(source, text, slot.type, slot.requires_grad, device_of(slot.handle._value)))
+            handles.append(
+                Handle(source, text, slot.type, slot.requires_grad, device_of(slot.handle._value), slot.handle._api)
+            )
         return handles
 
     def _is_moved(self, slot: Slot, handle: Tensor) -> bool:
@@ -293,7 +295,8 @@ class Planning:
             else:
                 shape = tuple(handle.type.shape)
                 yield Guard(
-                    handle.source, Layout("tensor", handle.type.dtype, shape, handle.requires_grad, handle.device)
+                    handle.source,
+                    Layout("tensor", handle.type.dtype, shape, handle.requires_grad, handle.device, handle.api),
                 )
 
     def _ties(self, sources: Sequence[Source]) -> dict[Source, Source]:

@@ -277,7 +277,7 @@ class Results:
             self._kept.append(handle)
             index = self._fresh_of[id(handle)] = len(self.fresh)
             value = self.computed(self._trace.read(handle))
-            self.fresh.append(Fresh(value, handle._requires_grad, handle._weak))
+            self.fresh.append(Fresh(value, handle._requires_grad, handle._weak, handle._api))
         return index
 
     def computed(self, value: TracedValue) -> Computed:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.dispatch.start import NativeRuntime
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
+from jitgraph.eager.handle import class_of_tensors
 from jitgraph.eager.native import output_value
 from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir.control import CarriedLoop, structure_of
@@ -83,11 +84,9 @@ class CallOutcome(TableOutcome):
             raise _ForPython
         refer = self._reader.program.refer
         for fresh in plan.fresh:
-            self.handles.append(
-                struct.pack(
-                    "<4q", self._output(fresh.value), refer(fresh.requires_grad), refer(fresh.weak), refer(False)
-                )
-            )
+            kind = refer(class_of_tensors(fresh.api)) if fresh.api else 0
+            flags = refer(fresh.requires_grad), refer(fresh.weak), refer(False)
+            self.handles.append(struct.pack("<5q", self._output(fresh.value), *flags, kind))
         for effect in plan.effects:
             steps = effect.source.steps
             if effect.operation != "set" or not steps or steps[-1].kind not in _SLOTS:

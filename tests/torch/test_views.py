@@ -119,3 +119,17 @@ def test_functions_of_aten_are_functions_and_methods() -> None:
     np.testing.assert_array_equal(out.numpy(), jg.exp(x).numpy())
     assert type(x.sin()) is torch.Tensor and x.sin_() is x
     np.testing.assert_allclose(x.numpy(), np.sin([0.0, 1.0]), rtol=1e-6)
+
+
+def test_one_traced_function_serves_tensors_of_both_apis() -> None:
+    """Their methods differ, so each has a recording of its own, and results are of the API that computed them."""
+
+    @jg.trace
+    def largest(x: Any) -> Any:
+        return x.sum(0), x.reshape(-1)[:2]
+
+    for _ in range(4):
+        for x, kind in ((matrix(), torch.Tensor), (jg.asarray(np.ones((4, 6), np.float32)), jg.Tensor)):
+            results = largest(x)
+            assert [type(result) for result in results] == [kind, kind]
+    assert largest.cache_info().misses == 2

@@ -303,7 +303,7 @@ class Layout(Predicate):
         return f"has the sizes ({sizes}), not ({', '.join(map(str, self.shape))})"
 
 
-_NAMES_OF_APIS: Final = {"": "jitgraph", "torch": "jitgraph.torch"}
+_NAMES_OF_APIS: Final = {"": "jitgraph's API", "torch": "PyTorch's API"}
 _LAYOUTS: Final = {"tensor": "a tensor", "array": "an array"}
 
 

@@ -142,6 +142,12 @@ class ValueHandle(_HandleFields):
     __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
 
     _is_parameter: ClassVar[bool] = False
+
+    @property
+    def _root(self) -> ValueHandle:
+        """The tensor whose elements these are: of a view another one."""
+        return self
+
     _api: ClassVar[Api] = ""
 
     @property

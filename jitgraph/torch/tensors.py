@@ -209,6 +209,11 @@ class Tensor(jg.Tensor):
         """The address of the first element; equal for equal ones of a base and its views alone."""
         return int(self._concrete("data_ptr()").__array_interface__["data"][0])
 
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor of which this one is a view, or None."""
+        return None
+
     # --- gradients ---------------------------------------------------------------------------------------------
 
     @property
@@ -490,6 +495,14 @@ class View(Tensor):
     """How many elements of the storage precede the first one."""
     strided: tuple[Any, ...]
     """How many elements of the storage lie between neighbours, by axis."""
+
+    @property
+    def _root(self) -> Tensor:
+        return self.base
+
+    @property
+    def _base(self) -> Tensor:
+        return self.base
 
     @property
     def _value(self) -> Any:  # type: ignore[override]

@@ -406,6 +406,16 @@ def distinct(sources: tuple[Source, ...]) -> CheckOp:
     return CheckOp("", {}, lambda checker, at: checker.distinct(sources), write)
 
 
+def unshared(sources: tuple[Source, ...]) -> CheckOp:
+    """No two of these sources hold tensors with one base. Native code reads no views, so it has nothing to check."""
+
+    def write(writer: CheckWriter, at: Source) -> None:
+        bases = list(dict.fromkeys(f"id({writer.value_at(source)}._root)" for source in sources))
+        writer.require(f"len({{{', '.join(bases)}}}) == {len(bases)}")
+
+    return CheckOp("", {}, lambda checker, at: None, write)
+
+
 def disjoint(left: tuple[Source, ...], right: tuple[Source, ...]) -> CheckOp:
     """None of the first sources holds the same object as one of the others."""
 

@@ -370,6 +370,20 @@ class Distinct(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class Unshared(Predicate):
+    """No two of these sources hold tensors that share elements, as a view and its base do."""
+
+    sources: tuple[Source, ...]
+    OF_SEVERAL = True
+
+    def program(self, objects: Sequence[Any]) -> Sequence[CheckOp]:
+        return [check_ops.unshared(self.sources)]
+
+    def __str__(self) -> str:
+        return f"{_texts(self.sources)} share no elements"
+
+
+@dataclass(frozen=True, slots=True)
 class Disjoint(Predicate):
     """None of the first sources holds the same object as one of the others."""
 

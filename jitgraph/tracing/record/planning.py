@@ -18,7 +18,18 @@ from jitgraph.tracing.call.arguments import Arguments, LeafKey, Static, guards_o
 from jitgraph.tracing.call.plan import CallPlan, Computed, Effect, Handle, Input, Leaf, PinnedSource, Template
 from jitgraph.tracing.call.undo_log import Change, UndoEntry
 from jitgraph.tracing.guards.check_ops import size_text
-from jitgraph.tracing.guards.guard import Assumption, Distinct, Guard, IsTensor, Layout, Objects, Relation, Same, Varies
+from jitgraph.tracing.guards.guard import (
+    Assumption,
+    Distinct,
+    Guard,
+    IsTensor,
+    Layout,
+    Objects,
+    Relation,
+    Same,
+    Unshared,
+    Varies,
+)
 from jitgraph.tracing.guards.source import Slot, Source
 from jitgraph.tracing.guards.storage import MISSING
 from jitgraph.tracing.record.argument_mutation import Aliasing, ArgumentContainer, changes, moved
@@ -143,6 +154,8 @@ class Planning:
             guards.append(Guard(sources[slot].then("grad"), predicate))
         guards += [Guard(tied, Same(source)) for tied, source in ties.items()]
         guards += self._partition(sources)
+        if rebound:
+            guards += self._unshared(handles)
         if capture is not None and self.containers:
             touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
             touched |= {id(container.value) for container, _ in to_arguments}
@@ -320,6 +333,19 @@ class Planning:
             if known is not source:
                 yield Guard(source, Same(known))
         yield Guard(None, Distinct(tuple(first.values())))
+
+    def _unshared(self, handles: Sequence[Handle]) -> Iterator[Guard]:
+        """That no view is among the handles beside its base or another view of it, where one of them is written."""
+        bases: dict[int, str] = {}
+        for slot, handle in zip(self.trace.slots, handles, strict=True):
+            other = bases.setdefault(id(slot.handle._root), handle.text)
+            if other is not handle.text:
+                raise TraceError(
+                    f"{other} and {handle.text} share elements, and the function writes to one of them",
+                    hint=f"pass {handle.text}.clone(), or {other} alone, and take the view of it in the function",
+                )
+        if len(handles) > 1 and any(handle.api for handle in handles):
+            yield Guard(None, Unshared(tuple(dict.fromkeys(handle.source for handle in handles))))
 
     # --- what was done ----------------------------------------------------------------------------------------------
 

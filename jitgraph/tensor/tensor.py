@@ -341,6 +341,11 @@ def wrap(value: Any) -> Tensor:
     return Tensor._of(value)
 
 
+def wrap_as(value: Any, *examples: Any) -> Any:
+    """A new tensor on ``value``, of PyTorch's API where one of the examples is a tensor of that, else of jitgraph's."""
+    return class_of_tensors(next((x._api for x in examples if isinstance(x, Tensor) and x._api), ""))._of(value)
+
+
 def settled(x: Any) -> Any:
     """``x``; for a Python number inside a trace, the tensor that it makes elsewhere: float32 where it is a float.
 

@@ -77,16 +77,16 @@ class Keys(NamedTuple):
 
 def save(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
     """As ``Module.state_dict``, into ``destination``; modules below are asked for their own."""
+    metadata = module._described(destination, prefix)
     _run(module, "saving", prefix, keep_vars)
-    for name, tensor in module._own_persistent(prefix):
-        destination[name] = tensor if keep_vars else np.array(tensor.detach().cpu().numpy())
+    module._save_to_state_dict(destination, prefix, keep_vars)
     if _has_extra(module):
         destination[prefix + _EXTRA] = module.get_extra_state()
     for name, child in module.named_children():
         child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for when, hook, _ in module._state_hooks:
         if when == "saved":
-            changed = hook(module, destination, prefix, {})
+            changed = hook(module, destination, prefix, metadata)
             destination = destination if changed is None else changed
     return destination
 
@@ -107,8 +107,10 @@ def _prepared(module: Module, state: Mapping[str, Any], strict: bool) -> tuple[d
     """A copy of a state dict as hooks and classes have changed it, and what they object to."""
     prepared, errors = dict(state), list[str]()
     keys: tuple[list[str], list[str]] = ([], [])
+    metadata = getattr(state, "_metadata", {})  # PyTorch's, of each module
     for path, part in module.named_modules(remove_duplicate=False):
-        hook_args: tuple[Any, ...] = (prepared, f"{path}." if path else "", {}, strict, *keys, errors)
+        prefix = f"{path}." if path else ""
+        hook_args: tuple[Any, ...] = (prepared, prefix, metadata.get(path, {}), strict, *keys, errors)
         for when, hook, with_module in part._state_hooks:
             if when == "loading":
                 hook(part, *hook_args) if with_module else hook(*hook_args)
@@ -557,6 +559,20 @@ class Module(hooks.Hooked, Conversion):
         tensors themselves there. What ``get_extra_state`` gives, where a class defines it, is there as "_extra_state".
         """
         return save(self, {} if destination is None else destination, prefix, keep_vars)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """Put this module's own part into a state dict; PyTorch's name."""
+        for name, tensor in self._own_persistent(prefix):
+            destination[name] = tensor if keep_vars else self._saved(tensor)
+
+    @staticmethod
+    def _saved(tensor: Tensor) -> Any:
+        """What a state dict has of a tensor."""
+        return np.array(tensor.detach().cpu().numpy())
+
+    def _described(self, destination: dict[str, Any], prefix: str) -> dict[str, Any]:
+        """What hooks of state dicts are told of this module."""
+        return {}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.

@@ -186,7 +186,7 @@ class LBFGS(Optimizer):
         """The history of moves as PyTorch names it, with NumPy arrays for tensors, and the group's settings."""
         self._notify("saving")
         group = {**self.param_groups[0], "params": list(range(len(self.param_groups[0]["params"])))}
-        state = {name: _saved(value) for name, value in self._states[0].items()}
+        state = {name: self._saved(value) for name, value in self._states[0].items()}
         saved = {"state": {0: state} if state else {}, "param_groups": [group]}
         changed: dict[str, Any] = self._changed("saved", saved)
         return changed
@@ -211,12 +211,6 @@ class LBFGS(Optimizer):
 
 
 _VECTORS = ("d", "prev_flat_grad", "old_dirs", "old_stps")
-
-
-def _saved(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_saved(item) for item in value]
-    return np.array(value.cpu().numpy()) if isinstance(value, Tensor) else value
 
 
 def _loaded(name: str, value: Any, size: int, like: Tensor) -> Any:

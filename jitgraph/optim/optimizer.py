@@ -85,7 +85,7 @@ class Optimizer:
         settings = self._group({**self.defaults, **self._own_settings(param_group), **names, "params": members})
         if not self._steps_itself():
             require_in_range({name: settings[name] for name in self.defaults})
-        states = [self.initial_state(p, settings) for p in members]
+        states = [self._begun_state(p, settings) for p in members]
         self.param_groups.append(settings)
         self._states.extend(states)
 
@@ -134,6 +134,10 @@ class Optimizer:
         """The state tensors of one parameter before the first step, for the settings of its group."""
         return {}
 
+    def _begun_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
+        """``initial_state``, in the class of tensors that the optimiser's family has."""
+        return self.initial_state(parameter, group)
+
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Any], setting: Setting) -> None:
         """One step for one parameter, rebinding it and its state."""
         raise NotImplementedError
@@ -149,7 +153,7 @@ class Optimizer:
                 self._complete(next(states), parameter, group)
 
     def _complete(self, state: dict[str, Any], parameter: Parameter, group: Mapping[str, Any]) -> None:
-        fresh = self.initial_state(parameter, group)
+        fresh = self._begun_state(parameter, group)
         if fresh.keys() <= state.keys():
             return
         if context.current().trace is not None:
@@ -281,7 +285,7 @@ class Optimizer:
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         groups = [group for group in self.param_groups for _ in group["params"]]
         saved = {
-            i: {name: _saved(value) for name, value in state.items()}
+            i: {name: self._saved(value) for name, value in state.items()}
             for i, (state, group) in enumerate(zip(self._each_state(), groups, strict=True))
             if not self.is_fresh(state, group)
         }
@@ -294,6 +298,12 @@ class Optimizer:
         }
         changed: dict[str, Any] = self._changed("saved", result)
         return changed
+
+    def _saved(self, value: Any) -> Any:
+        """What a state dict has of an entry of a state."""
+        if isinstance(value, list):
+            return [self._saved(item) for item in value]
+        return np.array(value.detach().cpu().numpy()) if isinstance(value, Tensor) else value
 
     def is_fresh(self, state: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
         """Whether a parameter's state is that before its first step."""
@@ -395,10 +405,6 @@ class States(Mapping[Tensor, dict[str, Any]]):
 
     def __repr__(self) -> str:
         return repr(self._optimizer._states)
-
-
-def _saved(value: Any) -> Any:
-    return np.array(value.detach().cpu().numpy()) if isinstance(value, Tensor) else value
 
 
 def _taken(value: Any, parameter: Tensor) -> Any:

@@ -5,6 +5,8 @@ from typing import Any, Final
 from jitgraph.autograd import enable_grad as enable_grad
 from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
+from jitgraph.torch import nn as nn
+from jitgraph.torch import optim as optim
 from jitgraph.torch.constants import channels_last as channels_last
 from jitgraph.torch.constants import channels_last_3d as channels_last_3d
 from jitgraph.torch.constants import contiguous_format as contiguous_format

@@ -9,6 +9,7 @@ tensor shares with others are its views, of class ``View``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any, Final, Self
 
 import jitgraph as jg
@@ -551,7 +552,7 @@ class View(Tensor):
         self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value)
 
     def _write(self, value: Any) -> None:
-        before = [wrap(self.base.value)]
+        before = [wrap(self.base.value)] if self.steps else []
         for step in self.steps[:-1]:
             before.append(step.apply(before[-1]))
         new: Any = wrap(value)
@@ -568,6 +569,23 @@ class View(Tensor):
         if self.base._requires_grad and context.current().grad_enabled:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         self.base._rebind(new.value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A view of the base's copy, so that what shares elements does so among the copies."""
+        if not self.is_leaf or not self.base.is_leaf:
+            copied = Tensor.__deepcopy__(self if not self.is_leaf else Tensor._of(stopped(self.value)), memo)
+        else:
+            copied = object.__new__(View)
+            copied._become(deepcopy(self.base, memo), self.steps, self.offset, self.strided)
+            copied._requires_grad = self._requires_grad
+        memo[id(self)] = copied
+        return copied
+
+    def _become(self, base: Tensor, steps: tuple[ViewStep, ...], offset: Any, strides: tuple[Any, ...]) -> None:
+        """Be the view of ``base`` by steps, at these places of its storage."""
+        self.base, self.steps, self.offset, self.strided = base, steps, offset, strides
+        self.seen = self.derived = self._grad = None
+        self._requires_grad = self._indexed = self._weak = False
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return Tensor._of(self._read(), self._requires_grad).__reduce_ex__(protocol)
@@ -591,13 +609,11 @@ def _write_data(base: Tensor, value: Any) -> None:
 def view_of(x: Tensor, step: ViewStep, offset: Any, strides: tuple[Any, ...]) -> View:
     """The view of a tensor by a step, at these places of its storage; detached where no gradient is recorded."""
     view: View = object.__new__(View)
-    view.base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
-    view.steps = (*before, step)
+    base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
+    steps = (*before, step)
     if not context.current().grad_enabled and step is not _detach and x.requires_grad:
-        view.steps = (*view.steps, _detach)
-    view.offset, view.strided = offset, strides
-    view.seen = view.derived = view._grad = None
-    view._requires_grad = view._indexed = view._weak = False
+        steps = (*steps, _detach)
+    view._become(base, steps, offset, strides)
     return view
 
 

@@ -1,0 +1,3 @@
+"""The names of ``torch.nn.functional``, and where each is defined."""
+
+from jitgraph.nn.functional import *

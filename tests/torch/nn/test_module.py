@@ -1,0 +1,188 @@
+"""Modules: what they hold is PyTorch's, whoever made it; state dicts, copies, errors."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import OrderedDict
+
+import pytest
+
+import jitgraph as jg
+import jitgraph.torch as torch
+from jitgraph.torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.scale = nn.Parameter(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        self.register_buffer("offset", torch.tensor([0.5]))
+        self.register_buffer("scratch", torch.tensor([0.0]), persistent=False)
+
+    def forward(self, x):
+        return self.norm(self.linear(x)) * self.scale + self.offset
+
+
+def test_classes_are_both_pytorchs_and_jitgraphs():
+    block = Block()
+    for module in block.modules():
+        assert isinstance(module, nn.Module)
+        assert isinstance(module, jg.nn.Module)
+    assert isinstance(block.linear, nn.Linear)
+    assert isinstance(block.linear, jg.nn.Linear)
+    for parameter in block.parameters():
+        assert type(parameter) is nn.Parameter
+        assert isinstance(parameter, torch.Tensor)
+        assert isinstance(parameter, jg.nn.Parameter)
+    assert {type(buffer) for buffer in block.buffers()} == {torch.Tensor}
+    assert type(block(torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]]))) is torch.Tensor
+
+
+def test_what_layers_make_inside_is_pytorchs():
+    layer = nn.TransformerEncoderLayer(8, 2, 16)
+    assert type(layer.self_attn) is nn.MultiheadAttention
+    assert type(layer.linear1) is nn.Linear
+    assert all(isinstance(module, nn.Module) for module in nn.TransformerEncoder(layer, 2).modules())
+    assert {type(parameter) for parameter in layer.parameters()} == {nn.Parameter}
+
+
+def test_state_dict_shares_elements_and_says_versions():
+    block = Block()
+    state = block.state_dict()
+    assert isinstance(state, OrderedDict)
+    assert list(state) == [
+        "scale",
+        "offset",
+        "linear.weight",
+        "linear.bias",
+        "norm.weight",
+        "norm.bias",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    ]
+    assert state._metadata["norm"]["version"] >= 1
+    assert all(isinstance(value, torch.Tensor) and not value.requires_grad for value in state.values())
+    with torch.no_grad():
+        block.scale[0] = 7.0
+    assert state["scale"].tolist() == [7.0, 2.0, 3.0, 4.0]
+    other = Block()
+    assert other.load_state_dict(copy.deepcopy(state)) == ([], [])
+    assert other.scale.tolist() == [7.0, 2.0, 3.0, 4.0]
+    with torch.no_grad():
+        block.scale[1] = 9.0
+    assert other.scale.tolist() == [7.0, 2.0, 3.0, 4.0]
+    with pytest.raises(RuntimeError, match="Missing key"):
+        other.load_state_dict({"scale": state["scale"]})
+
+
+def test_classes_write_and_read_state_of_their_own():
+    class Versioned(nn.Module):
+        _version = 3
+
+        def _save_to_state_dict(self, destination, prefix, keep_vars):
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+            destination[prefix + "more"] = torch.tensor([1.0])
+
+        def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+            versions.append(local_metadata.get("version"))
+            state_dict.pop(prefix + "more", None)
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    versions: list[int | None] = []
+    model = nn.Sequential(Versioned())
+    state = model.state_dict()
+    assert list(state) == ["0.more"]
+    model.load_state_dict(state, strict=False)
+    model.load_state_dict({}, strict=False)
+    assert versions == [3, None]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
+def test_copies_have_the_classes(copied):
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.LSTM(3, 4))
+    other = copied(model)
+    assert list(map(type, other)) == [nn.Conv2d, nn.BatchNorm2d, nn.LSTM]
+    assert {type(parameter) for parameter in other.parameters()} == {nn.Parameter}
+    assert all(parameter.requires_grad for parameter in other.parameters())
+
+
+def test_assignments_that_pytorch_refuses():
+    block = Block()
+    with pytest.raises(TypeError, match=r"cannot assign .* as parameter 'scale' \(torch.nn.Parameter or None"):
+        block.scale = torch.tensor([1.0])
+    with pytest.raises(TypeError, match="as parameter 'scale'"):
+        block.scale = 3
+    with pytest.raises(TypeError, match=r"as child module 'linear' \(torch.nn.Module or None"):
+        block.linear = 3
+    with pytest.raises(TypeError, match="is not a Module subclass"):
+        block.add_module("x", 3)
+    with pytest.raises(KeyError, match="already exists"):
+        block.register_buffer("training", None)
+    with pytest.raises(KeyError, match="contain"):
+        block.register_parameter("a.b", None)
+    with pytest.raises(TypeError, match=r"torch.nn.Parameter or None required"):
+        block.register_parameter("a", torch.tensor([1.0]))
+    block.scale = None
+    assert "scale" not in dict(block.named_parameters())
+
+    class Early(nn.Module):
+        def __init__(self) -> None:
+            self.weight = nn.Parameter(torch.tensor([1.0]))
+
+    with pytest.raises(AttributeError, match=r"before Module.__init__\(\) call"):
+        Early()
+
+
+def test_train_goes_by_the_children_s_own_method():
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode=True):
+            return super().train(False)
+
+    model = nn.Sequential(Frozen(3), nn.Dropout())
+    model.eval().train()
+    assert [module.training for module in model] == [False, True]
+    with pytest.raises(ValueError, match="boolean"):
+        model.train(1)
+
+
+def test_a_buffer_that_is_a_view_goes_along_with_conversions():
+    class Positions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("table", torch.tensor([[1.0], [2.0]]).unsqueeze(0))
+
+    module = Positions().double()
+    assert module.table.dtype == torch.float64
+    assert copy.deepcopy(module).table.tolist() == [[[1.0], [2.0]]]
+    assert module.state_dict()["table"].tolist() == [[[1.0], [2.0]]]
+
+
+def test_layers_have_the_default_dtype():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert {p.dtype for p in nn.GRU(2, 3).parameters()} == {torch.float64}
+        assert nn.Linear(2, 3, dtype=torch.float32).weight.dtype == torch.float32
+        assert nn.BatchNorm1d(2).running_mean.dtype == torch.float64
+        assert nn.BatchNorm1d(2).num_batches_tracked.dtype == torch.int64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_lazy_layers_become_pytorchs():
+    layer = nn.LazyLinear(3)
+    assert isinstance(layer, nn.Linear)
+    assert layer(torch.tensor([[1.0, 2.0]])).shape == (1, 3)
+    assert type(layer) is nn.Linear
+    assert type(layer.weight) is nn.Parameter
+
+
+def test_apply_of_conversions():
+    layer = nn.Linear(2, 1)
+    layer._apply(lambda x: x.to(torch.float64))
+    assert layer.weight.dtype == torch.float64
+    assert layer.weight.requires_grad
+    assert isinstance(layer.weight, nn.Parameter)

@@ -1,0 +1,120 @@
+"""Steps of training: the numbers of jitgraph's own optimisers, eager and traced, and state that is PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+import jitgraph.torch as torch
+from jitgraph.torch import nn, optim
+
+INPUTS = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
+LABELS = np.arange(8) % 3
+
+SETTINGS = {
+    "ASGD": {},
+    "Adadelta": {},
+    "Adafactor": {},
+    "Adagrad": {},
+    "Adam": {"amsgrad": True},
+    "AdamW": {},
+    "Adamax": {},
+    "NAdam": {},
+    "RAdam": {},
+    "RMSprop": {"momentum": 0.9},
+    "Rprop": {},
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+}
+
+
+def trained(nn, functional, optim, asarray, name, steps=3, compiled=True):
+    """The losses and the model after some steps, and the optimiser."""
+    jg.random.seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.ReLU(inplace=True), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3))
+    optimizer = getattr(optim, name)(model.parameters(), lr=0.01, **SETTINGS[name])
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    function = jg.trace(step) if compiled else step
+    losses = [float(function(asarray(INPUTS), asarray(LABELS))) for _ in range(steps)]
+    if compiled:
+        assert function.cache_info().misses == 1
+    return losses, [parameter.detach().numpy() for parameter in model.parameters()], optimizer
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_steps_are_jitgraphs_own_eager_and_traced(name):
+    expected, parameters, _ = trained(jg.nn, jg.nn.functional, jg.optim, jg.asarray, name)
+    for compiled in (True, False):
+        losses, ours, optimizer = trained(nn, nn.functional, optim, torch.tensor, name, compiled=compiled)
+        assert losses == pytest.approx(expected, rel=1e-6)
+        for x, y in zip(ours, parameters, strict=True):
+            np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-7)
+    assert isinstance(optimizer, optim.Optimizer)
+    assert isinstance(optimizer, getattr(jg.optim, name))
+    state = optimizer.state_dict()
+    assert all(type(value) is torch.Tensor for value in state["state"][0].values())
+    assert state["param_groups"][0]["params"] == list(range(6))
+    optimizer.load_state_dict(copy.deepcopy(state))
+
+
+def test_state_that_is_emptied_begins_anew():
+    weight = nn.Parameter(torch.tensor([1.0, 2.0]))
+    optimizer = optim.SGD([weight], lr=0.1, momentum=0.9)
+    weight.grad = torch.tensor([1.0, 1.0])
+    optimizer.step()
+    assert optimizer.state[weight]["momentum_buffer"].tolist() == [1.0, 1.0]
+    optimizer.state = defaultdict(dict)
+    optimizer.step()
+    np.testing.assert_allclose(weight.detach().numpy(), [0.8, 1.8], rtol=1e-6)
+
+
+def test_an_optimizer_in_pytorchs_idiom():
+    class Signs(optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr})
+
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if len(state) == 0:
+                        state["step"] = 0
+                        state["last"] = p.detach().clone()
+                    state["step"] += 1
+                    with torch.no_grad():
+                        p -= group["lr"] * p.grad
+
+    weight = nn.Parameter(torch.tensor([1.0]))
+    optimizer = Signs([weight], 0.5)
+    weight.grad = torch.tensor([1.0])
+    optimizer.step()
+    optimizer.step()
+    assert weight.tolist() == [0.0]
+    assert optimizer.state[weight]["step"] == 2
+
+
+def test_schedules_and_averages():
+    model = nn.Linear(1, 1)
+    optimizer = optim.SGD(model.parameters(), lr=1.0)
+    schedule = optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    averaged = optim.swa_utils.AveragedModel(model)
+    rates = []
+    for _ in range(4):
+        rates.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        averaged.update_parameters(model)
+        schedule.step()
+    assert rates == [1.0, 1.0, 0.5, 0.5]
+    assert isinstance(averaged, nn.Module)
+    assert isinstance(averaged.module, nn.Linear)
+    assert type(averaged(torch.tensor([1.0]))) is torch.Tensor

@@ -17,6 +17,17 @@ from jitgraph.torch.constants import strided as strided
 from jitgraph.torch.functions import *
 from jitgraph.torch.places import Size as Size
 from jitgraph.torch.places import device as device
+from jitgraph.torch.places import get_default_device as get_default_device
+from jitgraph.torch.places import set_default_device as set_default_device
+from jitgraph.torch.printing import set_printoptions as set_printoptions
+from jitgraph.torch.random import Generator as Generator
+from jitgraph.torch.random import default_generator as default_generator
+from jitgraph.torch.random import get_rng_state as get_rng_state
+from jitgraph.torch.random import initial_seed as initial_seed
+from jitgraph.torch.random import manual_seed as manual_seed
+from jitgraph.torch.random import seed as seed
+from jitgraph.torch.random import set_rng_state as set_rng_state
+from jitgraph.torch.random import thread_safe_generator as thread_safe_generator
 from jitgraph.torch.scalar_types import bfloat16 as bfloat16
 from jitgraph.torch.scalar_types import bool_
 from jitgraph.torch.scalar_types import complex64 as complex64
@@ -37,6 +48,17 @@ from jitgraph.torch.scalar_types import uint8 as uint8
 from jitgraph.torch.scalar_types import uint16 as uint16
 from jitgraph.torch.scalar_types import uint32 as uint32
 from jitgraph.torch.scalar_types import uint64 as uint64
+from jitgraph.torch.tensor_classes import BFloat16Tensor as BFloat16Tensor
+from jitgraph.torch.tensor_classes import BoolTensor as BoolTensor
+from jitgraph.torch.tensor_classes import ByteTensor as ByteTensor
+from jitgraph.torch.tensor_classes import CharTensor as CharTensor
+from jitgraph.torch.tensor_classes import DoubleTensor as DoubleTensor
+from jitgraph.torch.tensor_classes import FloatTensor as FloatTensor
+from jitgraph.torch.tensor_classes import HalfTensor as HalfTensor
+from jitgraph.torch.tensor_classes import IntTensor as IntTensor
+from jitgraph.torch.tensor_classes import LongTensor as LongTensor
+from jitgraph.torch.tensor_classes import ShortTensor as ShortTensor
+from jitgraph.torch.tensor_classes import set_default_tensor_type as set_default_tensor_type
 from jitgraph.torch.tensors import Tensor as Tensor
 from jitgraph.torch.writing import can_cast as can_cast
 

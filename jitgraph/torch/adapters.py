@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, Final, ParamSpec
 
 import jitgraph as jg
 from jitgraph.tensor.tensor import wrap
@@ -13,12 +13,34 @@ from jitgraph.torch.writing import overwritten, written_to
 
 P = ParamSpec("P")
 
+_SYNONYMS: Final = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+"""NumPy's keywords, which PyTorch's functions accept for their own."""
+
+
+def _with_own_names(kwargs: dict[str, Any], own: frozenset[str]) -> dict[str, Any]:
+    """Keyword arguments by the names of the parameters: ``input`` is ``self`` of an operator, ``axis`` is ``dim``."""
+    if own.issuperset(kwargs):
+        return kwargs
+    renamed = {}
+    for word, value in kwargs.items():
+        name = word if word in own else _SYNONYMS.get(word, word)
+        renamed["self" if name == "input" and name not in own and "self" in own else name] = value
+    return renamed
+
+
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    code = function.__code__
+    return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
 
 def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
     """A function with PyTorch's signature over jitgraph's functions: its results are ``torch.Tensor``."""
+    own = _parameters(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        if kwargs:
+            kwargs = _with_own_names(kwargs, own)  # type: ignore[assignment]
         result = function(*args, **kwargs)
         if result.__class__ is jg.Tensor:
             result.__class__ = Tensor
@@ -28,12 +50,13 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
     return call
 
 
-def with_out(function: Callable[P, Any]) -> Callable[..., Any]:
+def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """A ``torch_function`` that takes ``out=``, a tensor or a tuple of them, to which results are written."""
+    own = _parameters(function)
 
     @functools.wraps(function)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
+        result = function(*args, **_with_own_names(kwargs, own)) if kwargs else function(*args)
         if out is not None:
             return written_to(out, result)
         if result.__class__ is jg.Tensor:
@@ -46,14 +69,7 @@ def with_out(function: Callable[P, Any]) -> Callable[..., Any]:
 
 def of_aten(operator: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function of ``torch`` that an operator of ATen is: its first argument is ``input``; it takes ``out=``."""
-    function = with_out(operator)
-
-    @functools.wraps(operator)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if "input" in kwargs:
-            kwargs["self"] = kwargs.pop("input")
-        return function(*args, **kwargs)
-
+    call = with_out(operator)
     call.__name__ = call.__qualname__ = name
     return call
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from jitgraph.eager import placement
 
@@ -32,12 +32,12 @@ class device(str):  # noqa: N801 - PyTorch's name
     @property
     def type(self) -> str:
         """ "cpu" or "cuda"."""
-        return self.partition(":")[0]
+        return str.__str__(self).partition(":")[0]
 
     @property
     def index(self) -> int | None:
         """The number of the GPU, or None."""
-        number = self.partition(":")[2]
+        number = str.__str__(self).partition(":")[2]
         return int(number) if number else None
 
     def __repr__(self) -> str:
@@ -47,6 +47,28 @@ class device(str):  # noqa: N801 - PyTorch's name
 
     def __str__(self) -> str:
         return str.__str__(self)
+
+    def __enter__(self) -> Self:
+        _defaults.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _defaults.pop()
+
+
+_device = device
+_defaults: Final[list[device | None]] = [None]
+"""Where tensors are made that name no device: the last one, None for the CPU. ``with device`` adds one for a block."""
+
+
+def set_default_device(device: Any) -> None:
+    """Make tensors that name no device on this one; None is the CPU."""
+    _defaults[-1] = None if device is None else _device(device)
+
+
+def get_default_device() -> device:
+    """Where tensors are made that name no device."""
+    return _defaults[-1] or device("cpu")
 
 
 class Size(tuple[Any, ...]):
@@ -70,6 +92,11 @@ class Size(tuple[Any, ...]):
 
     def __radd__(self, other: Iterable[Any]) -> Size:
         return Size((*other, *self))
+
+
+def target(where: Any) -> str | None:
+    """What jitgraph takes for the ``device=`` of a function that makes tensors: the default one for None."""
+    return canonical(_defaults[-1] if where is None else where)
 
 
 def canonical(where: Any) -> str | None:

@@ -86,6 +86,6 @@ def cast(x: Any, dtype: DType) -> Any:
 
 def to_inexact(x: Any) -> Any:
     """A tensor of ints or bools in the default float dtype; others as they are."""
-    if isinstance(x, ValueHandle) and not dtypes.is_inexact(x._static.type.dtype):
+    if isinstance(x, ValueHandle) and not x._weak and not dtypes.is_inexact(x._static.type.dtype):
         return cast(x, get_default_dtype().dtype)
     return x

@@ -30,12 +30,15 @@ from jitgraph.torch.writing import overwritten
 def _operator(name: str) -> Any:
     """The binary operator with PyTorch's promotion."""
     operate = getattr(jg.Tensor, name)
+    divides = "truediv" in name
 
     def call(self: Tensor, other: Any) -> Any:
         if other.__class__ is not int:
             if not lifting.is_operand(other):
                 return NotImplemented
             self, other = promotion.promoted(self, other)
+        if divides:
+            self, other = promotion.to_inexact(self), promotion.to_inexact(other)
         result = operate(self, other)
         if result.__class__ is jg.Tensor:
             result.__class__ = Tensor

@@ -10,6 +10,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.promotion import promoted as promoted
+from jitgraph.torch.promotion import to_inexact as to_inexact
 
 
 def category(dtype: Any) -> int:
@@ -22,6 +23,15 @@ def unary(function: Callable[[Any], Any]) -> Callable[..., Any]:
 
     def operator(self: Any) -> Any:
         return function(self)
+
+    return operator
+
+
+def unary_float(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    """As ``unary``, of a function whose results are floats: integers and bools count as the default float dtype."""
+
+    def operator(self: Any) -> Any:
+        return function(to_inexact(self))
 
     return operator
 
@@ -45,6 +55,11 @@ def scaled(operand: Any, alpha: Any) -> Any:
 def cast(result: Any, dtype: Any) -> Any:
     """``result`` in ``dtype``, unchanged for None."""
     return result if dtype is None else fn.astype(result, dtype)
+
+
+def sum_dtype(self: Any, dtype: Any) -> Any:
+    """The dtype of sums and products: that which is asked for, else int64 of integers and bools."""
+    return dtypes.int64 if dtype is None and category(self.dtype) < 2 else dtype
 
 
 def is_bool(operand: Any) -> bool:

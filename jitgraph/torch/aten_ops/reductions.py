@@ -14,7 +14,7 @@ from jitgraph.torch.aten_ops import operands
 
 
 def sum(self, dim=None, keepdim=False, *, dtype=None):
-    return fn.sum(self, operands.axes(dim), dtype=dtype, keepdims=keepdim)
+    return fn.sum(self, operands.axes(dim), dtype=operands.sum_dtype(self, dtype), keepdims=keepdim)
 
 
 def nansum(self, dim=None, keepdim=False, *, dtype=None):
@@ -22,7 +22,13 @@ def nansum(self, dim=None, keepdim=False, *, dtype=None):
 
 
 def mean(self, dim=None, keepdim=False, *, dtype=None):
-    return fn.mean(operands.cast(self, dtype), operands.axes(dim), keepdims=keepdim)
+    x = operands.cast(self, dtype)
+    if not dtypes.is_inexact(x.dtype):
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {x.dtype.name}"
+        )
+    return fn.mean(x, operands.axes(dim), keepdims=keepdim)
 
 
 def nanmean(self, dim=None, keepdim=False, *, dtype=None):
@@ -30,11 +36,11 @@ def nanmean(self, dim=None, keepdim=False, *, dtype=None):
 
 
 def prod_default(self, *, dtype=None):
-    return fn.prod(self, dtype=dtype)
+    return fn.prod(self, dtype=operands.sum_dtype(self, dtype))
 
 
 def prod(self, dim, keepdim=False, *, dtype=None):
-    return fn.prod(self, dim, dtype=dtype, keepdims=keepdim)
+    return fn.prod(self, dim, dtype=operands.sum_dtype(self, dtype), keepdims=keepdim)
 
 
 def var(self, dim=None, *, correction=None, keepdim=False):
@@ -265,11 +271,11 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
 
 
 def cumsum(self, dim, *, dtype=None):
-    return fn.cumsum(self, dim, dtype=dtype)
+    return fn.cumsum(self, dim, dtype=operands.sum_dtype(self, dtype))
 
 
 def cumprod(self, dim, *, dtype=None):
-    return fn.cumprod(self, dim, dtype=dtype)
+    return fn.cumprod(self, dim, dtype=operands.sum_dtype(self, dtype))
 
 
 def cummax(self, dim):

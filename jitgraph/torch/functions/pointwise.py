@@ -1,39 +1,68 @@
-"""Functions of each element: arithmetic, with the forms that write in place."""
+"""Functions of each element whose Python signatures differ from ATen's."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jitgraph as jg
-from jitgraph.torch.adapters import with_out
-from jitgraph.torch.promotion import promoted
-
-
-def _scaled(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else other * alpha
-
-
-@with_out
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """``input + alpha * other``."""
-    x, y = promoted(input, other)
-    return jg.add(x, _scaled(y, alpha))
+from jitgraph import dtypes
+from jitgraph.torch import return_types
+from jitgraph.torch.adapters import torch_function, with_out
+from jitgraph.torch.aten_ops import pointwise
+from jitgraph.torch.scalar_types import scalar_type
 
 
 @with_out
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
-    """``input - alpha * other``."""
-    x, y = promoted(input, other)
-    return jg.subtract(x, _scaled(y, alpha))
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """Elements below ``min`` as it, those above ``max`` as it: numbers or tensors."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    return pointwise.clamp(input, min, max)
+
+
+clip = clamp
 
 
 @with_out
-def mul(input: Any, other: Any) -> Any:
-    """``input * other``."""
-    return jg.multiply(*promoted(input, other))
+def frexp(input: Any) -> Any:
+    """The mantissas, at least 1/2 and below 1, and the exponents of two."""
+    return return_types.frexp(*pointwise.frexp(input))
 
 
 @with_out
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Sum over axes."""
-    return jg.sum(input, axis=dim, keepdims=keepdim, dtype=dtype)
+def polygamma(n: int, input: Any) -> Any:
+    """The n-th derivative of the digamma function."""
+    return pointwise.polygamma(n, input)
+
+
+@with_out
+def complex(real: Any, imag: Any) -> Any:
+    """Complex numbers of real and imaginary parts, which have the same float dtype."""
+    first, second = (x._static.type.dtype for x in (real, imag))
+    if not dtypes.is_float(first) or not dtypes.is_float(second):
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {scalar_type(first)!r} and "
+            f"{scalar_type(second)!r}"
+        )
+    if first != second:
+        raise RuntimeError(
+            f"Expected object of scalar type {scalar_type(first)!r} but got scalar type {scalar_type(second)!r} for "
+            "second argument"
+        )
+    return pointwise.complex(real, imag)
+
+
+def real(input: Any) -> Any:
+    """A view of the real parts."""
+    return input.real
+
+
+def imag(input: Any) -> Any:
+    """A view of the imaginary parts."""
+    return input.imag
+
+
+@torch_function
+def conj(input: Any) -> Any:
+    """The complex conjugates; a real tensor itself."""
+    return jg.conj(input) if input.is_complex() else input

@@ -1,0 +1,153 @@
+"""Functions that read and write by indices and masks, and whose Python signatures differ from ATen's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jitgraph as jg
+from jitgraph import dtypes
+from jitgraph.tensor import lifting
+from jitgraph.tensor.tensor import wrap
+from jitgraph.torch.adapters import torch_function, with_out
+from jitgraph.torch.aten_ops import indexing, pointwise
+from jitgraph.torch.promotion import cast
+from jitgraph.torch.tensors import axis_of
+
+
+@with_out
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """``input`` where the condition holds, else ``other``; of a condition alone the indices of its true elements."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if isinstance(condition, jg.Tensor) and not dtypes.is_bool(condition._static.type.dtype):
+        if condition._static.type.dtype != dtypes.uint8:
+            raise RuntimeError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}"
+            )
+        condition = cast(condition, dtypes.bool_)
+    return pointwise.where(condition, input, other)
+
+
+@with_out
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row each, or with ``as_tuple`` a vector for each axis."""
+    if as_tuple:
+        return tuple(indexing.nonzero_numpy(input if input.ndim else jg.reshape(input, (1,))))
+    if not input.ndim:
+        return jg.zeros((int(bool(input)), 0), dtype=jg.int64)
+    return indexing.nonzero(input)
+
+
+@with_out
+def argwhere(input: Any) -> Any:
+    """The indices of the elements that are not zero, a row each."""
+    return nonzero(input)
+
+
+def _in_dtype_of(x: Any, value: Any) -> Any:
+    """A number that is to be written to a tensor, in its dtype."""
+    if isinstance(value, jg.Tensor):
+        return cast(value, x._static.type.dtype)
+    return jg.full((), value, dtype=x._static.type.dtype)
+
+
+@with_out
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """``value``, a number or a tensor of rank 0, where the mask is true."""
+    if not dtypes.is_bool(mask._static.type.dtype):
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    if isinstance(value, jg.Tensor) and value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    return jg.where(mask, _in_dtype_of(input, value), input)
+
+
+@with_out
+def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, reduce: str | None = None) -> Any:
+    """A copy with the elements of ``src``, or a number, at the indices along an axis."""
+    source = value if src is None else src
+    if isinstance(source, jg.Tensor):
+        require_dtype("scatter", input, source)
+        if reduce is None:
+            return indexing.scatter(input, dim, index, source)
+        return indexing.scatter_reduce(input, dim, index, source, reduce=reduce)
+    if reduce is None:
+        return indexing.scatter_value(input, dim, index, source)
+    return indexing.scatter_value_reduce(input, dim, index, source, reduce=reduce)
+
+
+def require_dtype(name: str, x: Any, source: Any) -> None:
+    """RuntimeError where what is to be written to a tensor has another dtype."""
+    if x._static.type.dtype != source._static.type.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+
+
+@with_out
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """A copy in which the elements of ``src`` meet at their indices: by sum, prod, mean, amax or amin."""
+    require_dtype("scatter", input, src)
+    return indexing.scatter_reduce_two(input, dim, index, src, reduce, include_self=include_self)
+
+
+@with_out
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """A copy with values at the places that index tensors choose; added to what is there with ``accumulate``."""
+    if isinstance(values, jg.Tensor) and values._static.type.dtype != input._static.type.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {input.dtype} for the destination and "
+            f"{values.dtype} for the source."
+        )
+    subscripts = [_subscript(index) for index in indices]
+    if any(isinstance(index, jg.Tensor) and dtypes.is_bool(index._static.type.dtype) for index in subscripts):
+        subscripts = [part for index in subscripts for part in _positions(index)]
+    return indexing.index_put(wrap(input.value), tuple(subscripts), wrap(lifting.value_of(values)), accumulate)
+
+
+def _subscript(index: Any) -> Any:
+    if isinstance(index, jg.Tensor):
+        dtype = index._static.type.dtype
+        return wrap(lifting.cast(index.value, dtypes.bool_) if dtype == dtypes.uint8 else index.value)
+    return index
+
+
+def _positions(index: Any) -> list[Any]:
+    """An index as tensors of integers, of a mask one for each of its axes."""
+    if isinstance(index, jg.Tensor) and dtypes.is_bool(index._static.type.dtype):
+        return list(jg.nonzero(index))
+    return [index]
+
+
+@with_out
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """The elements at indices along an axis, to which both are broadcast elsewhere; of all as one without ``dim``."""
+    if dim is None:
+        return jg.take(jg.reshape(input, (-1,)), jg.reshape(indices, (-1,)))
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    axis = axis_of(dim, input.ndim)
+    rest = jg.broadcast_shapes(*(tuple(s for a, s in enumerate(x.shape) if a != axis) for x in (input, indices)))
+    x, positions = (jg.broadcast_to(t, (*rest[:axis], t.shape[axis], *rest[axis:])) for t in (input, indices))
+    return jg.take_along_axis(x, positions, axis)
+
+
+@with_out
+def take(input: Any, index: Any) -> Any:
+    """The elements at flat indices."""
+    return jg.take(jg.reshape(input, (-1,)), index)
+
+
+@torch_function
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """A copy with elements of ``source`` in order where the mask is true."""
+    require_dtype("masked_scatter", input, source)
+    return indexing.masked_scatter(input, mask, source)
+
+
+@with_out
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among others."""
+    return indexing.isin(elements, test_elements, invert=invert)

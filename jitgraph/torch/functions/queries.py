@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Final
 
 from jitgraph import dtypes
+from jitgraph.runtime.loader import pool
 from jitgraph.torch.promotion import result_type_of
 from jitgraph.torch.scalar_types import dtype, scalar_type
 from jitgraph.torch.tensors import Tensor
@@ -76,7 +76,7 @@ def typename(obj: Any, /) -> str:
 
 def get_num_threads() -> int:
     """How many threads kernels use."""
-    return _threads[0] or len(os.sched_getaffinity(0))
+    return _threads[0] or pool.thread_count()
 
 
 def set_num_threads(num: int) -> None:

@@ -14,8 +14,7 @@ from jitgraph import errors
 from jitgraph.dtypes import DType
 from jitgraph.eager import fused_ops
 from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument
-from jitgraph.eager.dispatch.start import handles_class
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.handle import Api, ValueHandle, class_of_tensors
 from jitgraph.eager.kernels import open_shapes_of
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
@@ -47,17 +46,17 @@ class CallMeaning(NamedTuple):
     static: frozenset[int]
 
 
-def record(function: Callable[..., Any], args: Sequence[Any], static: frozenset[int]) -> CallMeaning:
+def record(function: Callable[..., Any], args: Sequence[Any], static: frozenset[int], api: Api = "") -> CallMeaning:
     """What ``function(*args)`` does for eager values and Python's ints and floats.
 
-    ``static`` are the arguments known to be looked at.
+    ``static`` are the arguments known to be looked at; ``api`` is that of the tensors.
     """
     while True:
         try:
-            graph, arguments = _graph(function, args, static, {})
+            graph, arguments = _graph(function, args, static, {}, api)
             operands = [p for p, argument in enumerate(arguments) if not isinstance(argument, ConstantArgument)]
             static |= frozenset(range(len(args))).difference(operands)
-            found = _as_op(graph) or _with_named_sizes(function, args, static, graph, operands)
+            found = _as_op(graph) or _with_named_sizes(function, args, static, graph, operands, api)
         except _LookedAt as number:
             static |= {number.position}
         except _REFUSALS:
@@ -81,24 +80,33 @@ def _as_op(graph: Graph) -> tuple[Op, Attrs] | None:
 
 
 def _with_named_sizes(
-    function: Callable[..., Any], args: Sequence[Any], static: frozenset[int], graph: Graph, operands: Sequence[int]
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    static: frozenset[int],
+    graph: Graph,
+    operands: Sequence[int],
+    api: Api,
 ) -> tuple[Op, Attrs] | None:
     """The graph that ``function`` records for sizes with names as one op, if it is the one of these very sizes."""
     shapes = open_shapes_of(tuple([value.shape for value in graph.inputs]))
-    named, _ = _graph(function, args, static, dict(zip(operands, shapes, strict=True)))
+    named, _ = _graph(function, args, static, dict(zip(operands, shapes, strict=True)), api)
     op = fused_ops.graph_op(named, graph)
     return None if op is None else (op, {})
 
 
 def _graph(
-    function: Callable[..., Any], args: Sequence[Any], static: frozenset[int], shapes: Mapping[int, OpenShape]
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    static: frozenset[int],
+    shapes: Mapping[int, OpenShape],
+    api: Api,
 ) -> tuple[Graph, tuple[Argument, ...]]:
     """The graph of a call, and what its arguments are; ``shapes`` are those of tensors by position, where not theirs.
 
     Its inputs are in the order of the arguments.
     """
     builder = _Builder()
-    make = handles_class()._of
+    make = class_of_tensors(api)._of
     numbers: dict[int, _Number] = {}
     tensors: dict[int, Value] = {}
     stand_ins: list[Any] = []

@@ -10,7 +10,7 @@ from jitgraph.eager.dispatch.function import MOST_TABLES, NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.handle import Api, ValueHandle
 from jitgraph.eager.launch import FEW
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
@@ -28,27 +28,28 @@ None where they need no table; Unsupported where none can be made.
 """
 
 
-def direct_call(python: Callable[..., Any], count: int, static: Iterable[int] = ()) -> NativeFunction:
+def direct_call(python: Callable[..., Any], count: int, static: Iterable[int] = (), api: Api = "") -> NativeFunction:
     """``python`` of so many tensors and numbers, which also takes anything else.
 
     Calls for which it is one op, as recording it tells, go past it. ``static`` are arguments whose numbers decide what
-    it is; those that it looks at are found out.
+    it is; those that it looks at are found out. Of tensors those of one ``api`` are served, which results have, too.
     """
-    return DirectCall(python, count, _Recordings(python, frozenset(static)).table_of).native
+    return DirectCall(python, count, _Recordings(python, frozenset(static), api).table_of).native
 
 
 class _Recordings:
     """What a function does, by the types of its arguments and the numbers that it looks at."""
 
-    def __init__(self, python: Callable[..., Any], static: frozenset[int]) -> None:
+    def __init__(self, python: Callable[..., Any], static: frozenset[int], api: Api = "") -> None:
         self._python = python
+        self._api = api
         self._declared = static
         self._static: dict[Any, frozenset[int]] = {}
         self._calls: dict[Any, OpCall | None] = {}
 
     def table_of(self, xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
         """A ``TableOf``."""
-        args = [argument_as(x, runtime) for x in xs]
+        args = [argument_as(x, runtime, self._api) for x in xs]
         if any(x is None for x in args) or not any(isinstance(x, EagerValue) for x in args):
             return None
         kinds = tuple([(x.type, x.record is not None) if isinstance(x, EagerValue) else x.__class__ for x in args])
@@ -58,7 +59,7 @@ class _Recordings:
         if call is _UNKNOWN:
             from jitgraph.tensor.call_recording import record  # here, as many calls never come back
 
-            recording = record(self._python, args, self._declared if static is None else static)
+            recording = record(self._python, args, self._declared if static is None else static, self._api)
             if len(self._calls) >= _MOST_RECORDINGS:
                 self._calls.clear()
                 self._static.clear()
@@ -69,7 +70,7 @@ class _Recordings:
             return None
         from jitgraph.tensor import direct_tables  # here, likewise
 
-        return (id(now), key), partial(direct_tables.table_of, args, call, now)
+        return (id(now), key), partial(direct_tables.table_of, args, call, now, self._api)
 
 
 def _key(kinds: tuple[Any, ...], args: Sequence[Any], static: frozenset[int]) -> tuple[Any, ...]:
@@ -143,10 +144,10 @@ class DirectCall:
             self.native.add(key, table, runtime)
 
 
-def argument_as(x: Any, runtime: NativeRuntime) -> Any:
-    """The value of a tensor, or a Python number; None for what no table takes."""
+def argument_as(x: Any, runtime: NativeRuntime, api: Api) -> Any:
+    """The value of a tensor of an API, or a Python number; None for what no table takes."""
     if isinstance(x, ValueHandle):
-        value = x.value if runtime.knows(type(x)) else None
+        value = x.value if x._api == api and runtime.knows(type(x)) else None
         return value if isinstance(value, EagerValue) else None  # another one is on a GPU
     return x if x.__class__ is float or x.__class__ is int else None
 
@@ -155,7 +156,7 @@ def index_call(python: Callable[..., Any]) -> NativeFunction:
     """``python(x, index)``, which takes any index; those of ints, slices, ``...`` and None go past Python."""
 
     def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
-        value, index = argument_as(xs[0], runtime), xs[1]
+        value, index = argument_as(xs[0], runtime, ""), xs[1]
         items = index if index.__class__ is tuple else (index,)
         if not isinstance(value, EagerValue) or not all(map(is_basic, items)):
             return None

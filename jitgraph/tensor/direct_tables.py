@@ -8,9 +8,9 @@ from typing import Any
 
 from jitgraph.dtypes import is_float
 from jitgraph.eager.dispatch.launches import Argument, ConstantArgument, NumberArgument, ViewTable
-from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.handle import Api, class_of_tensors
 from jitgraph.eager.records import OpRecord
 from jitgraph.eager.rules import ByKernel
 from jitgraph.eager.tape import EagerValue, Record
@@ -20,10 +20,10 @@ from jitgraph.tensor import lifting
 from jitgraph.tensor.call_recording import OpCall
 
 
-def table_of(args: Sequence[Any], call: OpCall, now: Context) -> NativeTable | None:
+def table_of(args: Sequence[Any], call: OpCall, now: Context, api: Api) -> NativeTable | None:
     """A table for such arguments under this context; None where the op runs no kernel, or not a plain one."""
     if call.op.kind == "movement" and "view" in call.op.traits:
-        return _part_of(args[0], call, now)
+        return _part_of(args[0], call, now, api)
     positions = [p for p, argument in enumerate(call.arguments) if not isinstance(argument, ConstantArgument)]
     try:
         values = [_operand(args[p], call.arguments[p]) for p in positions]
@@ -37,8 +37,8 @@ def table_of(args: Sequence[Any], call: OpCall, now: Context) -> NativeTable | N
     if now.grad_enabled and call.carries_gradient:
         if not is_float(kernel.launch.results[0].dtype):
             return None
-        finish = _recording(kernel, call, positions, required)
-    return kernel.launch.table(values, now, required, finish, arguments=call.arguments)
+        finish = _recording(kernel, call, positions, required, api)
+    return kernel.launch.table(values, now, required, finish, api, arguments=call.arguments)
 
 
 def _operand(x: Any, argument: Argument) -> EagerValue:
@@ -46,21 +46,21 @@ def _operand(x: Any, argument: Argument) -> EagerValue:
     return lifting.number_value(x, argument.dtype) if isinstance(argument, NumberArgument) else x
 
 
-def _part_of(value: EagerValue, call: OpCall, now: Context) -> NativeTable:
+def _part_of(value: EagerValue, call: OpCall, now: Context, api: Api) -> NativeTable:
     """A table for what an op makes a view of."""
     op, attrs, finish = call.op, call.attrs, None
     assert op.evaluate is not None
     required = value.record is not None
     if now.grad_enabled and required:
-        finish = recording_part(lambda arguments, made: OpRecord(op, (arguments[0].value,), attrs, (made,)))
-    return ViewTable(value.array, partial(op.evaluate, **attrs), now, required=required, finish=finish)
+        finish = recording_part(lambda arguments, made: OpRecord(op, (arguments[0].value,), attrs, (made,)), api=api)
+    return ViewTable(value.array, partial(op.evaluate, **attrs), now, required=required, finish=finish, api=api)
 
 
 def recording_part(
-    record: Callable[[tuple[Any, ...], EagerValue], Record], *, indexed: bool = False
+    record: Callable[[tuple[Any, ...], EagerValue], Record], *, indexed: bool = False, api: Api = ""
 ) -> Callable[..., Any]:
     """What puts the part of a tensor on the tape, by ``record(arguments, part)``, and makes its tensor."""
-    make = handles_class()._of
+    make = class_of_tensors(api)._of
 
     def finish(arguments: tuple[Any, ...], operands: Any, outputs: list[EagerValue]) -> Any:
         handle = make(outputs[0].part_of(record(arguments, outputs[0]), 0))
@@ -71,10 +71,10 @@ def recording_part(
 
 
 def _recording(
-    kernel: ByKernel, call: OpCall, positions: Sequence[int], required: Sequence[bool]
+    kernel: ByKernel, call: OpCall, positions: Sequence[int], required: Sequence[bool], api: Api
 ) -> Callable[..., Any]:
     """What puts a call on the tape and makes its tensor."""
-    attrs, make = call.attrs, handles_class()._of
+    attrs, make = call.attrs, class_of_tensors(api)._of
     leaves = [(number, position) for number, position in enumerate(positions) if required[position]]
     weak = [
         (number, position, argument.dtype)

@@ -7,6 +7,7 @@ from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
+from jitgraph.torch.compiling import compile as compile
 from jitgraph.torch.constants import channels_last as channels_last
 from jitgraph.torch.constants import channels_last_3d as channels_last_3d
 from jitgraph.torch.constants import contiguous_format as contiguous_format

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, ParamSpec
 
 import jitgraph as jg
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.tensors import Tensor, adopted
 from jitgraph.torch.writing import overwritten, written_to
@@ -34,35 +35,32 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
-    """A function with PyTorch's signature over jitgraph's functions: its results are ``torch.Tensor``."""
-    own = _parameters(function)
+    """A function with PyTorch's signature over jitgraph's functions: its results are ``torch.Tensor``.
+
+    Calls of tensors and numbers that are one op go past Python, as those of jitgraph's own functions do.
+    """
+    own, by_count = _parameters(function), _by_count(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-        if kwargs:
-            kwargs = _with_own_names(kwargs, own)  # type: ignore[assignment]
-        result = function(*args, **kwargs)
-        if result.__class__ is jg.Tensor:
-            result.__class__ = Tensor
-            return result
-        return adopted(result)
+        if not kwargs:
+            return by_count[len(args)](*args)
+        return adopted(function(*args, **_with_own_names(kwargs, own)))  # type: ignore[arg-type]
 
     return call
 
 
 def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """A ``torch_function`` that takes ``out=``, a tensor or a tuple of them, to which results are written."""
-    own = _parameters(function)
+    own, by_count = _parameters(function), _by_count(function)
 
     @functools.wraps(function)
-    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **_with_own_names(kwargs, own)) if kwargs else function(*args)
-        if out is not None:
-            return written_to(out, result)
-        if result.__class__ is jg.Tensor:
-            result.__class__ = Tensor
-            return result
-        return adopted(result)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return by_count[len(args)](*args)
+        out = kwargs.pop("out", None)
+        result = function(*args, **_with_own_names(kwargs, own))
+        return adopted(result) if out is None else written_to(out, result)
 
     return call
 
@@ -72,6 +70,19 @@ def of_aten(operator: Callable[..., Any], name: str) -> Callable[..., Any]:
     call = with_out(operator)
     call.__name__ = call.__qualname__ = name
     return call
+
+
+def _by_count(function: Callable[..., Any]) -> DirectCalls:
+    """A function by how many positional arguments it gets."""
+
+    def with_adopted(*args: Any) -> Any:
+        result = function(*args)
+        if result.__class__ is jg.Tensor:
+            result.__class__ = Tensor
+            return result
+        return adopted(result)
+
+    return DirectCalls(lambda count: direct_call(with_adopted, count, api="torch"))
 
 
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:

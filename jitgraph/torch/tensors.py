@@ -20,6 +20,7 @@ from jitgraph.eager.tape import EagerValue, LeafRecord
 from jitgraph.ir import context
 from jitgraph.runtime import imports
 from jitgraph.tensor import indexing, lifting
+from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import promotion
 from jitgraph.torch.places import Size, canonical, device
@@ -32,7 +33,7 @@ def _operator(name: str) -> Any:
     operate = getattr(jg.Tensor, name)
     divides = "truediv" in name
 
-    def call(self: Tensor, other: Any) -> Any:
+    def general(self: Tensor, other: Any) -> Any:
         if other.__class__ is not int:
             if not lifting.is_operand(other):
                 return NotImplemented
@@ -43,6 +44,11 @@ def _operator(name: str) -> Any:
         if result.__class__ is jg.Tensor:
             result.__class__ = Tensor
         return result
+
+    native = direct_call(general, 2, api="torch")
+
+    def call(self: Tensor, other: Any) -> Any:
+        return native(self, other)
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -62,11 +68,10 @@ def _in_place_operator(name: str) -> Any:
 
 def _unary(name: str) -> Any:
     operate = getattr(jg.Tensor, name)
+    native = direct_call(lambda self: adopted(operate(self)), 1, api="torch")
 
     def call(self: Tensor) -> Any:
-        result = operate(self)
-        result.__class__ = Tensor
-        return result
+        return native(self)
 
     call.__name__ = call.__qualname__ = name
     return call

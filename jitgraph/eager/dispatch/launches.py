@@ -13,8 +13,8 @@ import numpy as np
 
 from jitgraph.dtypes import DOUBLE, DType
 from jitgraph.eager.dispatch.program import Program, Unsupported
-from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
+from jitgraph.eager.handle import Api, class_of_tensors
 from jitgraph.eager.native import fresh
 from jitgraph.eager.tape import native_type
 from jitgraph.ir.context import Context
@@ -64,13 +64,13 @@ class LaunchTable(NativeTable):
     def __init__(
         self, entry: loader.Entry, plan: loader.ShapePlan, arguments: Sequence[Argument],
         results: Sequence[tuple[TensorType, int]], ambient: Context | None = None, required: Sequence[bool] = (),
-        finish: Callable[..., Any] | None = None,
+        finish: Callable[..., Any] | None = None, api: Api = "",
     ) -> None:  # fmt: skip
         """``results`` are their types and bytes.
 
         Operands are values, and the result is a tuple of values, unless ``ambient`` is given: then operands are
         tensors under that context, of which those ``required`` require a gradient, and numbers, and the result is a new
-        tensor, or what ``finish(arguments, operands, results)`` makes.
+        tensor, or what ``finish(arguments, operands, results)`` makes. Tensors are of the API.
         """
         require_plain(entry, plan)
         program = Program(len(arguments))
@@ -87,10 +87,10 @@ class LaunchTable(NativeTable):
             else:
                 sizes = sizes_of(program, argument)
                 if meets_double and argument.dtype not in DOUBLE:  # of a parameter, each such call may warn
-                    program.require_type(number, handles_class())
+                    program.require_type(number, class_of_tensors(api))
                 program.op(
                     "value" if ambient is None else "tensor", number, count,
-                    flags=int(any(required[number : number + 1])), a=program.refer(argument), b=sizes,
+                    flags=int(any(required[number : number + 1])) + 2 * bool(api), a=program.refer(argument), b=sizes,
                     offset=len(argument.shape), expected=program.refer(argument.dtype),
                 )  # fmt: skip
             count += 1
@@ -104,13 +104,18 @@ class LaunchTable(NativeTable):
             outcome.held = range(len(arguments))
         elif ambient is not None:
             false = program.refer(False)
-            outcome.handles = [struct.pack("<5q", 0, false, false, false, 0)]
+            outcome.handles = [struct.pack("<5q", 0, false, false, false, _kind(program, api))]
             outcome.results = [struct.pack("<2q", layout.FROM_HANDLE, 0)]
             outcome.kind = layout.RESULT_ONE
         else:
             outcome.results = [struct.pack("<2q", layout.FROM_VALUE, number) for number in range(len(results))]
             outcome.kind = layout.RESULT_TUPLE
         super().__init__(program, entry, plan, outcome, count)
+
+
+def _kind(program: Program, api: Api) -> int:
+    """The word of a new tensor that says of which class it is."""
+    return program.refer(class_of_tensors(api)) if api else 0
 
 
 def require_number(program: Program, register: int, number: int | float) -> None:
@@ -145,7 +150,7 @@ class ViewTable(NativeTable):
 
     def __init__(
         self, array: Array, part: Callable[[Array], Array] | Index, ambient: Context, *, required: bool,
-        finish: Callable[..., Any] | None = None,
+        finish: Callable[..., Any] | None = None, api: Api = "",
     ) -> None:  # fmt: skip
         """``part`` makes a view of ``array``, or is the index of a call, whose ints may be others in later calls.
 
@@ -163,7 +168,8 @@ class ViewTable(NativeTable):
         if not view.size or not np.may_share_memory(view, array) or not (shares or view.nbytes <= _MOST_COPIED):
             raise Unsupported("it is empty, no view, or large and with gaps")
         array_type = native_type(array.dtype, array.shape)
-        program.op("tensor", flags=int(required), a=program.refer(array_type), b=sizes_of(program, array_type),
+        flags, sizes = int(required) + 2 * bool(api), sizes_of(program, array_type)
+        program.op("tensor", flags=flags, a=program.refer(array_type), b=sizes,
                    offset=array.ndim, expected=program.refer(array.dtype))  # fmt: skip
         program.op("whole", a=program.refer(array_type))
         program.op("constant", 0, offset, a=loader.address_of(view) - loader.address_of(array))
@@ -177,7 +183,7 @@ class ViewTable(NativeTable):
             outcome.held = range(count)
         else:
             false = program.refer(False)
-            outcome.handles = [struct.pack("<5q", 0, false, false, program.refer(count == 2), 0)]
+            outcome.handles = [struct.pack("<5q", 0, false, false, program.refer(count == 2), _kind(program, api))]
             outcome.results = [struct.pack("<2q", layout.FROM_HANDLE, 0)]
             outcome.kind = layout.RESULT_ONE
         super().__init__(program, None, None, outcome, 1)

@@ -222,11 +222,6 @@ def make_handles_of(kind: type[ValueHandle]) -> None:
     _START.handles = kind
 
 
-def handles_class() -> Any:
-    """The class of the tensors that native calls make."""
-    return _START.handles
-
-
 def native_runtime() -> NativeRuntime | None:
     """What native calls go by; None while it is not there yet. Unsupported says why it will never be."""
     if config.DISPATCH.raw() and not config.DISPATCH.is_on():

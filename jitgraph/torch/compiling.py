@@ -1,0 +1,35 @@
+"""``torch.compile``: jitgraph's ``script``, which also compiles loops and branches that depend on tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jitgraph as jg
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "jitgraph",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """A function or module that runs as native code; its attributes are the module's. Without a model, a decorator.
+
+    There is always one graph, and sizes that vary are found out by themselves, so ``fullgraph``, ``dynamic`` and
+    ``mode`` change nothing; ``options`` are those of ``jg.script``. ``disable`` gives the model back. RuntimeError for
+    a backend of PyTorch's that is a callable.
+    """
+    if model is None:
+        kept: dict[str, Any] = {"backend": backend, "options": options, "disable": disable}
+        return functools.partial(compile, **kept)
+    if disable:
+        return model
+    if not isinstance(backend, str):
+        raise RuntimeError("torch.compile(backend=...) takes a name: the compiler is always jitgraph's")
+    return jg.script(model, **(options or {}))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import jitgraph as jg
 from jitgraph import dtypes
@@ -75,6 +75,10 @@ def _unary(name: str) -> Any:
 
     call.__name__ = call.__qualname__ = name
     return call
+
+
+Places: TypeAlias = tuple[Any, tuple[Any, ...]]
+"""Where the elements of a tensor lie: how many precede the first one, and the strides by axis, in elements."""
 
 
 class ElementCount(int):
@@ -251,7 +255,7 @@ class Tensor(jg.Tensor):
         """Take a value of any shape and dtype; a view then shares nothing with its base."""
         if isinstance(self, View):
             self.base, self.steps, self.seen = Tensor._of(value), (), None
-            self.offset, self.strided = 0, contiguous_strides(value.shape)
+            self.placed = 0, contiguous_strides(value.shape)
         else:
             self._rebind(value)
 
@@ -496,14 +500,19 @@ _detach: Final = Detach()
 class View(Tensor):
     """A tensor whose elements are those of ``base``, as ``steps`` choose them."""
 
-    __slots__ = ("base", "derived", "offset", "seen", "steps", "strided")
+    __slots__ = ("base", "derived", "placed", "seen", "steps")
 
     base: Tensor
     steps: tuple[ViewStep, ...]
-    offset: Any
-    """How many elements of the storage precede the first one."""
-    strided: tuple[Any, ...]
-    """How many elements of the storage lie between neighbours, by axis."""
+    placed: Places | Callable[[], Places]
+    """Where its elements lie in the storage, or what finds that out when it is asked for."""
+
+    @property
+    def places(self) -> Places:
+        """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
+        if self.placed.__class__ is not tuple:
+            self.placed = self.placed()  # type: ignore[operator]
+        return self.placed  # type: ignore[return-value]
 
     @property
     def _root(self) -> Tensor:
@@ -584,14 +593,14 @@ class View(Tensor):
             copied = Tensor.__deepcopy__(self if not self.is_leaf else Tensor._of(stopped(self.value)), memo)
         else:
             copied = object.__new__(View)
-            copied._become(deepcopy(self.base, memo), self.steps, self.offset, self.strided)
+            copied._become(deepcopy(self.base, memo), self.steps, self.places)
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
         return copied
 
-    def _become(self, base: Tensor, steps: tuple[ViewStep, ...], offset: Any, strides: tuple[Any, ...]) -> None:
+    def _become(self, base: Tensor, steps: tuple[ViewStep, ...], placed: Places | Callable[[], Places]) -> None:
         """Be the view of ``base`` by steps, at these places of its storage."""
-        self.base, self.steps, self.offset, self.strided = base, steps, offset, strides
+        self.base, self.steps, self.placed = base, steps, placed
         self.seen = self.derived = self._grad = None
         self._requires_grad = self._indexed = self._weak = False
 
@@ -614,42 +623,46 @@ def _write_data(base: Tensor, value: Any) -> None:
         base._rebind(stopped(value))
 
 
-def view_of(x: Tensor, step: ViewStep, offset: Any, strides: tuple[Any, ...]) -> View:
+def view_of(x: Tensor, step: ViewStep, placed: Places | Callable[[], Places]) -> View:
     """The view of a tensor by a step, at these places of its storage; detached where no gradient is recorded."""
     view: View = object.__new__(View)
     base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
     steps = (*before, step)
     if not context.current().grad_enabled and step is not _detach and x.requires_grad:
         steps = (*steps, _detach)
-    view._become(base, steps, offset, strides)
+    view._become(base, steps, placed)
     return view
 
 
 def detached(x: Tensor) -> View:
     """``x.detach()``: the same elements without history."""
-    return view_of(x, _detach, offset_of(x), strides_of(x))
+    return view_of(x, _detach, lambda: places_of(x))
 
 
-def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> View:
-    """The view in another shape, of as many elements in the same order."""
+def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:
+    """The view in another shape, of as many elements in the same order; without strides those of row-major order."""
     before = tuple(x.shape)
     step = ViewStep("view", lambda t: jg.reshape(t, shape), lambda t, new: jg.reshape(new, before))
-    return view_of(x, step, offset_of(x), strides)
+    return view_of(x, step, lambda: (offset_of(x), contiguous_strides(shape) if strides is None else strides))
 
 
 def indexed(x: Tensor, index: Any) -> View:
     """The view by a basic index; IndexError where it does not fit."""
     items = index if isinstance(index, tuple) else (index,)
     step = ViewStep("indexing", lambda t: jg.Tensor.__getitem__(t, index), lambda t, new: _with(t, index, new))
-    offset, strides = _places(x, items)
-    return view_of(x, step, offset, strides)
+    view = view_of(x, step, lambda: _places(x, items))
+    if context.current().trace is None:
+        view._read()  # where an index is out of range, here
+    else:
+        view.places  # noqa: B018 - likewise
+    return view
 
 
 def _with(x: Any, index: Any, new: Any) -> Any:
     return wrap(indexing.put(x.value, index, new))
 
 
-def _places(x: Tensor, items: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+def _places(x: Tensor, items: tuple[Any, ...]) -> Places:
     """Where the view by a basic index begins in the storage, and its strides."""
     shape, strides, offset = tuple(x.shape), strides_of(x), offset_of(x)
     used = sum(item is not None and item is not Ellipsis for item in items)
@@ -704,14 +717,19 @@ def contiguous_strides(shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(strides))
 
 
+def places_of(x: Tensor) -> Places:
+    """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
+    return x.places if isinstance(x, View) else (0, contiguous_strides(x.shape))
+
+
 def strides_of(x: Tensor) -> tuple[Any, ...]:
     """The strides of a tensor in elements; of what is no view those of row-major order."""
-    return x.strided if isinstance(x, View) else contiguous_strides(x.shape)
+    return places_of(x)[1]
 
 
 def offset_of(x: Tensor) -> Any:
     """How many elements of the storage precede the first one of a tensor."""
-    return x.offset if isinstance(x, View) else 0  # type: ignore[no-any-return]
+    return x.places[0] if isinstance(x, View) else 0
 
 
 def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:

@@ -12,6 +12,7 @@ from jitgraph.torch.adapters import torch_function
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.tensors import (
     Tensor,
+    View,
     ViewStep,
     axis_of,
     contiguous_strides,
@@ -19,6 +20,7 @@ from jitgraph.torch.tensors import (
     indexed,
     is_contiguous,
     offset_of,
+    places_of,
     reshaped,
     strides_of,
     view_of,
@@ -96,6 +98,8 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], dtype_class):
         return _of_bits(self, shape[0])
     to = _whole_shape(self, sizes_of(shape))
+    if not isinstance(self, View):
+        return reshaped(self, to)
     strides = viewable(tuple(self.shape), strides_of(self), to)
     if strides is None:
         raise RuntimeError(
@@ -116,7 +120,7 @@ def _of_bits(x: Tensor, to: dtype_class) -> Tensor:
         if not x.ndim:
             raise RuntimeError("self.dim() cannot be 0 to view a dtype of another size")
         strides = (*(int(stride * ratio) for stride in strides[:-1]), 1)
-    return view_of(x, step, int(offset_of(x) * ratio), strides)
+    return view_of(x, step, (int(offset_of(x) * ratio), strides))
 
 
 def _bits(x: Any, dtype: Any) -> Any:
@@ -130,12 +134,14 @@ def view_as(self: Tensor, other: Any) -> Tensor:
 
 def alias(self: Tensor) -> Tensor:
     """Another handle on the same elements."""
-    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), offset_of(self), strides_of(self))
+    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda: places_of(self))
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow it, else a copy."""
     to = _whole_shape(input, sizes_of(shape))
+    if not isinstance(input, View):
+        return reshaped(input, to)
     strides = viewable(tuple(input.shape), strides_of(input), to)
     return _copy(jg.reshape(input, to)) if strides is None else reshaped(input, to, strides)
 
@@ -173,8 +179,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     back = tuple(sorted(range(len(order)), key=order.__getitem__))
     step = ViewStep("permute", lambda t: jg.permute_dims(t, order), lambda t, new: jg.permute_dims(new, back))
-    strides = strides_of(input)
-    return view_of(input, step, offset_of(input), tuple(strides[axis] for axis in order))
+    return view_of(input, step, lambda: (offset_of(input), tuple(map(strides_of(input).__getitem__, order))))
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -249,7 +254,7 @@ def expand(self: Tensor, *sizes: Any, implicit: bool = False) -> Tensor:
     step = ViewStep(
         "expand", lambda t: jg.broadcast_to(t, target), None if 0 in strides else lambda t, new: jg.reshape(new, shape)
     )
-    return view_of(self, step, offset_of(self), tuple(strides))
+    return view_of(self, step, (offset_of(self), tuple(strides)))
 
 
 def expand_as(self: Tensor, other: Any) -> Tensor:
@@ -435,7 +440,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     strides = strides_of(input)
     begin = offset * strides[second] if offset >= 0 else -offset * strides[first]
     rest = [stride for axis, stride in enumerate(strides) if axis not in (first, second)]
-    return view_of(input, step, offset_of(input) + begin, (*rest, strides[first] + strides[second]))
+    return view_of(input, step, (offset_of(input) + begin, (*rest, strides[first] + strides[second])))
 
 
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
@@ -485,7 +490,7 @@ def _strided(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset
         jg.Tensor.__getitem__(_set(jg.reshape(t, (-1,)), jg.reshape(places(), (-1,)), jg.reshape(new, (-1,))), ...),
         tuple(t.shape),
     )
-    view = view_of(base, ViewStep("as_strided", apply, put if taken else None), offset, strides)
+    view = view_of(base, ViewStep("as_strided", apply, put if taken else None), (offset, strides))
     if not x.requires_grad and base.requires_grad:
         return detached(view)
     return view
@@ -514,7 +519,7 @@ def view_as_real(input: Tensor) -> Tensor:
     apply = lambda x: jg.stack([jg.real(x), jg.imag(x)], axis=-1)
     put = lambda x, new: jg.complex(new[..., 0], new[..., 1])
     strides = tuple(2 * stride for stride in strides_of(input))
-    return view_of(input, ViewStep("view_as_real", apply, put), 2 * offset_of(input), (*strides, 1))
+    return view_of(input, ViewStep("view_as_real", apply, put), (2 * offset_of(input), (*strides, 1)))
 
 
 def view_as_complex(input: Tensor) -> Tensor:
@@ -526,7 +531,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     apply = lambda x: jg.complex(x[..., 0], x[..., 1])
     put = lambda x, new: jg.stack([jg.real(new), jg.imag(new)], axis=-1)
     strides = tuple(stride // 2 for stride in strides_of(input)[:-1])
-    return view_of(input, ViewStep("view_as_complex", apply, put), offset_of(input) // 2, strides)
+    return view_of(input, ViewStep("view_as_complex", apply, put), (offset_of(input) // 2, strides))
 
 
 def numel(input: Tensor) -> Any:

@@ -45,7 +45,7 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         if not kwargs:
             return by_count[len(args)](*args)
-        return adopted(function(*args, **_with_own_names(kwargs, own)))  # type: ignore[arg-type]
+        return adopted(function(*args, **_with_own_names(kwargs, own)))
 
     return call
 

@@ -756,7 +756,7 @@ def is_basic(index: Any) -> bool:
         if isinstance(item, jg.Tensor) and not item.ndim and dtypes.is_integer(item._static.type.dtype):
             continue
         if (
-            isinstance(item, bool | list | tuple | jg.Tensor)
+            isinstance(item, bool | list | tuple | range | jg.Tensor)
             or not hasattr(item, "__index__")
             or bool(getattr(item, "ndim", 0))
         ):
@@ -772,8 +772,8 @@ def advanced(index: Any) -> Any:
 
 
 def _picks(item: Any) -> Any:
-    if isinstance(item, list | tuple):
-        return jg.asarray(item, dtype=None if len(item) else jg.int64)
+    if isinstance(item, list | tuple | range):
+        return jg.asarray([*item], dtype=None if len(item) else jg.int64)
     if isinstance(item, jg.Tensor) and item._static.type.dtype == dtypes.uint8:
         return wrap(lifting.cast(item.value, dtypes.bool_))  # PyTorch's masks of old
     return item

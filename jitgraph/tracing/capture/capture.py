@@ -69,7 +69,7 @@ class FrameFollower:
     """Runs a function and follows the frames of the user's functions that it calls.
 
     Invariant: the sink is told of each instruction of the frames that are followed, and of no other: not of handlers of
-    signals, hooks of forks and finders of modules, which are no part of the function.
+    signals, hooks of forks, finders of modules and what the code of a module runs, which are no part of the function.
     """
 
     def __init__(self, sink: Sink, position: Position, functions: FunctionGuards) -> None:
@@ -95,23 +95,26 @@ class FrameFollower:
         known = self._known.get(id(code))
         if known is None:
             followed = _is_followed(frame)
-            if followed and _handles_a_signal(code):  # no longer, perhaps, when it runs again
-                self._interrupted = True
-                frame.f_trace_lines = False
-                return self._until_return
+            # A signal has another handler, perhaps, when this code runs again; a module runs once.
+            if _is_module(code) or (followed and _handles_a_signal(code)):
+                return self._interrupt(frame)
             known = self._known[id(code)] = code, followed
         if not known[1]:
             return None
         if _finds_a_module(frame) or self._is_run_by_a_fork(frame):
-            self._interrupted = True
-            frame.f_trace_lines = False
-            return self._until_return
+            return self._interrupt(frame)
         view = Activation(frame, self._sink)
         self._functions.enter(view)
         return follow(frame, view)
 
+    def _interrupt(self, frame: FrameType) -> Any:
+        """Follow nothing until the frame returns."""
+        self._interrupted = True
+        frame.f_trace_lines = False
+        return self._until_return
+
     def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """What the handler of a signal, a hook of forks or a finder of modules does is no part of the function."""
+        """What handlers of signals, hooks of forks, finders and modules themselves run is no part of the function."""
         if event == "return":
             self._interrupted = False
         return self._until_return
@@ -130,14 +133,17 @@ class FrameFollower:
 
 def _is_followed(frame: FrameType) -> bool:
     code = frame.f_code
-    if code.co_name == "<module>" and not code.co_filename.startswith("<"):  # no state of the call
-        return False
     if not is_followed(code.co_filename):
         return False
     if code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
         name = frame.f_globals.get("__name__", "__main__")
         return not (is_library_module(name) or str(name).startswith("namedtuple_"))
     return True
+
+
+def _is_module(code: CodeType) -> bool:
+    """Whether code is that of a module's file, which an ``import`` runs once in a process: no state of the call."""
+    return code.co_name == "<module>" and not code.co_filename.startswith("<")
 
 
 def _finds_a_module(frame: FrameType) -> bool:
@@ -485,7 +491,7 @@ class Capture(Sink):
         self, view: Activation, site: InstructionSite, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
         self._position.move(view, site)
-        entry = self.identities.known(function)
+        entry, called = self.identities.known(function), function
         if entry is not None and entry.rewritten_from is not MISSING:
             function = entry.rewritten_from
         if _is_call_lookup(function) and arguments:
@@ -494,7 +500,7 @@ class Capture(Sink):
             if function is not type or not view.frame.f_code.co_filename.startswith(PACKAGE):  # which knows their type
                 numbers.passed_to(function, arguments)
             if numbers.trace.has_staged:
-                refuse_staged(function, arguments)
+                refuse_staged(function, called, arguments)
         return self._calls.call(function, arguments, names)
 
     def _staged(self, function: Any) -> Finish:

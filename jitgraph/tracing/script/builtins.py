@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-import sys
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinMethodType, FunctionType, MethodType, ModuleType
@@ -17,7 +16,7 @@ from jitgraph.ir import context
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.script.branches import cannot_fail, choose_value, truth
 from jitgraph.tracing.script.variables import Cells, is_staged
-from jitgraph.tracing.symbolic import staged_floats, staged_math
+from jitgraph.tracing.symbolic import numbers, staged_floats, staged_math
 from jitgraph.tracing.symbolic.staged_integers import LEAVES_INT64, require
 from jitgraph.tracing.symbolic.staged_number import (
     StagedNumber,
@@ -167,8 +166,6 @@ def _fold(iterable: Iterable[Any], *, conjunction: bool) -> Any:
 # ----------------------------------------------------------------------
 # Builtins that a script calls on tensors and on staged numbers: float, int and bool give what a graph computes.
 
-COMPENSATES: Final = sys.version_info >= (3, 12)  # ``sum`` of floats, by Neumaier's method
-
 
 def _scalar(x: Tensor, name: str) -> Any:
     if x.ndim:
@@ -235,7 +232,7 @@ def power(base: Any, exp: Any, mod: Any = None) -> Any:
 def total(iterable: Iterable[Any], /, start: Any = 0) -> Any:
     """``sum``, which from CPython 3.12 on adds floats with a correction."""
     items = list(iterable)
-    if not COMPENSATES or not any(type(x) is StagedNumber for x in (start, *items)):
+    if not numbers.COMPENSATES or not any(type(x) is StagedNumber for x in (start, *items)):
         return sum(items, start)
     result, number = start, 0
     while number < len(items) and _is_whole(result) and _is_whole(items[number]):

@@ -12,6 +12,7 @@ from jitgraph.tracing.script.iterables import steps_of
 from jitgraph.tracing.script.lists import STEPS, is_growing
 from jitgraph.tracing.script.loops import record_for
 from jitgraph.tracing.script.variables import Cells, Site
+from jitgraph.tracing.symbolic import numbers
 
 _SITE = Site(("total",), (), ("total",), (), 0, (), (), ())
 
@@ -19,7 +20,7 @@ _SITE = Site(("total",), (), ("total",), (), 0, (), (), ())
 def total(values: Iterable[Any], /, start: Any = 0) -> Any:
     """``sum``: the same additions in the same order."""
     steps = steps_of(values, STEPS) if is_growing(values) else None
-    if steps is None or (builtins.COMPENSATES and isinstance(steps.at(0), float)):
+    if steps is None or (numbers.COMPENSATES and isinstance(steps.at(0), float)):
         return builtins.total(values, start)
     return _added(steps, start)
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # They use a number by its own special methods alone, which answer as the plain number does. All others may look at the
 # type of an object, or at the memory behind it: they are given the plain number.
 
+COMPENSATES: Final = sys.version_info >= (3, 12)  # ``sum`` of floats, by Neumaier's method
 _DEPTH: Final = 4  # of containers inside containers that are searched
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset, collections.deque, slice)
 _TAKERS: Final[frozenset[int]] = frozenset(
@@ -72,13 +73,13 @@ def numbers_in(value: Any, depth: int = _DEPTH) -> list[SymbolicNumber]:
     return [number for number in _instances_in(value, SymbolicNumber, depth) if number.is_live]
 
 
-def refuse_staged(function: Any, arguments: Any) -> None:
+def refuse_staged(function: Any, called: Any, arguments: Any) -> None:
     """ScriptError where a callable that is not followed is given a number that the graph computes, and may look at
-    more of it than its methods."""
+    more of it than its methods; ``called`` is what a script calls in place of ``function``, such as its own ``sum``."""
     if function is type or getattr(function, "__self__", None) is math:  # a script has its own
         return
     staged = _instances_in(arguments, StagedNumber, _DEPTH)
-    if staged and not takes_numbers(function, staged):
+    if staged and not takes_numbers(function, staged) and not takes_numbers(called, staged):
         refuse(f"{title(function)}()")
 
 
@@ -99,8 +100,8 @@ def _instances_in(value: Any, kind: type, depth: int) -> list[Any]:
 
 def takes_numbers(function: Any, numbers: Sequence[Any]) -> bool:
     """Whether ``function`` gives for the numbers what it gives for plain ones, by asking their methods alone."""
-    if function is sum:  # from 3.12 on it adds floats with a correction
-        return sys.version_info < (3, 12) or all(number.kind is int for number in numbers)
+    if function is sum:
+        return not COMPENSATES or all(number.kind is int for number in numbers)
     if id(function) in _TAKERS:
         return True
     if isinstance(function, types.MethodType):

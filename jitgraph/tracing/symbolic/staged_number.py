@@ -8,6 +8,8 @@ no tensor: beside one it is a weak operand, as the plain number is.
 from __future__ import annotations
 
 import operator
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
@@ -199,6 +201,9 @@ class StagedNumber:
     def __invert__(self) -> StagedNumber:
         if self.kind is float:
             raise TypeError("bad operand type for unary ~: 'float'")
+        if self.kind is bool and sys.version_info >= (3, 12):
+            text = "~ of a bool is deprecated, and an error from Python 3.16 on: write not, or ~int(x)"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
         return of_int(staged_integers.invert(self.as_int()))
 
     def __round__(self, digits: Any = None) -> StagedNumber:

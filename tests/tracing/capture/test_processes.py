@@ -4,6 +4,7 @@ runs there is part of the function."""
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -159,3 +160,29 @@ print("wave" in Finder.asked, f.cache_info().hits, f.cache_info().misses)
     for _ in range(2):
         ran = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=300)
         assert ran.stdout == "True 2 1\n", ran.stderr[-3000:]
+
+
+def test_what_the_code_of_a_module_runs_is_no_part_of_the_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "late_settings.py").write_text("LEVEL = 3\ndef level():\n    return LEVEL\n")
+    (tmp_path / "late_module.py").write_text(
+        "import late_settings\nfrom dataclasses import dataclass\nLEVEL = late_settings.level()\n"
+        "@dataclass\nclass Pair:\n    a: int = 2\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    @jg.trace
+    def f(x: jg.Tensor) -> jg.Tensor:
+        module = importlib.import_module("late_module")
+        return x * module.LEVEL + module.Pair().a
+
+    settings: Any = importlib.import_module("late_settings")
+    try:
+        assert f(jg.asarray(1.0)).item() == 5
+        misses = f.cache_info().misses
+        settings.LEVEL = 4  # the module is not run again
+        assert f(jg.asarray(1.0)).item() == 5 and f.cache_info().misses == misses
+    finally:
+        for name in ("late_settings", "late_module"):
+            sys.modules.pop(name, None)

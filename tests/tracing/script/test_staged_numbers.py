@@ -14,6 +14,7 @@ import pytest
 import jitgraph as jg
 from jitgraph import tree
 from jitgraph.runtime.loader.errors import CheckError
+from jitgraph.tracing.symbolic import numbers as numbers_of_traces
 from tests.programs import numbers
 from tests.programs.numbers import Operation
 from tests.tracing.script.scripts import define
@@ -186,6 +187,14 @@ def test_what_no_graph_computes_is_refused_at_its_line() -> None:
         else:
             wrong.append(f"{text}: {mine!r}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("compensates", [False, True])
+def test_a_sum_of_floats_is_that_of_either_python(compensates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.12 on ``sum`` adds floats with a correction."""
+    monkeypatch.setattr(numbers_of_traces, "COMPENSATES", compensates)
+    total = jg.script(program(["sum([f] * 10)", "sum((1, f, 1e100, -1e100))"], "f"))(*tensors({"f": 0.1}))
+    assert total[:-1] == ((1.0, 1.1) if compensates else (0.9999999999999999, 0.0))
 
 
 LEAVING = {

@@ -115,6 +115,7 @@ from jitgraph.tensor.products import kron as kron
 from jitgraph.tensor.products import mm as mm
 from jitgraph.tensor.products import mv as mv
 from jitgraph.tensor.products import vdot as vdot
+from jitgraph.torch.export.module import from_torch as from_torch
 from jitgraph.tracing.call.arguments import TensorSpec as TensorSpec
 from jitgraph.tracing.call.function import trace as trace
 from jitgraph.tracing.record.control_flow import cond as cond

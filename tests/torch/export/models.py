@@ -1,6 +1,6 @@
-"""Models of PyTorch with random weights, small: from torchvision, timm and transformers where installed, and written here.
+"""Small models of PyTorch with random weights: written here, and those of torchvision, timm and transformers.
 
-Each is a function that gives the model and example arguments; ``None`` where its package is missing.
+Each is a function that gives the model and example arguments; those of packages that are missing are left out.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ VISION: dict[str, tuple[str, dict[str, Any], int]] = {
     "tv_mobilenet_v2": ("mobilenet_v2", {"num_classes": 5, "width_mult": 0.25}, 32),
     "tv_mobilenet_v3": ("mobilenet_v3_small", {"num_classes": 5}, 32),
     "tv_densenet": (
-        "densenet121",
+        "DenseNet",
         {"num_classes": 5, "growth_rate": 4, "block_config": (2, 2), "num_init_features": 8},
         32,
     ),
@@ -413,7 +413,7 @@ TEXT: dict[str, tuple[str, str, dict[str, Any]]] = {
     "hf_electra": ("ElectraConfig", "ElectraModel", {**TINY, "embedding_size": 8}),
     "hf_gemma": ("GemmaConfig", "GemmaForCausalLM", {**TINY, "num_key_value_heads": 1, "head_dim": 8}),
     "hf_phi": ("PhiConfig", "PhiForCausalLM", TINY),
-    "hf_mobilebert": ("DebertaV2Config", "DebertaV2Model", TINY),
+    "hf_deberta": ("DebertaV2Config", "DebertaV2Model", TINY),
 }
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.errors import LoadError
-from jitgraph.torch.export import structure, symbols
-from jitgraph.torch.export.program import Graph, Input, Meta, Node, Output, Program, Ref, Region, Size, Spec
+from jitgraph.torch.programs import structure, symbols
+from jitgraph.torch.programs.program import Graph, Input, Meta, Node, Output, Program, Ref, Region, Size, Spec
 
 MAJOR: Final = 8
 """The version of the schema that is known."""
@@ -201,6 +201,8 @@ def _size(value: Any) -> int | Size:
 def _meta(value: Any) -> Meta:
     shape = tuple(_size(size) for size in member(value, "sizes", list))
     strides = [_size(stride) for stride in member(value, "strides", list)]
+    if len(shape) != len(strides):
+        raise LoadError(f"the program has a tensor of {len(shape)} sizes and {len(strides)} strides")
     return Meta(dtype_of(member(value, "dtype", int)), shape, is_contiguous(shape, strides))
 
 

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import functions as fn
 from jitgraph.torch import aten_ops
-from jitgraph.torch.export.document import names_in
-from jitgraph.torch.export.program import Graph, Meta, Node, Ref, Region
+from jitgraph.torch.programs.document import names_in
+from jitgraph.torch.programs.program import Graph, Meta, Node, Ref, Region
 
 # ----------------------------------------------------------------------
 # Operators that give views, and how a part is put back into the whole that it was taken from.
@@ -265,7 +265,7 @@ def functional(graph: Graph) -> Graph:
             raise UnsupportedOp(f"{node.target} writes to a list of tensors, which is not supported")
         name = target.name
         _require_known(tensors, name, node)
-        if name_of(node.target) in ("requires_grad_", "detach_"):
+        if name_of(node.target) == "requires_grad_":
             raise UnsupportedOp(f"{node.target} is not supported in an exported program")
         nodes.append(replace(node, target=f"{WRITE} {node.target}", outputs=name))
         tensors.same(node.outputs, name)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jitgraph.errors import ArgumentError, LoadError
-from jitgraph.torch.export.program import LEAF, Spec
+from jitgraph.torch.programs.program import LEAF, Spec
 
 _KINDS: Final = {
     "builtins.tuple": "tuple",

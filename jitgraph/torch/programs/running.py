@@ -16,8 +16,8 @@ from jitgraph import amp, autograd, dtypes
 from jitgraph.errors import ArgumentError, DTypeError, ShapeError, UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
-from jitgraph.torch.export import functionalise
-from jitgraph.torch.export.program import Graph, Input, Node, Program, Ref, Region, Size
+from jitgraph.torch.programs import functionalise
+from jitgraph.torch.programs.program import Graph, Input, Node, Program, Ref, Region, Size
 from jitgraph.tracing.record.control_flow import cond, scan, while_loop
 
 # ----------------------------------------------------------------------
@@ -311,9 +311,8 @@ class Runner:
             same = same and own == (sizes.setdefault(size.text, own) if isinstance(size, Size) else size)
         if not same:
             shown = ", ".join(size.text if isinstance(size, Size) else str(size) for size in meta.shape)
-            actual = ", ".join(map(str, shape))
             raise ShapeError(
-                f"{entry.name} has the shape ({actual}), and the program was exported for ({shown})",
+                f"{entry.name} is {value.value.type}, and the program was exported for ({shown})",
                 hint="torch.export.export(model, args, dynamic_shapes=...) leaves sizes free",
             )
         for size, own in zip(meta.shape, shape, strict=True):

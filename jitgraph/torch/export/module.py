@@ -14,9 +14,9 @@ from jitgraph.nn.module import Module, Parameter
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
-from jitgraph.torch.export.program import Program, Size, Spec
-from jitgraph.torch.export.running import Runner
-from jitgraph.torch.export.structure import flatten, unflatten
+from jitgraph.torch.programs.program import Program, Size, Spec
+from jitgraph.torch.programs.running import Runner
+from jitgraph.torch.programs.structure import flatten, unflatten
 from jitgraph.tracing.call.function import trace
 
 
@@ -194,11 +194,11 @@ def from_torch(
     an operator that is not known, LoadError for a damaged file, FileNotFoundError for one that is not there.
     """
     if isinstance(program, str | os.PathLike):
-        archive: Any = imports.module("jitgraph.torch.export.archive")
+        archive: Any = imports.module("jitgraph.torch.programs.archive")
         own, arrays, trainable = archive.read(program, model)
         tensors = {name: (id(array), array, trainable[name]) for name, array in arrays.items()}
     else:
-        fx: Any = imports.module("jitgraph.torch.export.fx")
+        fx: Any = imports.module("jitgraph.torch.programs.fx")
         if hasattr(program, "graph_signature") and hasattr(program, "graph_module"):
             own, torch_tensors = fx.program_of(program)
         elif callable(program) and hasattr(program, "named_parameters"):

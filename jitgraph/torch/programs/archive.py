@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from jitgraph.errors import LoadError
-from jitgraph.torch.export import document
-from jitgraph.torch.export.program import Program
+from jitgraph.torch.programs import document
+from jitgraph.torch.programs.program import Program
 
 _FORMAT: Final = "archive_format"
 _LARGEST_TEXT: Final = 1 << 30

@@ -13,8 +13,8 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.errors import ArgumentError, UnsupportedOp
 from jitgraph.tensor import Tensor
-from jitgraph.torch.export import document
-from jitgraph.torch.export.program import LEAF, Graph, Input, Meta, Node, Output, Program, Ref, Region, Size, Spec
+from jitgraph.torch.programs import document
+from jitgraph.torch.programs.program import LEAF, Graph, Input, Meta, Node, Output, Program, Ref, Region, Size, Spec
 
 _DTYPES: Final = {dtypes.canonical(dtype).name: dtype for dtype in document.DTYPES.values()}
 
@@ -147,9 +147,9 @@ def _argument(item: Any, regions: Mapping[str, Region]) -> Any:
 
 def _spec(spec: Any) -> Spec:
     name = getattr(spec.type, "__name__", None)
-    if spec.type is None or (not spec.children_specs and name is None):
+    if spec.type is None:
         return LEAF
-    children = tuple(_spec(child) for child in spec.children_specs)
+    children = tuple(_spec(child) for child in spec.children())
     if name in ("tuple", "list", "immutable_list"):
         return Spec("tuple" if name == "tuple" else "list", None, children)
     context = spec.context
@@ -209,11 +209,8 @@ def program_of(exported: Any) -> tuple[Program, dict[str, Any]]:
 
 def _range(limits: Any) -> tuple[int | None, int | None]:
     def plain(value: Any) -> int | None:
-        try:
-            number = int(value)
-        except (TypeError, ValueError, OverflowError):
-            return None
-        return number if abs(number) < 1 << 62 else None
+        number = int(value) if getattr(value, "is_Integer", isinstance(value, int)) else None
+        return number if number is not None and abs(number) < 1 << 62 else None
 
     return plain(limits.lower), plain(limits.upper)
 

@@ -13,6 +13,11 @@ from jitgraph.torch.promotion import promoted as promoted
 from jitgraph.torch.promotion import to_inexact as to_inexact
 
 
+def category(dtype: Any) -> int:
+    """The place of a dtype in bool < integer < float < complex, among which alone PyTorch promotes a 0-d tensor."""
+    return 3 if dtypes.is_complex(dtype) else 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
+
+
 def unary(function: Callable[[Any], Any]) -> Callable[..., Any]:
     """The operator ``name(self)`` of a function of one tensor."""
 
@@ -65,7 +70,7 @@ def is_bool(operand: Any) -> bool:
 def is_integral(operand: Any) -> bool:
     """Whether an operand is an integer or a bool, or a tensor of them."""
     if isinstance(operand, Tensor):
-        return not dtypes.is_inexact(operand.dtype)
+        return category(operand.dtype) < 2
     return not isinstance(operand, float | complex)
 
 

@@ -307,18 +307,24 @@ class Runner:
             )
         shape = tuple(value.shape)
         same = len(shape) == len(meta.shape)
-        for size, own in zip(meta.shape, shape, strict=False):
-            same = same and own == (sizes.setdefault(size.text, own) if isinstance(size, Size) else size)
+        for expected, own in zip(meta.shape, shape, strict=False):
+            want = sizes.setdefault(expected.text, own) if isinstance(expected, Size) else expected
+            same = same and own == want
         if not same:
             shown = ", ".join(size.text if isinstance(size, Size) else str(size) for size in meta.shape)
             raise ShapeError(
                 f"{entry.name} is {value.value.type}, and the program was exported for ({shown})",
                 hint="torch.export.export(model, args, dynamic_shapes=...) leaves sizes free",
             )
-        for size, own in zip(meta.shape, shape, strict=True):
-            low, high = self.program.ranges.get(size.text, (None, None)) if isinstance(size, Size) else (None, None)
+        texts = [size.text if isinstance(size, Size) else "" for size in meta.shape]
+        for size, own in zip(texts, shape, strict=True):
+            low, high = self.program.ranges.get(size, (None, None))
             if isinstance(own, int) and high is not None and own > high:
-                raise ShapeError(f"{entry.name} has a size of {own}, and the program was exported for at most {high}")
+                raise ShapeError(
+                    f"{entry.name} is {value.value.type}: {size} is at most {high} in the exported program"
+                )
             if isinstance(own, int) and low is not None and own < low and low > 2:
-                raise ShapeError(f"{entry.name} has a size of {own}, and the program was exported for at least {low}")
+                raise ShapeError(
+                    f"{entry.name} is {value.value.type}: {size} is at least {low} in the exported program"
+                )
         return value

@@ -134,12 +134,12 @@ def test_arguments_and_results_in_containers() -> None:
         ours({"x": wide}, (wide, [wide]), scale=2.0)
     with pytest.raises(jg.TraceError, match="batch"):
         ours({"y": wide}, (wide, [wide]), scale=3.0)
-    with pytest.raises(jg.ShapeError, match="at most 9"):
+    with pytest.raises(jg.ShapeError, match=r"s\d+ is at most 9"):
         ours(
             *({"x": np.ones((10, 2), np.float32)}, (np.ones((10, 2), np.float32), [np.ones((10, 2), np.float32)])),
             scale=3.0,
         )
-    with pytest.raises(jg.ShapeError, match="exported for"):
+    with pytest.raises(jg.TraceError, match="the size 'rows'"):
         ours({"x": wide}, (wide[:4], [wide]), scale=3.0)
 
 

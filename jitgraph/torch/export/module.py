@@ -14,7 +14,7 @@ from jitgraph.nn.module import Module, Parameter
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
-from jitgraph.torch.programs.program import Program, Size, Spec
+from jitgraph.torch.programs.program import FreeSize, Program, Spec
 from jitgraph.torch.programs.running import Runner
 from jitgraph.torch.programs.structure import flatten, unflatten
 from jitgraph.tracing.call.function import trace
@@ -132,7 +132,7 @@ def _leaf_paths(spec: Spec, text: str) -> list[str]:
     return [path for own, child in zip(texts, spec.children, strict=True) for path in _leaf_paths(child, own)]
 
 
-def _user_shapes(program: Program) -> list[tuple[str, tuple[int | Size, ...]]]:
+def _user_shapes(program: Program) -> list[tuple[str, tuple[int | FreeSize, ...]]]:
     """The text of each leaf of the arguments, and its shape."""
     positional, by_name = program.arguments.children
     children = (*positional.children, *by_name.children)
@@ -146,7 +146,7 @@ def _dynamic_shapes(program: Program, names: Mapping[str, str]) -> dict[str, dic
     """Names for the sizes that the program leaves free: its symbols', or those of ``names`` for them."""
     dynamic: dict[str, dict[int, str]] = {}
     for path, shape in _user_shapes(program):
-        texts = {axis: size.text for axis, size in enumerate(shape) if isinstance(size, Size)}
+        texts = {axis: size.text for axis, size in enumerate(shape) if isinstance(size, FreeSize)}
         axes = {axis: names.get(text, text) for axis, text in texts.items() if text.isidentifier()}
         if axes:
             dynamic[path] = axes
@@ -164,7 +164,7 @@ def _names_of_symbols(program: Program, dynamic_shapes: Mapping[str, Any] | None
             raise ArgumentError(f"dynamic_shapes names {path!r}; the arguments are {', '.join(shapes)}")
         for axis, name in dict(axes).items():
             size = shapes[path][axis] if -len(shapes[path]) <= axis < len(shapes[path]) else None
-            if not isinstance(size, Size):
+            if not isinstance(size, FreeSize):
                 raise ArgumentError(
                     f"dynamic_shapes: axis {axis} of {path} has the size {size} in the program, which is not free\n"
                     "  hint: torch.export.export(model, args, dynamic_shapes=...) leaves it free"

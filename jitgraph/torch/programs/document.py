@@ -15,7 +15,7 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.errors import LoadError
 from jitgraph.torch.programs import structure, symbols
-from jitgraph.torch.programs.program import Graph, Input, Meta, Node, Output, Program, Ref, Region, Size, Spec
+from jitgraph.torch.programs.program import FreeSize, Graph, Input, Meta, Node, Output, Program, Ref, Region, Spec
 
 MAJOR: Final = 8
 """The version of the schema that is known."""
@@ -190,12 +190,12 @@ def _argument(value: Any, depth: int = 0) -> Any:
 # Graphs.
 
 
-def _size(value: Any) -> int | Size:
+def _size(value: Any) -> int | FreeSize:
     tag, item = _union(value)
     if tag == "as_int":
         number: int = _number(item, int)
         return number
-    return Size(symbols.text_of(member(item, "expr_str", str)))
+    return FreeSize(symbols.text_of(member(item, "expr_str", str)))
 
 
 def _meta(value: Any) -> Meta:

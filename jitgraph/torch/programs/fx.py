@@ -14,7 +14,7 @@ from jitgraph import dtypes
 from jitgraph.errors import ArgumentError, UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.torch.programs import document
-from jitgraph.torch.programs.program import LEAF, Graph, Input, Meta, Node, Output, Program, Ref, Region, Size, Spec
+from jitgraph.torch.programs.program import LEAF, FreeSize, Graph, Input, Meta, Node, Output, Program, Ref, Region, Spec
 
 _DTYPES: Final = {dtypes.canonical(dtype).name: dtype for dtype in document.DTYPES.values()}
 
@@ -41,8 +41,8 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
 
 def meta_of(value: Any) -> Meta:
     """What is known of a fake tensor."""
-    shape = tuple(size if isinstance(size, int) else Size(_text(size)) for size in value.shape)
-    strides = [step if isinstance(step, int) else Size(_text(step)) for step in value.stride()]
+    shape = tuple(size if isinstance(size, int) else FreeSize(_text(size)) for size in value.shape)
+    strides = [step if isinstance(step, int) else FreeSize(_text(step)) for step in value.stride()]
     return Meta(dtype_of(value.dtype), shape, document.is_contiguous(shape, strides))
 
 

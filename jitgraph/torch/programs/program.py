@@ -19,17 +19,17 @@ class Region(NamedTuple):
     graph: Graph
 
 
-class Size(NamedTuple):
+class FreeSize(NamedTuple):
     """A size that varies: its expression in the symbols of the program, such as ``s0`` or ``2*s0``."""
 
     text: str
 
 
 class Meta(NamedTuple):
-    """What is known of a tensor before the program runs; a size is a number or a ``Size``."""
+    """What is known of a tensor before the program runs; a size is a number or a ``FreeSize``."""
 
     dtype: Any
-    shape: tuple[int | Size, ...]
+    shape: tuple[int | FreeSize, ...]
     contiguous: bool = True
 
 

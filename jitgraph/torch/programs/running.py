@@ -17,7 +17,7 @@ from jitgraph.errors import ArgumentError, DTypeError, ShapeError, UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.programs import functionalise
-from jitgraph.torch.programs.program import Graph, Input, Node, Program, Ref, Region, Size
+from jitgraph.torch.programs.program import FreeSize, Graph, Input, Node, Program, Ref, Region
 from jitgraph.tracing.record.control_flow import cond, scan, while_loop
 
 # ----------------------------------------------------------------------
@@ -308,15 +308,15 @@ class Runner:
         shape = tuple(value.shape)
         same = len(shape) == len(meta.shape)
         for expected, own in zip(meta.shape, shape, strict=False):
-            want = sizes.setdefault(expected.text, own) if isinstance(expected, Size) else expected
+            want = sizes.setdefault(expected.text, own) if isinstance(expected, FreeSize) else expected
             same = same and own == want
         if not same:
-            shown = ", ".join(size.text if isinstance(size, Size) else str(size) for size in meta.shape)
+            shown = ", ".join(size.text if isinstance(size, FreeSize) else str(size) for size in meta.shape)
             raise ShapeError(
                 f"{entry.name} is {value.value.type}, and the program was exported for ({shown})",
                 hint="torch.export.export(model, args, dynamic_shapes=...) leaves sizes free",
             )
-        texts = [size.text if isinstance(size, Size) else "" for size in meta.shape]
+        texts = [size.text if isinstance(size, FreeSize) else "" for size in meta.shape]
         for size, own in zip(texts, shape, strict=True):
             low, high = self.program.ranges.get(size, (None, None))
             if isinstance(own, int) and high is not None and own > high:

@@ -24,8 +24,11 @@ class FileFormat(NamedTuple):
 
 _TORCH_STATE: Final = FileFormat("a file of torch.save, a zip with a pickle in it", _TORCH)
 _TORCH_SCRIPT: Final = FileFormat(
-    "a TorchScript program, whose code jitgraph does not run",
-    "write the model as a jg.nn.Module, and give it torch.jit.load(path).state_dict() as arrays",
+    "a TorchScript program", "jitgraph.torch.jit.load(path) gives the module, which jg.save saves"
+)
+_TORCH_MOBILE: Final = FileFormat(
+    "a program for PyTorch's mobile interpreter, which has its bytecode in place of the code",
+    "load the TorchScript program that it was made of: jitgraph.torch.jit.load(path)",
 )
 _TORCH_EXPORT: Final = FileFormat(
     "a program of torch.export, whose graph jitgraph does not run",
@@ -85,7 +88,7 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
             head = file.read(_HEAD)
             if head.startswith(b"PK\x03\x04"):
                 with zipfile.ZipFile(file) as archive:
-                    return _of_zip(archive.namelist())
+                    return of_members(archive.namelist())
             file_format = _of_head(head, os.path.getsize(path), os.fspath(path))
             if file_format is SAFETENSORS and b'"structure.json"' in head + file.read(_HEADER):
                 return SAVED_RUN
@@ -94,13 +97,14 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat | None:
         return None
 
 
-def _of_zip(names: Iterable[str]) -> FileFormat | None:
+def of_members(names: Iterable[str]) -> FileFormat | None:
+    """What a zip with these members is."""
     members = list(names)
     ends = {name.rpartition("/")[2] for name in members}
     if "manifest.json" in members:
         return SAVED_FUNCTION
     if "constants.pkl" in ends:
-        return _TORCH_SCRIPT
+        return _TORCH_SCRIPT if any("/code/" in name for name in members) else _TORCH_MOBILE
     if any("archive_format" in name or name.endswith("serialized_exported_program.json") for name in members):
         return _TORCH_EXPORT
     if "data.pkl" in ends:
@@ -117,6 +121,8 @@ def _of_head(head: bytes, size: int, path: str) -> FileFormat | None:
         return _NPY
     if head.startswith(b"GGUF"):
         return _GGUF
+    if head[4:8] == b"PTMF":
+        return _TORCH_MOBILE
     if head[4:8] == b"TFL3":
         return _TFLITE
     if head[257:262] == b"ustar":

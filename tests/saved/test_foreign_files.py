@@ -46,6 +46,8 @@ def archived() -> bytes:
 FILES: dict[str, tuple[bytes, str, str]] = {
     "model.pt": (zipped("model/data.pkl", "model/version", "model/data/0"), "torch.save, a zip", r"weights_only=True"),
     "script.pt": (zipped("m/data.pkl", "m/constants.pkl", "m/code/__torch__.py"), "TorchScript", r"torch\.jit\.load"),
+    "mobile.ptl": (zipped("m/data.pkl", "m/constants.pkl", "m/bytecode.pkl"), "mobile", r"torch\.jit\.load"),
+    "flat.ptl": (b"<\0\0\0PTMF" + bytes(64), "mobile", r"torch\.jit\.load"),
     "program.pt2": (zipped("serialized_exported_program.json", "version"), r"torch\.export", r"torch\.export\.load"),
     "old.pth": (pickle.dumps({"weight": [1.0]}, 2), "a pickle, .* runs code", r"only where you trust it"),
     "data.pkl": (pickle.dumps([1, 2], 5), "a pickle", r"torch\.load"),

@@ -30,6 +30,8 @@ _SUBJECTS: Final = (
     "losses",
     "creation",
     "draws",
+    "spectral",
+    "attention",
 )
 _PACKAGE: Final = "jitgraph.torch.aten_ops"
 

@@ -36,7 +36,7 @@ from jitgraph.tracing.script.loops import LONGEST, is_retyping, record_for, reco
 from jitgraph.tracing.script.matching import Match, matched
 from jitgraph.tracing.script.paths import AttributeStep, Later, note, path, read, store
 from jitgraph.tracing.script.texts import text
-from jitgraph.tracing.script.variables import Cells, Site, is_staged, sure
+from jitgraph.tracing.script.variables import Body, Cells, Site, is_staged, sure
 from jitgraph.tracing.symbolic.number import COMPARISONS
 from jitgraph.tracing.symbolic.staged_integers import Attempt, require
 from jitgraph.tracing.symbolic.staged_number import StagedNumber, is_number
@@ -94,7 +94,7 @@ def _staged(test: Any) -> bool:
 # --- statements -----------------------------------------------------------------------------------------------------
 
 
-def if_(test: Any, then: FunctionType, orelse: FunctionType, site_fields: tuple[Any, ...]) -> None:
+def if_(test: Any, then: FunctionType | Body, orelse: FunctionType | Body, site_fields: tuple[Any, ...]) -> None:
     """``if test: then() else: orelse()``."""
     if not _staged(test):
         then() if test else orelse()
@@ -124,7 +124,7 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
     cells.write(results)
 
 
-def while_(test: FunctionType, body: FunctionType, site_fields: tuple[Any, ...]) -> None:
+def while_(test: FunctionType | Body, body: FunctionType | Body, site_fields: tuple[Any, ...]) -> None:
     """``while test() and no stop flag: body()``; from the first test that gives a tensor on, as one op."""
     site = Site(*site_fields)
     cells = Cells.of(body, site.names)
@@ -144,7 +144,7 @@ def while_(test: FunctionType, body: FunctionType, site_fields: tuple[Any, ...])
     record_while(site, cells, going, body, again)
 
 
-def for_(iterable: Any, body: FunctionType, site_fields: tuple[Any, ...]) -> None:
+def for_(iterable: Any, body: FunctionType | Body, site_fields: tuple[Any, ...]) -> None:
     """``for`` each item, until a stop flag is set: ``body(item)``.
 
     Ranges of more than 8 steps, ranges with a tensor or a symbolic bound and rows of tensors are staged. Where that
@@ -186,7 +186,7 @@ def for_(iterable: Any, body: FunctionType, site_fields: tuple[Any, ...]) -> Non
     _unrolled(map(steps.each, range(first, count)), body, site, cells)
 
 
-def _failure(site: Site, cells: Cells, steps: Steps, body: FunctionType) -> Exception | None:
+def _failure(site: Site, cells: Cells, steps: Steps, body: FunctionType | Body) -> Exception | None:
     """Why a loop cannot be staged; None where it was."""
     trace = context.current().trace
     capture = None if trace is None else trace.outermost.capture
@@ -218,7 +218,7 @@ def _short(steps: Steps) -> int:
     return int(steps.length)
 
 
-def _unrolled(iterable: Any, body: FunctionType, site: Site, cells: Cells) -> None:
+def _unrolled(iterable: Any, body: FunctionType | Body, site: Site, cells: Cells) -> None:
     every = site._replace(live=site.names, lines=())
     for item in iterable:
         flag = _stopped(cells, site)
@@ -296,7 +296,7 @@ class BindingOperand:
         return self.function()
 
 
-def binding(function: FunctionType, names: Sequence[str]) -> BindingOperand:
+def binding(function: FunctionType | Body, names: Sequence[str]) -> BindingOperand:
     """An operand whose evaluation binds ``names``."""
     return BindingOperand(function, Cells.of(function, names))
 
@@ -434,7 +434,7 @@ def changing(target: Any, attribute: str | None = None) -> None:
     note(target, attribute)
 
 
-def owning(closure: FunctionType, names: Sequence[str]) -> None:
+def owning(closure: FunctionType | Body, names: Sequence[str]) -> None:
     """The cells of ``names`` are of a call that runs here."""
     journal = innermost_write_log()
     if journal is not None:

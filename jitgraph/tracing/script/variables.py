@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CellType, FunctionType
 from typing import Any, Final, TypeAlias
 
@@ -78,6 +78,20 @@ def is_bound(value: Any) -> bool:
     return value is not UNBOUND and type(value) is not Dropped
 
 
+class Body:
+    """What a staged statement runs where that is no function rewritten from Python: a call, and the cells of variables
+    by their names. Interpreters of other languages give it to the staging functions."""
+
+    __slots__ = ("_call", "cells")
+
+    def __init__(self, call: Callable[..., Any], cells: dict[str, CellType]) -> None:
+        self._call = call
+        self.cells = cells
+
+    def __call__(self, *args: Any) -> Any:
+        return self._call(*args)
+
+
 class Cells:
     """The variables that a statement binds, by the cells that its inner functions share."""
 
@@ -85,9 +99,12 @@ class Cells:
         self._cells = cells
 
     @staticmethod
-    def of(function: FunctionType, names: Sequence[str]) -> Cells:
+    def of(function: FunctionType | Body, names: Sequence[str]) -> Cells:
         """The cells of variables that ``function`` shares."""
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        if isinstance(function, Body):
+            cells = function.cells
+        else:
+            cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         return Cells({name: cells[name] for name in names})
 
     def __or__(self, other: Cells) -> Cells:

@@ -1,0 +1,130 @@
+"""Fourier transforms."""
+
+from __future__ import annotations
+
+from jitgraph import fft, spectra
+from jitgraph.torch.aten_ops import operands
+
+
+def fft_fft(self, n=None, dim=-1, norm=None):
+    return fft.fft(self, n, dim, norm)
+
+
+def fft_ifft(self, n=None, dim=-1, norm=None):
+    return fft.ifft(self, n, dim, norm)
+
+
+def fft_rfft(self, n=None, dim=-1, norm=None):
+    return fft.rfft(self, n, dim, norm)
+
+
+def fft_irfft(self, n=None, dim=-1, norm=None):
+    return fft.irfft(self, n, dim, norm)
+
+
+def fft_hfft(self, n=None, dim=-1, norm=None):
+    return fft.hfft(self, n, dim, norm)
+
+
+def fft_ihfft(self, n=None, dim=-1, norm=None):
+    return fft.ihfft(self, n, dim, norm)
+
+
+def fft_fft2(self, s=None, dim=(-2, -1), norm=None):
+    return fft.fft2(self, s, dim, norm)
+
+
+def fft_ifft2(self, s=None, dim=(-2, -1), norm=None):
+    return fft.ifft2(self, s, dim, norm)
+
+
+def fft_rfft2(self, s=None, dim=(-2, -1), norm=None):
+    return fft.rfft2(self, s, dim, norm)
+
+
+def fft_irfft2(self, s=None, dim=(-2, -1), norm=None):
+    return fft.irfft2(self, s, dim, norm)
+
+
+def fft_fftn(self, s=None, dim=None, norm=None):
+    return fft.fftn(self, s, dim, norm)
+
+
+def fft_ifftn(self, s=None, dim=None, norm=None):
+    return fft.ifftn(self, s, dim, norm)
+
+
+def fft_rfftn(self, s=None, dim=None, norm=None):
+    return fft.rfftn(self, s, dim, norm)
+
+
+def fft_irfftn(self, s=None, dim=None, norm=None):
+    return fft.irfftn(self, s, dim, norm)
+
+
+def fft_fftshift(self, dim=None):
+    return fft.fftshift(self, dim)
+
+
+def fft_ifftshift(self, dim=None):
+    return fft.ifftshift(self, dim)
+
+
+def fft_fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return operands.cast(fft.fftfreq(n, d), dtype)
+
+
+def fft_rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return operands.cast(fft.rfftfreq(n, d), dtype)
+
+
+def stft(
+    self,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    return stft_center(
+        self, n_fft, hop_length, win_length, window, False, "reflect", normalized, onesided, return_complex
+    )
+
+
+def stft_center(
+    self,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    in_complex = operands.category(self.dtype) == 3 if return_complex is None else return_complex
+    return spectra.stft(
+        self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex=in_complex
+    )
+
+
+def istft(
+    self,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
+    return spectra.istft(
+        self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
+    )

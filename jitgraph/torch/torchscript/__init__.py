@@ -1,0 +1,1 @@
+"""TorchScript archives: the container, its pickles, its text, and closures that run it."""

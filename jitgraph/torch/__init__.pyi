@@ -7,6 +7,9 @@ from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
+from jitgraph.torch import random as random
+from jitgraph.torch import return_types as return_types
+from jitgraph.torch import version as version
 from jitgraph.torch.compiling import compile as compile
 from jitgraph.torch.constants import channels_last as channels_last
 from jitgraph.torch.constants import channels_last_3d as channels_last_3d
@@ -49,6 +52,26 @@ from jitgraph.torch.scalar_types import uint8 as uint8
 from jitgraph.torch.scalar_types import uint16 as uint16
 from jitgraph.torch.scalar_types import uint32 as uint32
 from jitgraph.torch.scalar_types import uint64 as uint64
+from jitgraph.torch.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from jitgraph.torch.settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from jitgraph.torch.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from jitgraph.torch.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from jitgraph.torch.settings import inference_mode as inference_mode
+from jitgraph.torch.settings import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from jitgraph.torch.settings import is_anomaly_enabled as is_anomaly_enabled
+from jitgraph.torch.settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from jitgraph.torch.settings import is_grad_enabled as is_grad_enabled
+from jitgraph.torch.settings import is_inference_mode_enabled as is_inference_mode_enabled
+from jitgraph.torch.settings import is_vulkan_available as is_vulkan_available
+from jitgraph.torch.settings import is_warn_always_enabled as is_warn_always_enabled
+from jitgraph.torch.settings import set_anomaly_enabled as set_anomaly_enabled
+from jitgraph.torch.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from jitgraph.torch.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from jitgraph.torch.settings import set_flush_denormal as set_flush_denormal
+from jitgraph.torch.settings import set_warn_always as set_warn_always
+from jitgraph.torch.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from jitgraph.torch.tensor_classes import BFloat16Tensor as BFloat16Tensor
 from jitgraph.torch.tensor_classes import BoolTensor as BoolTensor
 from jitgraph.torch.tensor_classes import ByteTensor as ByteTensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec
 
@@ -30,7 +31,7 @@ def _with_own_names(kwargs: dict[str, Any], own: frozenset[str]) -> dict[str, An
 
 
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 

@@ -95,7 +95,7 @@ def masked_select(self, mask):
 
 
 def masked_scatter(self, mask, source):
-    return fn.masked_scatter(self, mask, source)
+    return fn.masked_scatter(*fn.broadcast_arrays(self, mask), source)
 
 
 def nonzero(self):

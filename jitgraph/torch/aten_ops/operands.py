@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -81,10 +82,23 @@ def axes(dim: Any) -> Any:
     return tuple(dim) if isinstance(dim, list | tuple) else dim
 
 
+def with_an_axis(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator along axes, for which a tensor of rank 0 has one: ``dim`` may be 0 or -1 as in PyTorch."""
+
+    @functools.wraps(operator)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.ndim:
+            return operator(self, *args, **kwargs)
+        result = operator(fn.reshape(self, (1,)), *args, **kwargs)
+        if isinstance(result, tuple):
+            return tuple(fn.reshape(part, ()) for part in result)
+        return fn.reshape(result, ())
+
+    return call
+
+
 def at_positions(self: Any, positions: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """The elements at ``positions`` along ``dim``, and the positions; without that axis unless ``keepdim``."""
-    if positions is None:
-        return self, fn.zeros((), dtype=dtypes.int64)
     values = fn.take_along_axis(self, positions, dim)
     return (values, positions) if keepdim else (fn.squeeze(values, dim), fn.squeeze(positions, dim))
 

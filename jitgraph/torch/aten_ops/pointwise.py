@@ -223,7 +223,6 @@ fmin = operands.binary(fn.fmin)
 gcd = operands.binary(fn.gcd)
 hypot = operands.binary(fn.hypot)
 lcm = operands.binary(fn.lcm)
-ldexp = operands.binary(fn.ldexp)
 logaddexp = operands.binary(fn.logaddexp)
 logaddexp2 = operands.binary(fn.logaddexp2)
 maximum = operands.binary(fn.maximum)
@@ -233,6 +232,10 @@ special_xlog1py = operands.binary(special.xlog1py)
 special_xlogy = operands.binary(special.xlogy)
 special_zeta = operands.binary(special.zeta)
 xlogy = operands.binary(special.xlogy)
+
+
+def ldexp(self, other):
+    return mul(self, pow(2.0, other))
 
 
 def heaviside(self, values):

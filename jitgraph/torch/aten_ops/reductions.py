@@ -13,14 +13,17 @@ from jitgraph.torch.aten_ops import operands
 # Sums, products, moments, norms.
 
 
+@operands.with_an_axis
 def sum(self, dim=None, keepdim=False, *, dtype=None):
     return fn.sum(self, operands.axes(dim), dtype=operands.sum_dtype(self, dtype), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def nansum(self, dim=None, keepdim=False, *, dtype=None):
     return operands.cast(fn.nansum(self, operands.axes(dim), keepdims=keepdim), dtype)
 
 
+@operands.with_an_axis
 def mean(self, dim=None, keepdim=False, *, dtype=None):
     x = operands.cast(self, dtype)
     if not dtypes.is_inexact(x.dtype):
@@ -31,6 +34,7 @@ def mean(self, dim=None, keepdim=False, *, dtype=None):
     return fn.mean(x, operands.axes(dim), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def nanmean(self, dim=None, keepdim=False, *, dtype=None):
     return fn.nanmean(operands.cast(self, dtype), operands.axes(dim), keepdims=keepdim)
 
@@ -39,10 +43,12 @@ def prod_default(self, *, dtype=None):
     return fn.prod(self, dtype=operands.sum_dtype(self, dtype))
 
 
+@operands.with_an_axis
 def prod(self, dim, keepdim=False, *, dtype=None):
     return fn.prod(self, dim, dtype=operands.sum_dtype(self, dtype), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def var(self, dim=None, *, correction=None, keepdim=False):
     return fn.var(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
 
@@ -51,10 +57,12 @@ def var_default(self, unbiased=True):
     return fn.var(self, correction=int(unbiased))
 
 
+@operands.with_an_axis
 def var_dim(self, dim, unbiased=True, keepdim=False):
     return fn.var(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def std(self, dim=None, *, correction=None, keepdim=False):
     return fn.std(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
 
@@ -63,10 +71,12 @@ def std_default(self, unbiased=True):
     return fn.std(self, correction=int(unbiased))
 
 
+@operands.with_an_axis
 def std_dim(self, dim, unbiased=True, keepdim=False):
     return fn.std(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def var_mean(self, dim=None, *, correction=None, keepdim=False):
     return fn.var_mean(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
 
@@ -75,10 +85,12 @@ def var_mean_default(self, unbiased=True):
     return fn.var_mean(self, correction=int(unbiased))
 
 
+@operands.with_an_axis
 def var_mean_dim(self, dim, unbiased=True, keepdim=False):
     return fn.var_mean(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def std_mean(self, dim=None, *, correction=None, keepdim=False):
     return fn.std_mean(self, operands.axes(dim), correction=1 if correction is None else correction, keepdims=keepdim)
 
@@ -87,10 +99,12 @@ def std_mean_default(self, unbiased=True):
     return fn.std_mean(self, correction=int(unbiased))
 
 
+@operands.with_an_axis
 def std_mean_dim(self, dim, unbiased=True, keepdim=False):
     return fn.std_mean(self, operands.axes(dim), correction=int(unbiased), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def linalg_vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     return linalg.vector_norm(operands.cast(self, dtype), axis=operands.axes(dim), keepdims=keepdim, ord=ord)
 
@@ -106,6 +120,7 @@ def norm_Scalar(self, p=2):
     return linalg.vector_norm(self, ord=p)
 
 
+@operands.with_an_axis
 def norm(self, p, dim=None, keepdim=False, *, dtype=None):
     order = 2 if p is None else p
     return linalg.vector_norm(operands.cast(self, dtype), axis=operands.axes(dim), keepdims=keepdim, ord=order)
@@ -115,6 +130,7 @@ def norm_ScalarOpt_dtype(self, p, *, dtype):
     return norm(self, p, dtype=dtype)
 
 
+@operands.with_an_axis
 def logsumexp(self, dim, keepdim=False):
     return fn.logsumexp(self, operands.axes(dim), keepdims=keepdim)
 
@@ -122,6 +138,7 @@ def logsumexp(self, dim, keepdim=False):
 special_logsumexp = logsumexp
 
 
+@operands.with_an_axis
 def count_nonzero(self, dim=None):
     return fn.count_nonzero(self, operands.axes(dim))
 
@@ -138,30 +155,37 @@ def dist(self, other, p=2):
 # Truth of all or any elements, extrema, positions.
 
 
+@operands.with_an_axis
 def all(self, dim=None, keepdim=False):
     return fn.all(self, operands.axes(dim), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def any(self, dim=None, keepdim=False):
     return fn.any(self, operands.axes(dim), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def amax(self, dim=(), keepdim=False):
     return fn.max(self, operands.axes(dim), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def amin(self, dim=(), keepdim=False):
     return fn.min(self, operands.axes(dim), keepdims=keepdim)
 
 
+@operands.with_an_axis
 def aminmax(self, *, dim=None, keepdim=False):
     return fn.aminmax(self, dim, keepdims=keepdim)
 
 
+@operands.with_an_axis
 def argmax(self, dim=None, keepdim=False):
     return fn.argmax(self, dim, keepdims=keepdim)
 
 
+@operands.with_an_axis
 def argmin(self, dim=None, keepdim=False):
     return fn.argmin(self, dim, keepdims=keepdim)
 
@@ -170,8 +194,9 @@ def max_default(self):
     return fn.max(self)
 
 
+@operands.with_an_axis
 def max_dim(self, dim, keepdim=False):
-    return operands.at_positions(self, fn.argmax(self, dim, keepdims=True) if self.ndim else None, dim, keepdim)
+    return operands.at_positions(self, fn.argmax(self, dim, keepdims=True), dim, keepdim)
 
 
 def max_other(self, other):
@@ -182,8 +207,9 @@ def min_default(self):
     return fn.min(self)
 
 
+@operands.with_an_axis
 def min_dim(self, dim, keepdim=False):
-    return operands.at_positions(self, fn.argmin(self, dim, keepdims=True) if self.ndim else None, dim, keepdim)
+    return operands.at_positions(self, fn.argmin(self, dim, keepdims=True), dim, keepdim)
 
 
 def min_other(self, other):
@@ -194,6 +220,7 @@ def median_default(self):
     return fn.median(self)
 
 
+@operands.with_an_axis
 def median_dim(self, dim, keepdim=False):
     return fn.median(self, dim, keepdims=keepdim)
 
@@ -202,14 +229,17 @@ def nanmedian_default(self):
     return fn.nanmedian(self)
 
 
+@operands.with_an_axis
 def nanmedian_dim(self, dim, keepdim=False):
     return fn.nanmedian(self, dim, keepdims=keepdim)
 
 
+@operands.with_an_axis
 def mode(self, dim=-1, keepdim=False):
     return fn.mode(self, dim, keepdims=keepdim)
 
 
+@operands.with_an_axis
 def kthvalue(self, k, dim=-1, keepdim=False):
     return fn.kthvalue(self, k, dim, keepdims=keepdim)
 
@@ -242,16 +272,18 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 # Orders.
 
 
+@operands.with_an_axis
 def sort(self, dim=-1, descending=False):
-    return operands.at_positions(self, fn.argsort(self, dim, descending=descending) if self.ndim else None, dim, True)
+    return operands.at_positions(self, fn.argsort(self, dim, descending=descending), dim, True)
 
 
 def sort_stable(self, *, stable=None, dim=-1, descending=False):
     return sort(self, dim, descending)
 
 
+@operands.with_an_axis
 def argsort(self, dim=-1, descending=False):
-    return fn.argsort(self, dim, descending=descending) if self.ndim else fn.zeros((), dtype=dtypes.int64)
+    return fn.argsort(self, dim, descending=descending)
 
 
 def argsort_stable(self, *, stable, dim=-1, descending=False):
@@ -262,6 +294,7 @@ def msort(self):
     return fn.msort(self)
 
 
+@operands.with_an_axis
 def topk(self, k, dim=-1, largest=True, sorted=True):
     return fn.topk(self, k, dim, largest, sorted)
 
@@ -270,22 +303,27 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
 # Running sums, extrema and differences.
 
 
+@operands.with_an_axis
 def cumsum(self, dim, *, dtype=None):
     return fn.cumsum(self, dim, dtype=operands.sum_dtype(self, dtype))
 
 
+@operands.with_an_axis
 def cumprod(self, dim, *, dtype=None):
     return fn.cumprod(self, dim, dtype=operands.sum_dtype(self, dtype))
 
 
+@operands.with_an_axis
 def cummax(self, dim):
     return fn.cummax(self, dim)
 
 
+@operands.with_an_axis
 def cummin(self, dim):
     return fn.cummin(self, dim)
 
 
+@operands.with_an_axis
 def logcumsumexp(self, dim):
     return fn.logcumsumexp(self, dim)
 
@@ -314,6 +352,7 @@ def cumulative_trapezoid_dx(y, *, dx=1, dim=-1):
 # Softmax.
 
 
+@operands.with_an_axis
 def softmax(self, dim, dtype=None):
     return fn.softmax(operands.cast(self, dtype), dim)
 
@@ -321,16 +360,19 @@ def softmax(self, dim, dtype=None):
 special_softmax = softmax
 
 
+@operands.with_an_axis
 def _softmax(self, dim, half_to_float):
     return fn.softmax(operands.cast(self, dtypes.float32 if half_to_float else None), dim)
 
 
+@operands.with_an_axis
 def _safe_softmax(self, dim, dtype=None):
     x = operands.cast(self, dtype)
     nothing = fn.all(fn.equal(x, -math.inf), dim, keepdims=True)
     return fn.where(nothing, 0.0, fn.softmax(fn.where(nothing, 0.0, x), dim))
 
 
+@operands.with_an_axis
 def log_softmax(self, dim, dtype=None):
     return fn.log_softmax(operands.cast(self, dtype), dim)
 
@@ -338,6 +380,7 @@ def log_softmax(self, dim, dtype=None):
 special_log_softmax = log_softmax
 
 
+@operands.with_an_axis
 def _log_softmax(self, dim, half_to_float):
     return fn.log_softmax(operands.cast(self, dtypes.float32 if half_to_float else None), dim)
 

@@ -1,6 +1,14 @@
 """The functions of ``torch``, and where each is defined; ``__init__.py`` says what the marks mean."""
 
+from jitgraph.torch.aten_ops.draws import alpha_dropout as alpha_dropout  # in_place
+from jitgraph.torch.aten_ops.draws import dropout as dropout  # in_place
+from jitgraph.torch.aten_ops.draws import feature_alpha_dropout as feature_alpha_dropout  # in_place
+from jitgraph.torch.aten_ops.draws import feature_dropout as feature_dropout  # in_place
+from jitgraph.torch.aten_ops.draws import native_dropout as native_dropout
+from jitgraph.torch.aten_ops.draws import rrelu as rrelu  # in_place
 from jitgraph.torch.aten_ops.indexing import bucketize as bucketize
+from jitgraph.torch.aten_ops.indexing import embedding as embedding
+from jitgraph.torch.aten_ops.indexing import embedding_bag as embedding_bag
 from jitgraph.torch.aten_ops.indexing import gather as gather  # method
 from jitgraph.torch.aten_ops.indexing import index_add as index_add  # method in_place
 from jitgraph.torch.aten_ops.indexing import index_copy as index_copy  # method in_place
@@ -12,9 +20,57 @@ from jitgraph.torch.aten_ops.indexing import nonzero_static as nonzero_static  #
 from jitgraph.torch.aten_ops.indexing import put as put  # method in_place
 from jitgraph.torch.aten_ops.indexing import scatter_add as scatter_add  # method in_place
 from jitgraph.torch.aten_ops.indexing import searchsorted as searchsorted
+from jitgraph.torch.aten_ops.layers import adaptive_avg_pool1d as adaptive_avg_pool1d
+from jitgraph.torch.aten_ops.layers import adaptive_max_pool1d as adaptive_max_pool1d
+from jitgraph.torch.aten_ops.layers import affine_grid_generator as affine_grid_generator
+from jitgraph.torch.aten_ops.layers import avg_pool1d as avg_pool1d
+from jitgraph.torch.aten_ops.layers import batch_norm as batch_norm
+from jitgraph.torch.aten_ops.layers import celu as celu  # in_place
+from jitgraph.torch.aten_ops.layers import conv1d as conv1d
+from jitgraph.torch.aten_ops.layers import conv2d as conv2d
+from jitgraph.torch.aten_ops.layers import conv3d as conv3d
+from jitgraph.torch.aten_ops.layers import conv_tbc as conv_tbc
+from jitgraph.torch.aten_ops.layers import conv_transpose1d as conv_transpose1d
+from jitgraph.torch.aten_ops.layers import conv_transpose2d as conv_transpose2d
+from jitgraph.torch.aten_ops.layers import conv_transpose3d as conv_transpose3d
+from jitgraph.torch.aten_ops.layers import convolution as convolution
+from jitgraph.torch.aten_ops.layers import cosine_similarity as cosine_similarity
+from jitgraph.torch.aten_ops.layers import grid_sampler as grid_sampler
+from jitgraph.torch.aten_ops.layers import grid_sampler_2d as grid_sampler_2d
+from jitgraph.torch.aten_ops.layers import grid_sampler_3d as grid_sampler_3d
+from jitgraph.torch.aten_ops.layers import group_norm as group_norm
+from jitgraph.torch.aten_ops.layers import gru_cell as gru_cell
+from jitgraph.torch.aten_ops.layers import hardshrink as hardshrink  # method
+from jitgraph.torch.aten_ops.layers import instance_norm as instance_norm
+from jitgraph.torch.aten_ops.layers import layer_norm as layer_norm
+from jitgraph.torch.aten_ops.layers import lstm_cell as lstm_cell
+from jitgraph.torch.aten_ops.layers import max_pool1d as max_pool1d
+from jitgraph.torch.aten_ops.layers import max_pool1d_with_indices as max_pool1d_with_indices
+from jitgraph.torch.aten_ops.layers import max_pool2d as max_pool2d
+from jitgraph.torch.aten_ops.layers import max_pool3d as max_pool3d
+from jitgraph.torch.aten_ops.layers import native_batch_norm as native_batch_norm
+from jitgraph.torch.aten_ops.layers import native_group_norm as native_group_norm
+from jitgraph.torch.aten_ops.layers import native_layer_norm as native_layer_norm
+from jitgraph.torch.aten_ops.layers import pairwise_distance as pairwise_distance
+from jitgraph.torch.aten_ops.layers import prelu as prelu  # method
 from jitgraph.torch.aten_ops.layers import relu as relu  # method in_place
+from jitgraph.torch.aten_ops.layers import renorm as renorm  # method in_place
+from jitgraph.torch.aten_ops.layers import rms_norm as rms_norm
+from jitgraph.torch.aten_ops.layers import rnn_relu_cell as rnn_relu_cell
+from jitgraph.torch.aten_ops.layers import rnn_tanh_cell as rnn_tanh_cell
+from jitgraph.torch.aten_ops.layers import selu as selu  # in_place
 from jitgraph.torch.aten_ops.layers import sigmoid as sigmoid  # method in_place
+from jitgraph.torch.aten_ops.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from jitgraph.torch.aten_ops.losses import cosine_embedding_loss as cosine_embedding_loss
+from jitgraph.torch.aten_ops.losses import ctc_loss as ctc_loss
+from jitgraph.torch.aten_ops.losses import hinge_embedding_loss as hinge_embedding_loss
+from jitgraph.torch.aten_ops.losses import kl_div as kl_div
+from jitgraph.torch.aten_ops.losses import margin_ranking_loss as margin_ranking_loss
+from jitgraph.torch.aten_ops.losses import poisson_nll_loss as poisson_nll_loss
+from jitgraph.torch.aten_ops.losses import triplet_margin_loss as triplet_margin_loss
 from jitgraph.torch.aten_ops.movement import alias_copy as alias_copy
+from jitgraph.torch.aten_ops.movement import channel_shuffle as channel_shuffle
+from jitgraph.torch.aten_ops.movement import constant_pad_nd as constant_pad_nd
 from jitgraph.torch.aten_ops.movement import detach_copy as detach_copy
 from jitgraph.torch.aten_ops.movement import diag as diag  # method
 from jitgraph.torch.aten_ops.movement import diag_embed as diag_embed  # method
@@ -26,6 +82,8 @@ from jitgraph.torch.aten_ops.movement import fliplr as fliplr  # method
 from jitgraph.torch.aten_ops.movement import flipud as flipud  # method
 from jitgraph.torch.aten_ops.movement import narrow_copy as narrow_copy  # method
 from jitgraph.torch.aten_ops.movement import permute_copy as permute_copy
+from jitgraph.torch.aten_ops.movement import pixel_shuffle as pixel_shuffle
+from jitgraph.torch.aten_ops.movement import pixel_unshuffle as pixel_unshuffle
 from jitgraph.torch.aten_ops.movement import select_copy as select_copy
 from jitgraph.torch.aten_ops.movement import select_scatter as select_scatter  # method
 from jitgraph.torch.aten_ops.movement import slice_copy as slice_copy
@@ -162,6 +220,7 @@ from jitgraph.torch.aten_ops.pointwise import sub as sub  # method in_place
 from jitgraph.torch.aten_ops.pointwise import subtract as subtract  # method in_place
 from jitgraph.torch.aten_ops.pointwise import tan as tan  # method in_place
 from jitgraph.torch.aten_ops.pointwise import tanh as tanh  # method in_place
+from jitgraph.torch.aten_ops.pointwise import threshold as threshold  # in_place
 from jitgraph.torch.aten_ops.pointwise import true_divide as true_divide  # method in_place
 from jitgraph.torch.aten_ops.pointwise import trunc as trunc  # method in_place
 from jitgraph.torch.aten_ops.pointwise import xlogy as xlogy  # method in_place
@@ -170,14 +229,22 @@ from jitgraph.torch.aten_ops.products import addmm as addmm  # method in_place
 from jitgraph.torch.aten_ops.products import addmv as addmv  # method in_place
 from jitgraph.torch.aten_ops.products import addr as addr  # method in_place
 from jitgraph.torch.aten_ops.products import baddbmm as baddbmm  # method in_place
+from jitgraph.torch.aten_ops.products import bilinear as bilinear
 from jitgraph.torch.aten_ops.products import bmm as bmm  # method
 from jitgraph.torch.aten_ops.products import cdist as cdist
+from jitgraph.torch.aten_ops.products import cholesky as cholesky  # method
+from jitgraph.torch.aten_ops.products import cholesky_inverse as cholesky_inverse  # method
+from jitgraph.torch.aten_ops.products import cholesky_solve as cholesky_solve  # method
 from jitgraph.torch.aten_ops.products import cross as cross  # method
+from jitgraph.torch.aten_ops.products import det as det  # method
 from jitgraph.torch.aten_ops.products import dot as dot  # method
 from jitgraph.torch.aten_ops.products import ger as ger  # method
 from jitgraph.torch.aten_ops.products import inner as inner  # method
+from jitgraph.torch.aten_ops.products import inverse as inverse  # method
 from jitgraph.torch.aten_ops.products import kron as kron  # method
+from jitgraph.torch.aten_ops.products import logdet as logdet  # method
 from jitgraph.torch.aten_ops.products import matmul as matmul  # method
+from jitgraph.torch.aten_ops.products import matrix_exp as matrix_exp  # method
 from jitgraph.torch.aten_ops.products import matrix_power as matrix_power  # method
 from jitgraph.torch.aten_ops.products import mm as mm  # method
 from jitgraph.torch.aten_ops.products import mv as mv  # method
@@ -219,6 +286,7 @@ from jitgraph.torch.functions.creation import empty_like as empty_like
 from jitgraph.torch.functions.creation import empty_permuted as empty_permuted
 from jitgraph.torch.functions.creation import empty_strided as empty_strided
 from jitgraph.torch.functions.creation import eye as eye
+from jitgraph.torch.functions.creation import fill as fill
 from jitgraph.torch.functions.creation import from_dlpack as from_dlpack
 from jitgraph.torch.functions.creation import from_numpy as from_numpy
 from jitgraph.torch.functions.creation import frombuffer as frombuffer
@@ -290,6 +358,8 @@ from jitgraph.torch.functions.joining import stack as stack
 from jitgraph.torch.functions.joining import tensordot as tensordot
 from jitgraph.torch.functions.joining import tile as tile  # method
 from jitgraph.torch.functions.joining import unravel_index as unravel_index
+from jitgraph.torch.functions.joining import view_as_complex_copy as view_as_complex_copy
+from jitgraph.torch.functions.joining import view_as_real_copy as view_as_real_copy
 from jitgraph.torch.functions.joining import view_copy as view_copy
 from jitgraph.torch.functions.joining import vstack as vstack
 from jitgraph.torch.functions.pointwise import clamp as clamp  # method in_place
@@ -321,6 +391,7 @@ from jitgraph.torch.functions.queries import typename as typename
 from jitgraph.torch.functions.reductions import allclose as allclose  # method
 from jitgraph.torch.functions.reductions import aminmax as aminmax  # method
 from jitgraph.torch.functions.reductions import argsort as argsort  # method
+from jitgraph.torch.functions.reductions import corrcoef as corrcoef  # method
 from jitgraph.torch.functions.reductions import cov as cov  # method
 from jitgraph.torch.functions.reductions import cummax as cummax  # method
 from jitgraph.torch.functions.reductions import cummin as cummin  # method
@@ -338,6 +409,7 @@ from jitgraph.torch.functions.reductions import mode as mode  # method
 from jitgraph.torch.functions.reductions import nanmedian as nanmedian  # method
 from jitgraph.torch.functions.reductions import norm as norm  # method
 from jitgraph.torch.functions.reductions import prod as prod  # method
+from jitgraph.torch.functions.reductions import segment_reduce as segment_reduce
 from jitgraph.torch.functions.reductions import sort as sort  # method
 from jitgraph.torch.functions.reductions import std as std  # method
 from jitgraph.torch.functions.reductions import std_mean as std_mean
@@ -379,3 +451,7 @@ from jitgraph.torch.functions.views import unsqueeze as unsqueeze  # method
 from jitgraph.torch.functions.views import view_as_complex as view_as_complex
 from jitgraph.torch.functions.views import view_as_real as view_as_real  # method
 from jitgraph.torch.functions.views import vsplit as vsplit  # method
+from jitgraph.torch.methods.writes import as_strided_ as as_strided_
+from jitgraph.torch.methods.writes import fill_ as fill_
+from jitgraph.torch.methods.writes import resize_as_ as resize_as_
+from jitgraph.torch.methods.writes import zero_ as zero_

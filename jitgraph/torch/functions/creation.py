@@ -16,6 +16,7 @@ from jitgraph.tensor import lifting
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.functions.views import sizes_of
 from jitgraph.torch.places import target
+from jitgraph.torch.promotion import cast
 from jitgraph.torch.scalar_types import get_default_dtype
 from jitgraph.torch.tensors import Tensor
 
@@ -435,3 +436,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     """The powers of numbers as the columns of a matrix, the highest first unless ``increasing``."""
     result = jg.linalg.vander(x, N)
     return result if increasing else jg.flip(result, -1)
+
+
+@with_out
+def fill(input: Any, value: Any) -> Any:
+    """A number, or the element of a tensor of rank 0, everywhere, in the shape and dtype of a tensor."""
+    if isinstance(value, jg.Tensor):
+        return jg.broadcast_to(cast(value, input._static.type.dtype), tuple(input.shape))
+    return full_like(input, value)

@@ -217,6 +217,18 @@ def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: int | No
     return jg.clone(views.as_strided(input, size, stride, storage_offset))
 
 
+@with_out
+def view_as_real_copy(input: Any) -> Any:
+    """Complex numbers as pairs of floats, as a copy."""
+    return jg.clone(views.view_as_real(input))
+
+
+@with_out
+def view_as_complex_copy(input: Any) -> Any:
+    """Pairs of floats as complex numbers, as a copy."""
+    return jg.clone(views.view_as_complex(input))
+
+
 @torch_function
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """A copy of the tensor with new elements where ``as_strided`` finds them."""

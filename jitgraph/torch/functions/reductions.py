@@ -124,8 +124,6 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     size = input.shape[axis_of(dim, input.ndim)] if input.ndim else 1
     if isinstance(k, int) and isinstance(size, int) and not 0 <= k <= size:
         raise RuntimeError(f"selected index k out of range: {k} of {size}")
-    if not input.ndim:
-        return return_types.topk(input, jg.zeros((), dtype=jg.int64))
     return return_types.topk(*reductions.topk(input, k, dim, largest, sorted))
 
 
@@ -183,16 +181,46 @@ _adopted = torch_function(lambda result: result)
 @torch_function
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """Central differences along axes, one tensor for each."""
-    axes = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    steps = list(spacing) if isinstance(spacing, list | tuple) else [spacing] * len(axes)
-    result = jg.gradient(input, *steps, axis=tuple(axes), edge_order=edge_order)
-    return tuple(result) if isinstance(result, list | tuple) else (result,)
+    axes = list(_whole_numbers(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    steps = list(spacing) if isinstance(spacing, list | tuple) else [1 if spacing is None else spacing] * len(axes)
+    if len(steps) != len(axes):
+        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar or a list of {len(axes)}")
+    return tuple(
+        jg.gradient(input, step, axis=axis, edge_order=edge_order) for step, axis in zip(steps, axes, strict=True)
+    )
+
+
+def _number_of_one(matrix: Any) -> Any:
+    """A matrix of one element as that element."""
+    return jg.reshape(matrix, ()) if tuple(matrix.shape) == (1, 1) else matrix
 
 
 @torch_function
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariances of the rows."""
-    return jg.cov(input, correction=correction, fweights=fweights, aweights=aweights)
+    return _number_of_one(jg.cov(input, correction=correction, fweights=fweights, aweights=aweights))
+
+
+@torch_function
+def corrcoef(input: Any) -> Any:
+    """The correlation coefficients of the rows."""
+    return _number_of_one(jg.corrcoef(input))
+
+
+@torch_function
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Any:
+    """Sums, means, extrema or products of segments that lie one behind the other along an axis."""
+    return jg.segment_reduce(data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial)
 
 
 @torch_function

@@ -42,6 +42,17 @@ from jitgraph.torch.methods.draws import uniform_ as uniform_  # method
 from jitgraph.torch.methods.orders import polygamma as polygamma  # method
 from jitgraph.torch.methods.orders import polygamma_ as polygamma_  # method
 from jitgraph.torch.methods.orders import where as where  # method
+from jitgraph.torch.methods.queries import const_data_ptr as const_data_ptr  # method
+from jitgraph.torch.methods.queries import dim_order as dim_order  # method
+from jitgraph.torch.methods.queries import is_coalesced as is_coalesced  # method
+from jitgraph.torch.methods.queries import is_pinned as is_pinned  # method
+from jitgraph.torch.methods.queries import is_set_to as is_set_to  # method
+from jitgraph.torch.methods.queries import is_shared as is_shared  # method
+from jitgraph.torch.methods.queries import module_load as module_load  # method
+from jitgraph.torch.methods.queries import pin_memory as pin_memory  # method
+from jitgraph.torch.methods.queries import record_stream as record_stream  # method
+from jitgraph.torch.methods.queries import storage_type as storage_type  # method
+from jitgraph.torch.methods.queries import to_dense as to_dense  # method
 from jitgraph.torch.methods.writes import apply_ as apply_  # method
 from jitgraph.torch.methods.writes import as_strided_ as as_strided_  # method
 from jitgraph.torch.methods.writes import copy_ as copy_  # method

@@ -20,7 +20,14 @@ _attribute, _names = stubs.attach(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    value = getattr(functions, name) if functions.has(name) else _attribute(name)
+    try:
+        value = getattr(functions, name) if functions.has(name) else _attribute(name)
+    except AttributeError as error:
+        from jitgraph.torch import absent  # here, as only errors need it
+
+        if name not in absent.reasons():
+            raise
+        raise absent.missing("torch", name) from error
     setattr(sys.modules[__name__], name, value)
     return value
 

@@ -80,7 +80,7 @@ def is_grad_enabled() -> bool:
 def inference_mode(mode: Any = True) -> Any:
     """A block, or a decorator, in which no gradient is recorded, as ``no_grad``: its tensors are like others."""
     if callable(mode):
-        return no_grad(mode)
+        return no_grad()(mode)
     return no_grad() if mode else set_grad_enabled(context.current().grad_enabled)
 
 

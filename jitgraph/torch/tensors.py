@@ -194,7 +194,13 @@ class Tensor(jg.Tensor):
         """Whether the tensor lies on a GPU."""
         return self.device.type == "cuda"
 
-    is_sparse = is_quantized = is_mkldnn = is_meta = is_nested = is_mps = is_xpu = False
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_meta = is_nested = False
+    is_mps = is_xpu = is_ipu = is_xla = is_maia = is_mtia = is_vulkan = False
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the tensor lies on the CPU."""
+        return self.device.type == "cpu"
 
     @property
     def layout(self) -> Any:

@@ -85,6 +85,17 @@ VALUES = {
     "x.sum_to_size(1, 3)": [[5.0, 3.0, -3.0]],
     "torch.frexp(torch.tensor([3.0]))": [[0.75], [2]],
     "torch.vander(torch.tensor([1, 2, 3]))": [[1, 1, 1], [4, 2, 1], [9, 3, 1]],
+    "torch.cumsum(torch.tensor(3), 0), torch.max(torch.tensor(2.0), 0)": [3, [2.0, 0]],
+    "torch.tensor(2.0).softmax(-1), torch.tensor(5).sort()": [1.0, [5, 0]],
+    "torch.cov(x[:1]).shape, torch.diff(u, 0, -1, u).shape": [[], [2]],
+    "torch.gradient(torch.tensor([[1.0, 2.0], [4.0, 8.0]]), dim=(1, 0))": [
+        [[1.0, 1.0], [4.0, 4.0]],
+        [[3.0, 6.0], [3.0, 6.0]],
+    ],
+    "torch.ldexp(torch.tensor([3.0]), u)": [6.0, 12.0],
+    "torch.unsafe_chunk(u, 2)": [[1], [2]],
+    "torch.norm_except_dim(x, 1, 1)": [[5.0, 7.0, 9.0]],
+    "torch.stft(torch.ones(4), 2, 1, center=False, return_complex=True).real": [[2.0] * 3, [0.0] * 3],
     "torch.typename(x), torch.is_tensor(x), torch.is_tensor(1)": ["torch.FloatTensor", True, False],
 }
 
@@ -228,3 +239,18 @@ def test_the_default_dtype_is_that_of_python_floats() -> None:
         assert torch.tensor(1j).dtype == torch.complex128
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_names_without_a_place_say_why() -> None:
+    for owner, name, reason in ((torch, "sparse_coo_tensor", "sparse"), (torch.tensor(1), "untyped_storage", "memory")):
+        with pytest.raises(AttributeError, match=reason):
+            getattr(owner, name)
+
+
+def test_inference_mode_records_no_gradients() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        assert not (x * 2).requires_grad and not torch.is_grad_enabled()
+    assert not torch.inference_mode()(lambda: x * 2)().requires_grad
+    assert not torch.inference_mode(lambda: x * 2)().requires_grad
+    assert (x * 2).requires_grad

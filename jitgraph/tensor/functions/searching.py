@@ -196,7 +196,7 @@ def diff(
         raise ShapeError(f"diff: n={n!r} is not a non-negative int")
     number = axis_of(axis, tensor.ndim, "diff")
     parts = [_beside(part, tensor, number) for part in (prepend, tensor, append) if part is not None]
-    result = concat(parts, number) if len(parts) > 1 else tensor
+    result = concat(parts, number) if len(parts) > 1 and n else tensor
     lead = (slice(None),) * number
     for _ in range(n):
         if result.value.type.shape[number] == 0:

@@ -95,7 +95,8 @@ def masked_select(self, mask):
 
 
 def masked_scatter(self, mask, source):
-    return fn.masked_scatter(*fn.broadcast_arrays(self, mask), source)
+    values, chosen = fn.broadcast_arrays(self, mask)
+    return fn.masked_scatter(values, chosen, source)
 
 
 def nonzero(self):

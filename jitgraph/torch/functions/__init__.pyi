@@ -288,6 +288,7 @@ from jitgraph.torch.functions.creation import empty_strided as empty_strided
 from jitgraph.torch.functions.creation import eye as eye
 from jitgraph.torch.functions.creation import fill as fill
 from jitgraph.torch.functions.creation import from_dlpack as from_dlpack
+from jitgraph.torch.functions.creation import from_file as from_file
 from jitgraph.torch.functions.creation import from_numpy as from_numpy
 from jitgraph.torch.functions.creation import frombuffer as frombuffer
 from jitgraph.torch.functions.creation import full as full
@@ -302,6 +303,7 @@ from jitgraph.torch.functions.creation import ones_like as ones_like
 from jitgraph.torch.functions.creation import range as range
 from jitgraph.torch.functions.creation import scalar_tensor as scalar_tensor
 from jitgraph.torch.functions.creation import tensor as tensor
+from jitgraph.torch.functions.creation import to_dlpack as to_dlpack
 from jitgraph.torch.functions.creation import tril_indices as tril_indices
 from jitgraph.torch.functions.creation import triu_indices as triu_indices
 from jitgraph.torch.functions.creation import vander as vander
@@ -358,6 +360,9 @@ from jitgraph.torch.functions.joining import stack as stack
 from jitgraph.torch.functions.joining import tensordot as tensordot
 from jitgraph.torch.functions.joining import tile as tile  # method
 from jitgraph.torch.functions.joining import unravel_index as unravel_index
+from jitgraph.torch.functions.joining import unsafe_chunk as unsafe_chunk  # method
+from jitgraph.torch.functions.joining import unsafe_split as unsafe_split  # method
+from jitgraph.torch.functions.joining import unsafe_split_with_sizes as unsafe_split_with_sizes  # method
 from jitgraph.torch.functions.joining import view_as_complex_copy as view_as_complex_copy
 from jitgraph.torch.functions.joining import view_as_real_copy as view_as_real_copy
 from jitgraph.torch.functions.joining import view_copy as view_copy
@@ -366,6 +371,8 @@ from jitgraph.torch.functions.pointwise import clamp as clamp  # method in_place
 from jitgraph.torch.functions.pointwise import clip as clip  # method in_place
 from jitgraph.torch.functions.pointwise import complex as complex
 from jitgraph.torch.functions.pointwise import conj as conj  # method
+from jitgraph.torch.functions.pointwise import detach as detach
+from jitgraph.torch.functions.pointwise import detach_ as detach_
 from jitgraph.torch.functions.pointwise import frexp as frexp  # method
 from jitgraph.torch.functions.pointwise import imag as imag
 from jitgraph.torch.functions.pointwise import polygamma as polygamma
@@ -397,6 +404,7 @@ from jitgraph.torch.functions.reductions import cummax as cummax  # method
 from jitgraph.torch.functions.reductions import cummin as cummin  # method
 from jitgraph.torch.functions.reductions import cumulative_trapezoid as cumulative_trapezoid
 from jitgraph.torch.functions.reductions import equal as equal  # method
+from jitgraph.torch.functions.reductions import frobenius_norm as frobenius_norm
 from jitgraph.torch.functions.reductions import gradient as gradient
 from jitgraph.torch.functions.reductions import histogram as histogram  # method
 from jitgraph.torch.functions.reductions import histogramdd as histogramdd
@@ -408,6 +416,8 @@ from jitgraph.torch.functions.reductions import min as min  # method
 from jitgraph.torch.functions.reductions import mode as mode  # method
 from jitgraph.torch.functions.reductions import nanmedian as nanmedian  # method
 from jitgraph.torch.functions.reductions import norm as norm  # method
+from jitgraph.torch.functions.reductions import norm_except_dim as norm_except_dim
+from jitgraph.torch.functions.reductions import nuclear_norm as nuclear_norm
 from jitgraph.torch.functions.reductions import prod as prod  # method
 from jitgraph.torch.functions.reductions import segment_reduce as segment_reduce
 from jitgraph.torch.functions.reductions import sort as sort  # method
@@ -420,6 +430,8 @@ from jitgraph.torch.functions.reductions import unique as unique  # method
 from jitgraph.torch.functions.reductions import unique_consecutive as unique_consecutive  # method
 from jitgraph.torch.functions.reductions import var as var  # method
 from jitgraph.torch.functions.reductions import var_mean as var_mean
+from jitgraph.torch.functions.spectra import istft as istft  # method
+from jitgraph.torch.functions.spectra import stft as stft  # method
 from jitgraph.torch.functions.views import adjoint as adjoint  # method
 from jitgraph.torch.functions.views import as_strided as as_strided  # method
 from jitgraph.torch.functions.views import broadcast_to as broadcast_to  # method

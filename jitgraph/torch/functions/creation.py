@@ -146,9 +146,25 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 
 @torch_function
+def from_file(
+    filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False,
+) -> Any:  # fmt: skip
+    """A tensor of the first elements of a file of raw numbers, which are copied: it is not written to."""
+    if shared:
+        raise RuntimeError("from_file with shared=True: writes to a tensor do not reach the file")
+    return _on(jg.asarray(np.fromfile(filename, dtype_or_default(dtype), size), copy=True), device)
+
+
+@torch_function
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor of another library's array, by DLPack."""
     return jg.from_dlpack(ext_tensor)
+
+
+def to_dlpack(input: Any) -> Any:
+    """A capsule of DLPack, from which other libraries make an array."""
+    return input.__dlpack__()
 
 
 def _filled(name: str, make: Callable[..., Any]) -> Any:

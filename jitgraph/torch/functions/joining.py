@@ -205,6 +205,9 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     return movement.rot90(input, k, tuple(dims))
 
 
+unsafe_chunk, unsafe_split, unsafe_split_with_sizes = views.chunk, views.split, views.split_with_sizes
+
+
 @with_out
 def view_copy(input: Any, size: Any) -> Any:
     """The elements in another shape, or their bits in another dtype, as a copy."""

@@ -66,3 +66,13 @@ def imag(input: Any) -> Any:
 def conj(input: Any) -> Any:
     """The complex conjugates; a real tensor itself."""
     return jg.conj(input) if input.is_complex() else input
+
+
+def detach(input: Any) -> Any:
+    """The same elements without history: writes to one are seen in the other."""
+    return input.detach()
+
+
+def detach_(input: Any) -> Any:
+    """The tensor without history."""
+    return input.detach_()

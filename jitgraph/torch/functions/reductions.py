@@ -148,6 +148,27 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
     return reductions.norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
+@with_out
+def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """The 2-norm of the elements along axes."""
+    return norm(input, 2, dim, keepdim)
+
+
+@with_out
+def nuclear_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The sum of the singular values of matrices."""
+    return norm(input, "nuc", dim, keepdim)
+
+
+@torch_function
+def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
+    """The norms of the slices along an axis, which alone keeps its size; of all elements for -1."""
+    if dim == -1:
+        return norm(v, pow)
+    axis = axis_of(dim, v.ndim)
+    return norm(v, pow, [other for other in _whole_numbers(v.ndim) if other != axis], True)
+
+
 def equal(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape and elements."""
     return bool(jg.array_equal(input, other))

@@ -65,4 +65,4 @@ def record_stream(self: Tensor, stream: Any) -> None:
 
 def storage_type(self: Tensor) -> str:
     """The name of PyTorch's class of storages for the dtype."""
-    return self.type().replace("Tensor", "Storage")  # type: ignore[no-any-return]
+    return self.type().replace("Tensor", "Storage")

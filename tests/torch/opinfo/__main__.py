@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from tests.torch.opinfo import modules, optimizers, report, variants
+from tests.torch.opinfo import differences, modules, optimizers, report, variants
 from tests.torch.opinfo.translation import DTYPES, Translator
 from tests.torch.opinfo.workers import Record, in_workers
 
@@ -118,12 +118,14 @@ def main() -> int:
     )
     parser.add_argument("--json", help="write all results to this file")
     parser.add_argument("--table", help="write a table in Markdown to this file")
+    parser.add_argument("--check", action="store_true", help="fail where results depart from differences.json alone")
+    parser.add_argument("--record", action="store_true", help="write differences.json from these results")
     parser.add_argument(
         "--module", default="jitgraph.torch", help="the module under test (torch itself tries the harness)"
     )
     arguments = parser.parse_args()
     start = time.monotonic()
-    results = collect(arguments)
+    results = collect(arguments, progress=not arguments.check)
     print(report.summary(results))
     print(f"{time.monotonic() - start:.0f} s")
     if arguments.json:
@@ -132,6 +134,12 @@ def main() -> int:
     if arguments.table:
         with open(arguments.table, "w") as file:
             file.write(report.table(results))
+    if arguments.record:
+        differences.write(results)
+    if arguments.check:
+        changes = differences.changes(results)
+        print(*changes, sep="\n")
+        return 1 if changes else 0
     return 0 if all(r["status"] == "passed" for of in results.values() for r in of.values()) else 1
 
 

@@ -178,7 +178,7 @@ def _check(info: Any, sample: Any, variant: str, to: Translator) -> None:
             args2, keywords2 = _replaced((args, keywords), positions, tensors)
             return ours(*args2, **keywords2)
 
-        compiled = to.attribute("compile")(body) if to.module is not torch else body
+        compiled = to.compile(body)
         got = _ours(lambda: compiled(*inputs), None)
     else:
         if error is None and manner.values:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+from tests.torch.opinfo import differences
+
 Results = dict[str, dict[str, dict[str, Any]]]
 HEADING = """# PyTorch's samples on `jitgraph.torch`
 
@@ -41,9 +43,10 @@ def table(results: Results) -> str:
     lines = [HEADING, "```", summary(results), "```", ""]
     lines += ["| op | passes | does not |", "|---|---|---|"]
     for name in sorted(results):
+        reasons = {variant: differences.reason(name, variant) for variant in results[name]}
         passes = ", ".join(variant for variant, r in results[name].items() if r["status"] == "passed")
         fails = "; ".join(
-            f"{variant} {r['passed']}/{r['total']} ({r['status']}: {_escaped(r['text'])})"
+            f"{variant} {r['passed']}/{r['total']} ({_escaped(reasons[variant] or r['status'] + ': ' + r['text'])})"
             for variant, r in results[name].items()
             if r["status"] != "passed"
         )

@@ -83,6 +83,20 @@ class Translator:
                 raise Missing(f"torch.{path}: {text}") from None
         return value
 
+    @property
+    def compile(self) -> Any:
+        if self.module is torch:
+            return lambda f: f
+        import jitgraph as jg
+
+        return getattr(self.module, "compile", jg.trace)
+
+    @property
+    def grad(self) -> Any:
+        import jitgraph as jg
+
+        return getattr(getattr(self.module, "autograd", jg.autograd), "grad", jg.autograd.grad)
+
     # Functions
 
     def function(self, f: Any, path: str | None = None) -> Any:
@@ -170,9 +184,9 @@ class Translator:
         if self.module is torch:
             return plain.clone().requires_grad_(flag)
         if t.dtype == torch.bfloat16:
-            new = self.module.tensor(plain.float().numpy().copy()).to(self.module.bfloat16)
+            new = self.module.tensor(plain.float().clone().numpy()).to(self.module.bfloat16)
         else:
-            new = self.module.from_numpy(plain.numpy().copy())
+            new = self.module.tensor(plain.clone().numpy())  # a tensor whose memory NumPy shares cannot be resized
         return new.requires_grad_(True) if flag else new
 
     def strided(self, t: torch.Tensor) -> Any:

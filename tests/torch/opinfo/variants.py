@@ -183,6 +183,8 @@ def _ours(f: Callable[[], Any], theirs: Exception | None) -> Any:
             return None
         if theirs is not None and isinstance(error, _builtin(type(theirs))):
             return None
+        if isinstance(error, AttributeError) and "has no attribute" in str(error):
+            raise Missing(str(error).splitlines()[0]) from error
         text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         expected = f" instead of {type(theirs).__name__}" if theirs is not None else ""
         raise Failure("raises", text[:300] + expected) from error
@@ -255,7 +257,7 @@ def operator(case: Case) -> Iterator[Callable[[], None]]:
 def traced(case: Case) -> Iterator[Callable[[], None]]:
     """The op in a trace, called twice: its tensors are the parameters, everything else is constant."""
     f, g = case.op.op, case.to.function(case.op.op, case.path)
-    compile_ = case.to.attribute("compile") if case.to.module is not torch else lambda f: f
+    compile_ = case.to.compile
     for sample in case.samples():
 
         def check(sample: Any = sample) -> None:
@@ -310,7 +312,7 @@ def gradient(case: Case) -> Iterator[Callable[[], None]]:
             want, cotangents = result
             x, args, keywords = case.ours(sample)
             process = case.to.function(sample.output_process_fn_grad)
-            grad = case.to.attribute("autograd.grad")
+            grad = case.to.grad
 
             def ours() -> Any:
                 outputs = [t for t in leaves(process(g(x, *args, **keywords))) if t.requires_grad]
@@ -410,6 +412,7 @@ def out(case: Case) -> Iterator[Callable[[], None]]:
                     return f(s.input, *s.args, **s.kwargs) if single else list(f(s.input, *s.args, **s.kwargs))
 
                 manner = case.manner(sample, again)
+                manner.tolerance = case.dtype if case.dtype.is_floating_point else None
                 manner.check(targets[0] if single else targets, mine[0] if single else mine, f"out of {kind}")
                 if returned is not None and any(a is not b for a, b in zip(leaves(got), mine, strict=True)):
                     raise Differs("another tensor than out= is returned")

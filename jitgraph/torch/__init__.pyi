@@ -5,10 +5,13 @@ from typing import Any, Final
 from jitgraph.autograd import enable_grad as enable_grad
 from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
+from jitgraph.torch import fft as fft
+from jitgraph.torch import linalg as linalg
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
 from jitgraph.torch import random as random
 from jitgraph.torch import return_types as return_types
+from jitgraph.torch import special as special
 from jitgraph.torch import version as version
 from jitgraph.torch.compiling import compile as compile
 from jitgraph.torch.constants import channels_last as channels_last

@@ -26,8 +26,8 @@ def _along_several(function: Callable[..., Any], dims: Dims = None) -> Callable[
     """A transform along several axes, by default ``dims``, else as many of the last as ``s`` has sizes."""
 
     def transform(input: Any, s: Dims = None, dim: Dims = dims, norm: str | None = None) -> Any:
-        axes = [dim] if isinstance(dim, int) else dim
-        sizes = [s] if isinstance(s, int) else s
+        axes: Any = [dim] if isinstance(dim, int) else dim
+        sizes: Any = [s] if isinstance(s, int) else s
         if sizes is not None:
             if axes is None:
                 axes = range(-len(sizes), 0)

@@ -91,7 +91,8 @@ def matmul(input: Any, other: Any) -> Any:
 @with_out
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """The sum of conj(x) * y along an axis."""
-    return fn.vecdot(*promoted(x, y), dim)
+    a, b = promoted(x, y)
+    return fn.vecdot(a, b, dim)
 
 
 @with_out
@@ -427,7 +428,8 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 def _no_ldl(*args: Any, **keywords: Any) -> Any:
     """Factors with blocks of two rows, which jitgraph does not compute."""
-    raise UnsupportedOp("linalg.ldl_factor is not supported\n  hint: linalg.lu_factor, or cholesky of positive matrices")
+    raise UnsupportedOp("linalg.ldl_factor is not supported
+  hint: linalg.lu_factor, or linalg.cholesky")
 
 
 ldl_factor = ldl_factor_ex = ldl_solve = _no_ldl

@@ -1,4 +1,4 @@
-"""Decompositions and systems of equations whose functions have other parameters in ``torch`` than in ``torch.linalg``."""
+"""Decompositions, systems of equations and spectra, where ``torch`` has other parameters than ``torch.linalg``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def slogdet(input: Any) -> Any:
 
 @with_out
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
-    """U, the singular values S and V, for which input is U @ diag(S) @ V^H; U and V are zeros without ``compute_uv``."""
+    """U, S and V, for which input is U @ diag(S) @ V^H; U and V are zeros without ``compute_uv``."""
     if compute_uv:
         u, s, vh = linalg.svd(input, full_matrices=not some)
         return return_types.svd(u, s, _adjoint(vh))
@@ -140,7 +140,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     rows, columns = A.shape[-2:]
     count = min(6, rows, columns) if q is None else q
     if not 0 <= count <= min(rows, columns):
-        raise ValueError(f"q(={count}) must be non-negative integer and not greater than min(m, n)={min(rows, columns)}")
+        raise ValueError(f"q(={count}) must be non-negative integer and not greater than {min(rows, columns)}")
     return svd_lowrank(A - fn.mean(A, axis=-2, keepdims=True) if center else A, count)
 
 
@@ -165,7 +165,7 @@ def stft(
         return_complex = _is_complex(input) or (window is not None and _is_complex(window))
         if not return_complex:
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs")
-    form = {"center": center, "pad_mode": pad_mode, "normalized": normalized, "onesided": onesided}
+    form: dict[str, Any] = {"center": center, "pad_mode": pad_mode, "normalized": normalized, "onesided": onesided}
     return spectra.stft(input, n_fft, hop_length, win_length, window, **form, return_complex=return_complex)
 
 
@@ -187,5 +187,5 @@ def istft(
     return_complex: bool = False,
 ) -> Any:
     """The samples whose ``stft`` with the same parameters is the input."""
-    form = {"center": center, "normalized": normalized, "onesided": onesided, "length": length}
+    form: dict[str, Any] = {"center": center, "normalized": normalized, "onesided": onesided, "length": length}
     return spectra.istft(input, n_fft, hop_length, win_length, window, **form, return_complex=return_complex)

@@ -428,8 +428,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
 def _no_ldl(*args: Any, **keywords: Any) -> Any:
     """Factors with blocks of two rows, which jitgraph does not compute."""
-    raise UnsupportedOp("linalg.ldl_factor is not supported
-  hint: linalg.lu_factor, or linalg.cholesky")
+    raise UnsupportedOp("linalg.ldl_factor is not supported\n  hint: linalg.lu_factor, or linalg.cholesky")
 
 
 ldl_factor = ldl_factor_ex = ldl_solve = _no_ldl

@@ -368,7 +368,6 @@ from jitgraph.torch.functions.joining import view_as_real_copy as view_as_real_c
 from jitgraph.torch.functions.joining import view_copy as view_copy
 from jitgraph.torch.functions.joining import vstack as vstack
 from jitgraph.torch.functions.linear_algebra import geqrf as geqrf  # method
-from jitgraph.torch.functions.linear_algebra import istft as istft  # method
 from jitgraph.torch.functions.linear_algebra import lu as lu  # method
 from jitgraph.torch.functions.linear_algebra import lu_solve as lu_solve  # method
 from jitgraph.torch.functions.linear_algebra import lu_unpack as lu_unpack
@@ -378,7 +377,6 @@ from jitgraph.torch.functions.linear_algebra import pca_lowrank as pca_lowrank
 from jitgraph.torch.functions.linear_algebra import pinverse as pinverse  # method
 from jitgraph.torch.functions.linear_algebra import qr as qr  # method
 from jitgraph.torch.functions.linear_algebra import slogdet as slogdet  # method
-from jitgraph.torch.functions.linear_algebra import stft as stft  # method
 from jitgraph.torch.functions.linear_algebra import svd as svd  # method
 from jitgraph.torch.functions.linear_algebra import svd_lowrank as svd_lowrank
 from jitgraph.torch.functions.linear_algebra import triangular_solve as triangular_solve  # method

@@ -1,10 +1,10 @@
-"""Decompositions, systems of equations and spectra, where ``torch`` has other parameters than ``torch.linalg``."""
+"""Decompositions and systems of equations, where ``torch`` has other parameters than ``torch.linalg``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import linalg, spectra
+from jitgraph import linalg
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import functions as fn
 from jitgraph.torch import return_types
@@ -142,50 +142,3 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     if not 0 <= count <= min(rows, columns):
         raise ValueError(f"q(={count}) must be non-negative integer and not greater than {min(rows, columns)}")
     return svd_lowrank(A - fn.mean(A, axis=-2, keepdims=True) if center else A, count)
-
-
-@torch_function
-def stft(
-    input: Any,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Any = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-    align_to_window: bool | None = None,
-) -> Any:
-    """Fourier transforms of windows, one every ``hop_length`` samples."""
-    if align_to_window is not None:
-        raise UnsupportedOp("stft(align_to_window=...) is not supported\n  hint: center=False and a shorter window")
-    if return_complex is None:
-        return_complex = _is_complex(input) or (window is not None and _is_complex(window))
-        if not return_complex:
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs")
-    form: dict[str, Any] = {"center": center, "pad_mode": pad_mode, "normalized": normalized, "onesided": onesided}
-    return spectra.stft(input, n_fft, hop_length, win_length, window, **form, return_complex=return_complex)
-
-
-def _is_complex(x: Any) -> bool:
-    return "complex" in str(x.dtype)
-
-
-@torch_function
-def istft(
-    input: Any,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Any = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: int | None = None,
-    return_complex: bool = False,
-) -> Any:
-    """The samples whose ``stft`` with the same parameters is the input."""
-    form: dict[str, Any] = {"center": center, "normalized": normalized, "onesided": onesided, "length": length}
-    return spectra.istft(input, n_fft, hop_length, win_length, window, **form, return_complex=return_complex)

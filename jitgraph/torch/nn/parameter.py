@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jitgraph as jg
+from jitgraph.eager.handle import NATIVE_CLASSES
 from jitgraph.nn.module import ModuleBuffer
 from jitgraph.nn.module import Parameter as JitgraphParameter
 from jitgraph.torch.tensors import Tensor
@@ -17,6 +18,9 @@ class Parameter(Tensor, JitgraphParameter):
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
         JitgraphParameter.__init__(self, data, requires_grad)
+
+
+NATIVE_CLASSES["torch", True] = Parameter
 
 
 class Buffer(Tensor, ModuleBuffer):

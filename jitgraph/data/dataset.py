@@ -22,6 +22,9 @@ from jitgraph.tensor.functions.creation import asarray
 class Dataset:
     """Items by index: subclasses define ``__getitem__`` and ``__len__``."""
 
+    def __class_getitem__(cls, _: Any) -> type[Dataset]:  # as PyTorch's is generic
+        return cls
+
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
 
@@ -34,6 +37,9 @@ class Dataset:
 
 class IterableDataset:
     """Items one after another: subclasses define ``__iter__``; in a loader's worker ``get_worker_info`` says which."""
+
+    def __class_getitem__(cls, _: Any) -> type[IterableDataset]:
+        return cls
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")
@@ -76,7 +82,7 @@ class TensorDataset(Dataset):
     def __init__(self, *tensors: Any) -> None:
         if not tensors:
             raise JitgraphError("TensorDataset needs at least one tensor")
-        self.tensors = tuple(asarray(t) for t in tensors)
+        self.tensors = tuple(t if isinstance(t, Tensor) else asarray(t) for t in tensors)
         _one_length("TensorDataset", self.tensors)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -185,6 +191,12 @@ def random_split(
 
 class Sampler:
     """Indices of items in some order: subclasses define ``__iter__``, and ``__len__`` if it is known."""
+
+    def __init__(self, data_source: Any = None) -> None:
+        """``data_source`` is what older code of PyTorch's hands on, and is not looked at."""
+
+    def __class_getitem__(cls, _: Any) -> type[Sampler]:
+        return cls
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")

@@ -139,7 +139,7 @@ class _Recurrent(Module):
         parts = tuple(part[:, 0] if alone else part for part in last)
         final = parts if self.parts > 1 else parts[0]
         if packed is not None:
-            return PackedSequence(outputs, packed.lengths), final
+            return type(packed)(outputs, packed.lengths), final
         if alone:
             return outputs[:, 0], final
         return (moveaxis(outputs, 0, 1) if self.batch_first else outputs), final

@@ -5,6 +5,8 @@ from typing import Any, Final
 from jitgraph.autograd import enable_grad as enable_grad
 from jitgraph.autograd import no_grad as no_grad
 from jitgraph.autograd import set_grad_enabled as set_grad_enabled
+from jitgraph.torch import amp as amp
+from jitgraph.torch import cuda as cuda
 from jitgraph.torch import fft as fft
 from jitgraph.torch import linalg as linalg
 from jitgraph.torch import nn as nn
@@ -12,7 +14,12 @@ from jitgraph.torch import optim as optim
 from jitgraph.torch import random as random
 from jitgraph.torch import return_types as return_types
 from jitgraph.torch import special as special
+from jitgraph.torch import utils as utils
 from jitgraph.torch import version as version
+from jitgraph.torch.amp.autocast_mode import autocast as autocast
+from jitgraph.torch.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from jitgraph.torch.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from jitgraph.torch.amp.grad_scaler import GradScaler as GradScaler
 from jitgraph.torch.compiling import compile as compile
 from jitgraph.torch.constants import channels_last as channels_last
 from jitgraph.torch.constants import channels_last_3d as channels_last_3d

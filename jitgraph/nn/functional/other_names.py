@@ -12,6 +12,7 @@ from jitgraph.nn.functional.layers import conv1d, linear
 from jitgraph.nn.functional.pooling import max_pool1d, max_pool2d, max_pool3d
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.manipulation import moveaxis
+from jitgraph.tensor.functions.shapes import reshape
 from jitgraph.tensor.lifting import TensorLike
 
 Size = int | Sequence[int] | None
@@ -96,9 +97,19 @@ def linear_cross_entropy(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """``cross_entropy`` of ``linear(input, linear_weight, linear_bias)``; ``ignore_index`` None is -100."""
+    """``cross_entropy`` of ``linear(input, linear_weight, linear_bias)``; ``ignore_index`` None is -100.
+
+    A weight [C, *out, in] and a bias [C, *out] of more axes give scores [N, C, *out].
+    """
+    table = wrap(lifting.value_of(linear_weight))
+    if table.ndim > 2:
+        bias = None if linear_bias is None else reshape(wrap(lifting.value_of(linear_bias)), (-1,))
+        flat = linear(input, reshape(table, (-1, table.shape[-1])), bias)
+        logits = reshape(flat, (*flat.shape[:-1], *table.shape[:-1]))
+    else:
+        logits = linear(input, linear_weight, linear_bias)
     return cross_entropy(
-        linear(input, linear_weight, linear_bias),
+        logits,
         target,
         weight,
         ignore_index=-100 if ignore_index is None else ignore_index,

@@ -5,19 +5,15 @@ What the stub takes from ``jitgraph.nn`` is a layer of it, which becomes PyTorch
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from jitgraph.runtime import stubs
-
-_attribute, __dir__ = stubs.attach(__name__)
+from jitgraph.torch import packages
 
 
-def __getattr__(name: str) -> Any:
-    value = _attribute(name)
-    if isinstance(value, type) and stubs.of(__name__).homes[name][0].startswith("jitgraph.nn."):
-        from jitgraph.torch.nn.module import layer
+def _adapted(value: Any) -> Any:
+    from jitgraph.torch.nn.module import layer  # here, as it loads what modules are made of
 
-        value = layer(value)
-    setattr(sys.modules[__name__], name, value)
-    return value
+    return layer(value) if isinstance(value, type) else value
+
+
+__getattr__, __dir__ = packages.attach(__name__, "jitgraph.nn.", _adapted)

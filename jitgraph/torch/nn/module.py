@@ -12,7 +12,6 @@ from typing import Any, Final, Self
 
 import jitgraph as jg
 from jitgraph.nn.module import ModuleBuffer
-from jitgraph.runtime import stubs
 from jitgraph.torch.nn.parameter import Parameter, adopt
 from jitgraph.torch.scalar_types import float32, get_default_dtype
 from jitgraph.torch.tensors import View, adopted
@@ -227,12 +226,11 @@ def _of_default_dtype(begin: Any) -> Any:
 def adopt_module(module: Any) -> None:
     """Make a layer of jitgraph's, with all below it, one of PyTorch's, the object itself; others stay."""
     kind = module.__class__
-    if isinstance(module, Module) or not kind.__module__.startswith("jitgraph.nn."):
+    if isinstance(module, Module) or not kind.__module__.startswith(("jitgraph.nn.", "jitgraph.optim.")):
         return
-    if stubs.of("jitgraph.nn").homes.get(kind.__name__) == (kind.__module__, kind.__name__):
-        module.__class__ = layer(kind)
-        for value in list(vars(module).values()):
-            if isinstance(value, jg.Tensor):
-                adopt(value)
-            elif isinstance(value, jg.nn.Module):
-                adopt_module(value)
+    module.__class__ = layer(kind)
+    for value in list(vars(module).values()):
+        if isinstance(value, jg.Tensor):
+            adopt(value)
+        elif isinstance(value, jg.nn.Module):
+            adopt_module(value)

@@ -5,19 +5,15 @@ What the stub takes from ``jitgraph.optim`` is an optimiser of it, which becomes
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from jitgraph.runtime import stubs
-
-_attribute, __dir__ = stubs.attach(__name__)
+from jitgraph.torch import packages
 
 
-def __getattr__(name: str) -> Any:
-    value = _attribute(name)
-    if isinstance(value, type) and stubs.of(__name__).homes[name][0].startswith("jitgraph.optim."):
-        from jitgraph.torch.optim.optimizer import optimizer
+def _adapted(value: Any) -> Any:
+    from jitgraph.torch.optim.optimizer import optimizer  # here, as it loads what optimisers are made of
 
-        value = optimizer(value)
-    setattr(sys.modules[__name__], name, value)
-    return value
+    return optimizer(value) if isinstance(value, type) else value
+
+
+__getattr__, __dir__ = packages.attach(__name__, "jitgraph.optim.", _adapted)

@@ -1,3 +1,18 @@
 """The names of ``torch.nn.functional``, and where each is defined."""
 
 from jitgraph.nn.functional import *
+from jitgraph.torch.nn.functional.own_forms import affine_grid as affine_grid
+from jitgraph.torch.nn.functional.own_forms import hinge_embedding_loss as hinge_embedding_loss
+from jitgraph.torch.nn.functional.own_forms import huber_loss as huber_loss
+from jitgraph.torch.nn.functional.own_forms import kl_div as kl_div
+from jitgraph.torch.nn.functional.own_forms import l1_loss as l1_loss
+from jitgraph.torch.nn.functional.own_forms import linear_cross_entropy as linear_cross_entropy
+from jitgraph.torch.nn.functional.own_forms import log_softmax as log_softmax
+from jitgraph.torch.nn.functional.own_forms import mse_loss as mse_loss
+from jitgraph.torch.nn.functional.own_forms import native_channel_shuffle as native_channel_shuffle
+from jitgraph.torch.nn.functional.own_forms import normalize as normalize
+from jitgraph.torch.nn.functional.own_forms import poisson_nll_loss as poisson_nll_loss
+from jitgraph.torch.nn.functional.own_forms import smooth_l1_loss as smooth_l1_loss
+from jitgraph.torch.nn.functional.own_forms import soft_margin_loss as soft_margin_loss
+from jitgraph.torch.nn.functional.own_forms import softmax as softmax
+from jitgraph.torch.nn.functional.own_forms import softmin as softmin

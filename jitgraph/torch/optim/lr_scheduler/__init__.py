@@ -1,5 +1,5 @@
 """``torch.optim.lr_scheduler``: jitgraph's schedules, which have no tensors."""
 
-from jitgraph.runtime import stubs
+from jitgraph.torch import packages
 
-__getattr__, __dir__ = stubs.attach(__name__)
+__getattr__, __dir__ = packages.attach(__name__)

@@ -1,0 +1,85 @@
+"""Functions whose parameters, or shapes that they take, are other than those of jitgraph's."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jitgraph as jg
+from jitgraph.nn import functional
+from jitgraph.torch.adapters import torch_function, with_out
+
+
+def _axis(name: str, x: Any, dim: int | None) -> int:
+    """``dim``, or without one the axis that old code means, with a warning."""
+    if dim is not None:
+        return dim
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=4,
+    )
+    return 0 if x.ndim in (0, 1, 3) else 1
+
+
+@torch_function
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along ``dim``."""
+    return functional.softmax(input, _axis("softmax", input, dim), dtype=dtype)
+
+
+@torch_function
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """softmax(-x) along ``dim``."""
+    return functional.softmin(input, _axis("softmin", input, dim), dtype=dtype)
+
+
+@torch_function
+def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """log(softmax(x)) along ``dim``."""
+    return functional.log_softmax(input, _axis("log_softmax", input, dim), dtype=dtype)
+
+
+normalize = with_out(functional.normalize)
+native_channel_shuffle = torch_function(functional.channel_shuffle)
+
+
+@torch_function
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    """The places from which ``grid_sample`` takes elements for an affine map."""
+    return functional.affine_grid(theta, tuple(size), bool(align_corners))
+
+
+@torch_function
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, options: Any = None, **settings: Any) -> Any:
+    """``cross_entropy`` of ``linear(input, linear_weight)``; ``options`` chooses among PyTorch's implementations."""
+    return functional.linear_cross_entropy(input, linear_weight, target, **settings)
+
+
+def _of_broadcast(function: Callable[..., Any], warns: bool) -> Callable[..., Any]:
+    """A loss whose input and target are broadcast to one shape, where jitgraph refuses to."""
+
+    @functools.wraps(function)
+    def call(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        if tuple(input.shape) != tuple(target.shape):
+            if warns:
+                warnings.warn(
+                    f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This "
+                    "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+                    stacklevel=3,
+                )
+            input, target = jg.broadcast_arrays(input, target)
+        return function(input, target, *args, **kwargs)
+
+    return torch_function(call)
+
+
+mse_loss = _of_broadcast(functional.mse_loss, True)
+l1_loss = _of_broadcast(functional.l1_loss, True)
+smooth_l1_loss = _of_broadcast(functional.smooth_l1_loss, True)
+huber_loss = _of_broadcast(functional.huber_loss, True)
+kl_div = _of_broadcast(functional.kl_div, False)
+poisson_nll_loss = _of_broadcast(functional.poisson_nll_loss, False)
+soft_margin_loss = _of_broadcast(functional.soft_margin_loss, False)
+hinge_embedding_loss = _of_broadcast(functional.hinge_embedding_loss, False)

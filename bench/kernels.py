@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph.codegen.cpu import entry as inlining
-from jitgraph.codegen.cpu.native import build_image
+from jitgraph.codegen.cpu.backend import build_image
 from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Let, Loop
 from jitgraph.codegen.kernels.schedule import Launch, Schedule, ScheduleBuffer
 from jitgraph.dtypes import is_float

@@ -6,7 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.op import Op, has
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import disk_cache, loader, sources
-from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 
 if TYPE_CHECKING:
     from jitgraph.codegen.kernels.schedule import Schedule
+    from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct
 
 # ----------------------------------------------------------------------
 # The contract of a graph with its caller: the signature of its entry.
@@ -232,6 +233,12 @@ def _packed(image: bytes, parts: DevicePayload) -> bytes:
 
 def _unpacked(content: bytes) -> tuple[bytes, DevicePayload]:
     """What ``_packed`` took; any error of Python's where it is malformed."""
+    from jitgraph.runtime.device_payload import DevicePayload, LibraryProduct  # here: most processes have no GPU
+
+    def product(dtype: str, result_dtype: str, tf32: bool, batch: int, *matrices: Sequence[int]) -> LibraryProduct:
+        left, right, result = ((int(a), int(b), int(c), int(d), int(e)) for a, b, c, d, e in matrices)
+        return LibraryProduct(str(dtype), str(result_dtype), bool(tf32), int(batch), left, right, result)
+
     start = len(_DEVICE) + _LENGTH.size
     (length,) = _LENGTH.unpack_from(content, len(_DEVICE))
     header = parse_json(content[start : start + length], "the header of code for a GPU")
@@ -255,14 +262,9 @@ def _unpacked(content: bytes) -> tuple[bytes, DevicePayload]:
         reports=header["reports"],
         host_sizes=tuple(header["host_sizes"]),
         launches=header["launches"],
-        products=tuple(_product(*each) for each in header["products"]),
+        products=tuple(product(*each) for each in header["products"]),
     )
     return image, parts
-
-
-def _product(dtype: str, result_dtype: str, tf32: bool, batch: int, *matrices: Sequence[int]) -> LibraryProduct:
-    left, right, result = ((int(a), int(b), int(c), int(d), int(e)) for a, b, c, d, e in matrices)
-    return LibraryProduct(str(dtype), str(result_dtype), bool(tf32), int(batch), left, right, result)
 
 
 def _same(a: DevicePayload | None, b: DevicePayload | None) -> bool:

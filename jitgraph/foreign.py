@@ -16,7 +16,6 @@ import numpy as np
 
 from jitgraph.errors import DeviceError, DTypeError, JitgraphError, SharingError, TraceError
 from jitgraph.location import Location
-from jitgraph.runtime import dlpack
 
 PLAIN: Final = frozenset({np.ndarray, np.memmap})
 _CUDA: Final = 2  # of DLPack
@@ -65,6 +64,8 @@ def array_of(x: Any, text: str = "the array", *, borrow: bool = False) -> np.nda
     DeviceError where they lie on another device, SharingError where the library does not hand them over, DTypeError for
     elements that have no dtype here and for what is more than its elements.
     """
+    from jitgraph.runtime import dlpack  # here: few programs have arrays of other libraries
+
     kind = type(x)
     protocols = {protocol for protocol in _PROTOCOLS if hasattr(kind, protocol)}
     refusal: Exception | None = None
@@ -128,6 +129,8 @@ def refuse(x: Any, text: str, location: Location | None = None) -> None:
 
 
 def _hint_of_ways(x: Any, text: str, *first: str) -> str:
+    from jitgraph.runtime import dlpack
+
     name = _name(text)
     conversions = dlpack.conversion_calls(x, name, (*first, "numpy", "to_numpy"))
     return f"pass {' or '.join(conversions) or f'np.asarray({name})'}"

@@ -6,24 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitgraph import ops
 from jitgraph.dtypes import DType, float32, float64, is_float, is_inexact
 from jitgraph.eager import placement
-from jitgraph.eager.records import GraphRecord, OpRecord
-from jitgraph.eager.rules import ByDevice, ByKernel, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import EagerValue, Record
 from jitgraph.errors import HostAccessError, UnsupportedOp
 from jitgraph.ir import context
-from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.context import Context, Emitter
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import shared
+from jitgraph.runtime import imports, shared
+
+if TYPE_CHECKING:
+    from jitgraph.eager import records, rules
+else:
+    records = imports.late(__name__, "jitgraph.eager.records")  # a process that finds all its traces applies no op
+    rules = imports.late(__name__, "jitgraph.eager.rules")
 
 # ----------------------------------------------------------------------
 # What autocast does to an op: which of its operands become 16-bit floats, and which float32.
@@ -78,7 +81,7 @@ class EagerEmitter:
     """
 
     def __init__(self) -> None:
-        self._rules = Rules()
+        self._rules: Any = _NoRules(self)
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
@@ -93,10 +96,11 @@ class EagerEmitter:
     ) -> tuple[Any, ...]:
         if now.autocast is not None:
             return emit(self, op, inputs, attrs, regions)
-        rule = outputs = None
+        rule: Any = None
+        outputs: tuple[Any, ...] | None = None
         try:
-            rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
-            if rule is None or (now.anomaly and (op.decompose is not None or isinstance(rule, ByDevice))):
+            rule = self._rules.rule(op, inputs, attrs) if rules.is_ruled(op) and not regions else None
+            if rule is None or (now.anomaly and (op.decompose is not None or isinstance(rule, rules.ByDevice))):
                 return self._emit_otherwise(op, inputs, attrs, regions)
             outputs = rule.run(inputs, attrs)
         except HostAccessError:  # an operand on a GPU, for which those of the CPU pay nothing
@@ -109,12 +113,13 @@ class EagerEmitter:
         if now.grad_enabled and rule.differentiable:
             for value in inputs:
                 if value.record is not None:
-                    return taped(rule.record(tuple(inputs), attrs, outputs), outputs)
+                    return rules.taped(rule.record(tuple(inputs), attrs, outputs), outputs)
         return outputs
 
-    def kernel(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> ByKernel | None:
+    def kernel(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> rules.ByKernel | None:
         """``op`` on these operands by a kernel, as in ``Rules.kernel``."""
-        return self._rules.kernel(op, inputs, attrs)
+        kernel: rules.ByKernel | None = self._rules.kernel(op, inputs, attrs)
+        return kernel
 
     def _emit_otherwise(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Composites op by op, control flow, and ops whose operands or results are no tensors."""
@@ -133,11 +138,12 @@ class EagerEmitter:
             result = op.decompose(*inputs, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
         results = _values(self._run(op, inputs, attrs, regions))
-        return _taped(OpRecord(op, tuple(inputs), dict(attrs), results))
+        return _taped(records.OpRecord(op, tuple(inputs), dict(attrs), results))
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
-        from jitgraph.eager import long_loops  # here, as most eager programs need neither
+        from jitgraph.eager import long_loops  # here, as most eager programs need none of these
+        from jitgraph.ir.builder import GraphBuilder
         from jitgraph.passes.autodiff import vjp_graph
 
         builder = GraphBuilder()
@@ -149,7 +155,9 @@ class EagerEmitter:
             forward, backward = vjp_graph(source, wrt)
         results = long_loops.run(forward, [_payload(value) for value in inputs])
         primals, residuals = _separate(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
-        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(primals), source))
+        return _taped(
+            records.GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(primals), source)
+        )
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
@@ -161,10 +169,21 @@ class EagerEmitter:
         op.output_types([value.type for value in inputs], attrs, regions)
         if op.evaluate is None:
             return _separate(_interpret(op, inputs, attrs, regions), inputs)
-        results = evaluated(op, op.evaluate, [_payload(value) for value in inputs], attrs)
+        results = rules.evaluated(op, op.evaluate, [_payload(value) for value in inputs], attrs)
         if context.current().anomaly:
             _watch(op, inputs, results)
         return results
+
+
+class _NoRules:
+    """Stands for the rules of an emitter until it applies its first op."""
+
+    def __init__(self, emitter: EagerEmitter) -> None:
+        self._emitter = emitter
+
+    def __getattr__(self, name: str) -> Any:
+        self._emitter._rules = rules.Rules()
+        return getattr(self._emitter._rules, name)
 
 
 def _separate(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -192,6 +211,7 @@ def _taped(record: Record) -> tuple[Any, ...]:
 
 def _interpret(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
     from jitgraph.eager import long_loops
+    from jitgraph.ir.builder import GraphBuilder
 
     if not regions:
         raise UnsupportedOp(f"{op.name} cannot run eagerly", hint="call it inside a function under @jg.trace")

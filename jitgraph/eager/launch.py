@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.dispatch.function import FEW, NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import Prepared
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from jitgraph.eager.dispatch.launches import Argument
     from jitgraph.eager.dispatch.table import NativeTable
 
-FEW: Final = 4
-"""Calls of one kind that Python serves before a table is worth while."""
 LONG: Final = 20_000_000
 """Nanoseconds in which a kernel for given sizes is compiled: once one for named sizes ran for as long, it is made."""
 _SHORT: Final = 50_000

@@ -209,18 +209,27 @@ class Op:
 
 Find = Callable[[str], "Op | None"]
 Every = Callable[[], "Mapping[str, Op]"]
+Has = Callable[[str], bool]
 
-_registered: Final[list[tuple[Find, Every]]] = []
+_registered: Final[list[tuple[Find, Every, Has]]] = []
 
 
-def register(find: Find, every: Every) -> None:
-    """Make ops known. Called once, by ``jitgraph.ops``: ``find`` gives an op by its name, ``every`` the whole table."""
-    _registered.append((find, every))
+def register(find: Find, every: Every, has_name: Has) -> None:
+    """Make ops known. Called once, by ``jitgraph.ops``: ``find`` gives an op by its name, ``every`` the whole table.
+
+    ``has_name`` says whether there is an op of a name, and loads none.
+    """
+    _registered.append((find, every, has_name))
 
 
 def named(name: str) -> Op | None:
     """The op of this name, or None; only its own family is loaded."""
-    return next((op for find, _ in _registered if (op := find(name)) is not None), None)
+    return next((op for find, *_ in _registered if (op := find(name)) is not None), None)
+
+
+def is_name(name: str) -> bool:
+    """Whether an op has this name; no family is loaded."""
+    return any(has_name(name) for *_, has_name in _registered)
 
 
 def has(op: Op) -> bool:
@@ -232,7 +241,7 @@ def has(op: Op) -> bool:
 def all_ops() -> Mapping[str, Op]:
     """Every op by its name and by those that it has in older files; GraphError for a name that two ops share."""
     table: dict[str, Op] = {}
-    for _, every in _registered:
+    for _, every, _ in _registered:
         for name, op in every().items():
             for known in (name, *op.formerly):
                 if table.setdefault(known, op) is not op:

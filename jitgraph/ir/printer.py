@@ -36,10 +36,10 @@ INLINE_ELEMENTS: Final = 32  # constants with more elements are printed by their
 MAX_SIZE_TEXT: Final = 256  # characters of one size expression
 MAX_SIZE_TERMS: Final = 1000  # terms that one may multiply out to
 
-_INT = re.compile(r"-?[0-9]{1,20}")
-_FLOAT = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]{1,4})?|[0-9]+[eE][-+]?[0-9]{1,4}|inf|nan(?::0x[0-9a-f]+)?)")
-_SIZE = re.compile(r"[A-Za-z0-9_+\-*/%() ]+")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_INT: Final = r"-?[0-9]{1,20}"
+_FLOAT: Final = r"-?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]{1,4})?|[0-9]+[eE][-+]?[0-9]{1,4}|inf|nan(?::0x[0-9a-f]+)?)"
+_SIZE: Final = r"[A-Za-z0-9_+\-*/%() ]+"
+_NAME: Final = r"[A-Za-z][A-Za-z0-9_]*"
 _WORDS: Final[dict[str, Attr]] = {"true": True, "false": False, "none": None, **BY_SHORT_NAME}
 
 
@@ -68,7 +68,7 @@ def format_attr(attr: Attr, inline: int = INLINE_ELEMENTS) -> str:
 
 
 def _is_size(text: str) -> bool:
-    return text not in _WORDS and not _INT.fullmatch(text) and not _FLOAT.fullmatch(text)
+    return text not in _WORDS and not re.fullmatch(_INT, text) and not re.fullmatch(_FLOAT, text)
 
 
 def _format_constant(constant: Constant, inline: int) -> str:
@@ -101,19 +101,19 @@ def _float_text(value: np.ndarray[Any, Any], index: int) -> str:
     if value.dtype == float64:
         return exact
     short = str(item)
-    return short if _FLOAT.fullmatch(short) and value.dtype.type(float(short)) == item else exact
+    return short if re.fullmatch(_FLOAT, short) and value.dtype.type(float(short)) == item else exact
 
 
 def parse_scalar(text: str) -> Attr:
     """The int, float, bool, none, dtype or size that ``format_attr`` printed."""
     if text in _WORDS:
         return _WORDS[text]
-    if _INT.fullmatch(text):
+    if re.fullmatch(_INT, text):
         value = int(text)
         if not -(2**63) <= value < 2**64:
             raise GraphError(f"the integer {text} needs more than 64 bits")
         return value
-    if _FLOAT.fullmatch(text):
+    if re.fullmatch(_FLOAT, text):
         return float(_floats([text], float64)[0])
     return parse_size(text)
 
@@ -121,7 +121,7 @@ def parse_scalar(text: str) -> Attr:
 def parse_size(text: str) -> DimLike:
     """The size that ``str(dim)`` printed; GraphError also where it is too long, or would multiply out too far."""
     text = text.strip()
-    if _INT.fullmatch(text):
+    if re.fullmatch(_INT, text):
         return int(text)
     if is_size_name(text):
         return Dim.name(text)
@@ -129,7 +129,7 @@ def parse_size(text: str) -> DimLike:
         raise GraphError(f"a size of {len(text)} characters is too long; at most {MAX_SIZE_TEXT}")
     # What Python would read as more than a size (0x1f, 1e9, 2**9, None) is refused before ast.parse sees it.
     words = re.findall(r"[A-Za-z0-9_]+", text)
-    if not _SIZE.fullmatch(text) or "**" in text or not all(w.isdecimal() or is_size_name(w) for w in words):
+    if not re.fullmatch(_SIZE, text) or "**" in text or not all(w.isdecimal() or is_size_name(w) for w in words):
         raise GraphError(f"{text!r} is not a size")
     try:
         bound = _terms_bound(ast.parse(text, mode="eval").body)
@@ -142,7 +142,7 @@ def parse_size(text: str) -> DimLike:
 
 def is_size_name(name: str) -> bool:
     """Whether a size may be called so: ASCII letters, digits and ``_``, first a letter, no word of Python."""
-    return _NAME.fullmatch(name) is not None and not keyword.iskeyword(name)
+    return re.fullmatch(_NAME, name) is not None and not keyword.iskeyword(name)
 
 
 def _terms_bound(tree: ast.expr) -> int:
@@ -185,7 +185,7 @@ def parse_elements(type: TensorType, texts: Sequence[str]) -> Constant:
 def _elements(texts: Sequence[str], dtype: DType) -> np.ndarray[Any, Any]:
     if is_float(dtype):
         return _floats(texts, dtype)
-    pattern = re.compile("true|false") if is_bool(dtype) else _INT
+    pattern = re.compile("true|false" if is_bool(dtype) else _INT)
     for text in texts:
         if not pattern.fullmatch(text):
             raise GraphError(f"{text!r} is not an element of type {SHORT_NAMES[dtype]}")
@@ -201,7 +201,7 @@ def _elements(texts: Sequence[str], dtype: DType) -> np.ndarray[Any, Any]:
 
 def _floats(texts: Sequence[str], dtype: DType) -> np.ndarray[Any, Any]:
     for text in texts:
-        if not _FLOAT.fullmatch(text):
+        if not re.fullmatch(_FLOAT, text):
             raise GraphError(f"{text!r} is not an element of type {SHORT_NAMES[dtype]}, such as 1.0, 1e-9, inf, nan")
     with np.errstate(all="ignore"):
         result = np.array([float(text.partition(":")[0]) for text in texts], np.float64).astype(dtype)
@@ -303,7 +303,7 @@ def _texts(attrs: Attrs) -> dict[str, str]:
 Line: TypeAlias = "tuple[str, Node | Graph | None]"  # what the line shows: a node, or a graph for its return
 
 _COMMENT_COLUMN: Final = 64
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]")
+_NOT_IN_NAMES: Final = r"[^A-Za-z0-9_.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,7 @@ def lines_of(
     """The lines of the text, each with what it shows; ``assumed`` are the constraints of the outermost graph."""
     assumed = graph.constraints if assumed is None else assumed
     names = _names(graph, style)
-    title = "graph" if style.canonical else f"graph @{_NOT_IN_NAMES.sub('_', graph.name) or '_'}"
+    title = "graph" if style.canonical else f"graph @{re.sub(_NOT_IN_NAMES, '_', graph.name) or '_'}"
     inputs = ", ".join(f"{names[value]}: {value.type}" for value in graph.inputs)
     types = ", ".join(str(value.type) for value in graph.outputs) or "()"
     constraints = [str(constraint) for constraint in graph.constraints]
@@ -387,7 +387,7 @@ def _names(graph: Graph, style: Style) -> dict[Value, str]:
     for value in (*graph.inputs, *(output for node in graph.nodes for output in node.outputs)):
         if value in names:
             continue
-        hint = _NOT_IN_NAMES.sub("_", value.hint) if value.hint and not style.canonical else ""
+        hint = re.sub(_NOT_IN_NAMES, "_", value.hint) if value.hint and not style.canonical else ""
         if not hint or hint.isdecimal():
             names[value] = f"%{number}"
             number += 1

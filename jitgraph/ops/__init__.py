@@ -7,6 +7,6 @@ from jitgraph.ir import op
 from jitgraph.ops import registry
 from jitgraph.runtime import stubs
 
-op.register(registry.op_named, registry.every_op)
+op.register(registry.op_named, registry.every_op, registry.has_name)
 
 __getattr__, __dir__ = stubs.attach(__name__)

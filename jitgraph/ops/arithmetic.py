@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -11,13 +11,15 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType, bool_
 from jitgraph.errors import DTypeError
 from jitgraph.ir.op import Op, Sample, Trait
-from jitgraph.ir.scalar import Comparison
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import elementwise, flat
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import elementwise_samples, generator, values
+
+if TYPE_CHECKING:
+    from jitgraph.ir.scalar import Comparison
 
 # ----------------------------------------------------------------------
 # Comparisons, which give bool, and select.

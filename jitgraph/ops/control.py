@@ -33,7 +33,6 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, lt, mul, sub
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.movement import reduce_sum
 from jitgraph.ops.rules import require_region, require_same_types
 from jitgraph.ops.sampling import generator, values
 
@@ -158,6 +157,8 @@ def _while_samples(dtype: DType) -> Sequence[Sample]:
 
 
 def _scan_samples(dtype: DType) -> Sequence[Sample]:
+    from jitgraph.ops.movement import reduce_sum  # here: for samples alone
+
     if dtype not in rules.NUMBERS:
         return ()
     cases = []

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.ops.numeric import Array
+from jitgraph.records import NamedTuple
 
 SLOT_BYTES: Final = 256
 CHAIN: Final = 32

@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 
 def op_named(name: str) -> Op | None:
     """The op of this name, whose family alone is loaded; None where there is none."""
-    homes = stubs.of(_PACKAGE).homes
-    for known in (name, f"{name}_"):  # those whose names mean something else in Python end in _
-        if known in homes:
-            op = getattr(imports.module(_PACKAGE), known)
-            return op if isinstance(op, Op) else None
-    return None
+    attribute = _attribute(name)
+    op = None if attribute is None else getattr(imports.module(_PACKAGE), attribute)
+    return op if isinstance(op, Op) else None
+
+
+def has_name(name: str) -> bool:
+    """Whether the table has something of this name; no family is loaded."""
+    return _attribute(name) is not None
+
+
+def _attribute(name: str) -> str | None:
+    homes = stubs.of(_PACKAGE).homes  # ops whose names mean something else in Python end in _
+    return next((known for known in (name, f"{name}_") if known in homes), None)
 
 
 def every_op() -> dict[str, Op]:

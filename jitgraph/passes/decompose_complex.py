@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from jitgraph import ops
 from jitgraph.dtypes import DType, is_complex, part_of
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
@@ -21,7 +22,6 @@ from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType, Type
-from jitgraph.ops import concat, reshape, slice
 
 Pair: TypeAlias = "tuple[Value, Value]"
 
@@ -75,14 +75,14 @@ def _with_parts(type: Type) -> TensorType:
 def _plane(packed: Value, number: int) -> Value:
     shape = packed.shape[:-1]
     starts, stops = (0,) * len(shape), shape
-    cut = slice(packed, starts=(*starts, number), stops=(*stops, number + 1), strides=(1,) * len(packed.shape))
-    plane: Value = reshape(cut, shape=shape)
+    cut = ops.slice(packed, starts=(*starts, number), stops=(*stops, number + 1), strides=(1,) * len(packed.shape))
+    plane: Value = ops.reshape(cut, shape=shape)
     return plane
 
 
 def _joined(pair: Pair) -> Value:
-    rows = [reshape(part, shape=(*part.shape, 1)) for part in pair]
-    packed: Value = concat(*rows, axis=len(pair[0].shape))
+    rows = [ops.reshape(part, shape=(*part.shape, 1)) for part in pair]
+    packed: Value = ops.concat(*rows, axis=len(pair[0].shape))
     return packed
 
 

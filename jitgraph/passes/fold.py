@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_float
-from jitgraph.ir.attributes import names_in_attr
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.control import Conditional, structure_of
 from jitgraph.ir.dims import Dim
@@ -108,6 +107,8 @@ def _is_small(node: Node) -> bool:
 
 
 def _names_sizes(node: Node) -> bool:
+    from jitgraph.ir.attributes import names_in_attr  # here: many graphs have nothing to fold
+
     return any(names_in_attr(attr) for attr in node.attrs.values())
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from jitgraph.dtypes import DType, is_bool, is_float
 from jitgraph.errors import GraphError
 from jitgraph.ir.graph import Node, Value
-from jitgraph.ir.op import Op, named
+from jitgraph.ir.op import Op, is_name, named
 from jitgraph.ir.types import TensorType
 from jitgraph.once import cached_property
 from jitgraph.ops.creation import full
@@ -83,7 +83,7 @@ class Rule:
     """``pattern => replacement if conditions``, of which each is read when the first node with its op asks for it."""
 
     name: str
-    op: Op  # at the root of the pattern
+    root: str  # the name of the op at the root of the pattern
     texts: tuple[str, str, str | None]
     vocabulary: Vocabulary
 
@@ -229,10 +229,10 @@ def _rule(line: str, vocabulary: Vocabulary) -> Rule:
     name, _, sides = line.partition(":")
     pattern, arrow, rest = sides.partition("=>")
     replacement, _, conditions = rest.partition(" if ")
-    op = named(pattern.partition("(")[0].strip()) if "(" in pattern else None
-    if not name.isidentifier() or not arrow or op is None or not replacement.strip():
+    root, bracket, _ = pattern.strip().partition("(")
+    if not name.isidentifier() or not arrow or not bracket or not is_name(root) or not replacement.strip():
         raise GraphError(f"{line!r} is not a rule; expected 'name: op(...) => replacement'")
-    return Rule(name, op, (pattern.strip(), replacement.strip(), conditions.strip() or None), vocabulary)
+    return Rule(name, root, (pattern.strip(), replacement.strip(), conditions.strip() or None), vocabulary)
 
 
 def _tree(text: str) -> ast.expr:

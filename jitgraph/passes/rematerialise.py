@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from jitgraph import ops
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
-from jitgraph.ops import optimization_barrier
 from jitgraph.passes.dce import dce
 from jitgraph.passes.partition import cheapest, cost, is_cheap
 from jitgraph.passes.rewriter import is_tensor
@@ -53,7 +53,7 @@ def rematerialise(graph: Graph, target: Target, *, least: int = LEAST_GAIN) -> G
 
 def _segments(graph: Graph) -> int:
     """How many checkpointed parts the graph computes anew: each may have a peak of its own."""
-    anchors = {node.inputs[1] for node in graph.nodes if node.op is optimization_barrier}
+    anchors = {node.inputs[1] for node in graph.nodes if node.op is ops.optimization_barrier}
     return min(MOST_SEGMENTS, len(anchors))
 
 
@@ -226,5 +226,5 @@ class _Again:
             return value
         if value not in self._late:
             late = self._late[value] = Value(value.type, value.hint)
-            nodes.append(Node(optimization_barrier, (value, self.anchor), {}, (late,), (), reader.location))
+            nodes.append(Node(ops.optimization_barrier, (value, self.anchor), {}, (late,), (), reader.location))
         return self._late[value]

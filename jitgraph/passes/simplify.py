@@ -8,7 +8,6 @@ from typing import Final
 
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
 from jitgraph.passes.patterns import Rule
 from jitgraph.passes.rewriter import Rewriter, rewrite_regions
@@ -30,9 +29,9 @@ def apply_rules(
     What a rule leaves unused stays for ``dce``.
     """
     fired = Counter() if fired is None else fired
-    by_op: dict[Op, list[Rule]] = {}
+    by_name: dict[str, list[Rule]] = {}
     for rule in rules:
-        by_op.setdefault(rule.op, []).append(rule)
+        by_name.setdefault(rule.root, []).append(rule)
     rewriter = Rewriter(graph, constraints)
     nodes = rewriter.builder.nodes
     producers: dict[Value, Node] = {}
@@ -42,7 +41,7 @@ def apply_rules(
         last = nodes[-1]
         producers.update((output, last) for output in last.outputs)
         for _ in range(_MOST_REWRITES):
-            value = _rewritten(rewriter, last, by_op.get(last.op, ()), producers, fired)
+            value = _rewritten(rewriter, last, by_name.get(last.op.name, ()), producers, fired)
             if value is None:
                 break
             rewriter.replace(node.outputs[0], value)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from jitgraph import ops
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
-from jitgraph.ops import concat, optimization_barrier
 from jitgraph.passes.rewriter import Rewriter, rewrite_regions
 
 WIDEST: Final = 32
@@ -23,7 +23,7 @@ def wide_concats(graph: Graph, target: Target) -> Graph:
     rewriter = Rewriter(graph)
     for node in graph.nodes:
         regions = rewrite_regions(node, lambda region: wide_concats(region, target))
-        if node.op is concat and len(node.inputs) > WIDEST:
+        if len(node.inputs) > WIDEST and node.op is ops.concat:
             joined = _joined([rewriter.value(value) for value in node.inputs], node, rewriter)
             rewriter.replace(node.output, joined)
         else:
@@ -36,7 +36,7 @@ def _joined(parts: Sequence[Value], node: Node, rewriter: Rewriter) -> Value:
     attrs: Any = node.attrs
     with rewriter.emitting(node):
         while len(parts) > WIDEST:
-            joins = [concat(*parts[i : i + WIDEST], **attrs) for i in range(0, len(parts), WIDEST)]
-            parts = [optimization_barrier(join, join) for join in joins]
-        joined: Value = concat(*parts, **attrs)
+            joins = [ops.concat(*parts[i : i + WIDEST], **attrs) for i in range(0, len(parts), WIDEST)]
+            parts = [ops.optimization_barrier(join, join) for join in joins]
+        joined: Value = ops.concat(*parts, **attrs)
     return joined

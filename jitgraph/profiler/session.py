@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from jitgraph import config, ops
-from jitgraph.codegen.cpu import native
+from jitgraph.codegen.cpu import backend
 from jitgraph.codegen.cpu.entry import BEGAN, BEGIN, END, FIRST_STEP, RUNS, TICKS, WORDS_OF_STEP, timed_steps
 from jitgraph.eager.placement import DeviceValue
 from jitgraph.errors import JitgraphError, TraceError
@@ -48,7 +48,7 @@ class TimedEntry(loader.Entry):
     def __init__(self, executable: Executable) -> None:
         schedule, entry = executable.stages.schedule, executable.entry
         super().__init__(
-            loader.Image(native.build_image(schedule, executable.target, timed=True)),
+            loader.Image(backend.build_image(schedule, executable.target, timed=True)),
             executable.signature,
             runtime=entry.runtime,
             callback=executable.callback,

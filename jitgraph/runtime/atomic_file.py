@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from jitgraph.runtime import system
+from jitgraph.runtime import digests, system
 
 _PREFIX: Final = ".jg-"
 _SUFFIX: Final = ".part"
@@ -63,6 +60,8 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
                 os.unlink(part)
             raise
         with _named(target) as (copy, part):
+            import shutil  # here: only where a file system names no unnamed file, and it loads every kind of archive
+
             file.seek(0)
             shutil.copyfileobj(file, copy, 1 << 20)
             _publish(copy, part, target, durable)
@@ -84,11 +83,12 @@ def _publish(file: BinaryIO, part: str, target: str, durable: bool) -> None:
 
 def _prefix(target: str) -> str:
     """How the parts of a target are called: short, whatever the target's name."""
-    return f"{_PREFIX}{hashlib.sha256(os.path.basename(target).encode(errors='surrogateescape')).hexdigest()[:16]}-"
+    name = os.path.basename(target).encode(errors="surrogateescape")
+    return f"{_PREFIX}{digests.sha256_of(name).hex()[:16]}-"
 
 
 def _part_of(target: str) -> str:
-    return os.path.join(os.path.dirname(target), f"{_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}")
+    return os.path.join(os.path.dirname(target), f"{_prefix(target)}{os.urandom(8).hex()}{_SUFFIX}")
 
 
 @contextlib.contextmanager

@@ -1,11 +1,13 @@
 """Modules that load when they are first needed.
 
 No fork finds one half imported (``forks.py``), and no finaliser that the cyclic collector runs meanwhile, in the same
-thread, finds one without its names.
+thread, finds one without its names. What a module consists of lives as long as the process, so the collector takes it
+as old at once.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -21,12 +23,33 @@ _PROVIDED: Final[dict[str, tuple[str, str]]] = {}  # what lower layers ask for: 
 @contextmanager
 def importing() -> Iterator[None]:
     """A block that imports modules."""
+    collects = gc.isenabled()
     with forks.whole(), shared.PAUSED.inside():
-        yield
+        count = len(sys.modules)
+        try:
+            yield
+        finally:
+            if collects and len(sys.modules) > count:
+                _age()
+
+
+def _age() -> None:
+    """Make all objects of the collector's oldest generation, without looking at any of them.
+
+    Collections of young objects would walk through all that was imported, NumPy included: a tenth of the time to a
+    first result. The next full collection finds garbage among them as ever. While something is traced or compiled, most
+    objects are short-lived, so nothing happens then; nor where the program itself has frozen objects, which would thaw.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 def module(name: str) -> ModuleType:
     """The module of this name, imported where it is not there yet."""
+    loaded = sys.modules.get(name)
+    if loaded is not None and not getattr(getattr(loaded, "__spec__", None), "_initializing", False):
+        return loaded
     with importing():
         return importlib.import_module(name)
 
@@ -43,6 +66,28 @@ def function(module_name: str, name: str) -> Callable[..., Any]:
         return resolved(*args, **keywords)
 
     return call
+
+
+class _Late:
+    """Stands for a module under its name in another one, until something of it is asked for."""
+
+    def __init__(self, place: str, module_name: str) -> None:
+        self._place, self._name = place, module_name
+
+    def __getattr__(self, name: str) -> Any:
+        loaded = module(self._name)
+        names = vars(sys.modules[self._place])
+        for own in [own for own, value in names.items() if value is self]:
+            names[own] = loaded
+        return getattr(loaded, name)
+
+
+def late(place: str, module_name: str) -> Any:
+    """A module for the variable of the module ``place`` that names it, imported when it is first used there.
+
+    The variable is the module itself from then on: for what each call uses, where ``module`` would take too long.
+    """
+    return sys.modules.get(module_name) or _Late(place, module_name)
 
 
 def provide(what: str, module_name: str, path: str = "") -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import struct
 import sys
 import time
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
 from jitgraph.once import cached_property
-from jitgraph.runtime import STARTED, disk_cache, loader
+from jitgraph.runtime import STARTED, digests, disk_cache, loader
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SOURCES: Final = (".py", ".pyi")  # a package's stub says where its names are
@@ -35,15 +36,20 @@ class CompilerSources:
     def __init__(self, folder: str = _PACKAGE, started: int = STARTED) -> None:
         self.folder = folder
         self.started = started
-        self._sound: dict[str, list[str]] = {}  # the modules there were when files were last seen to be ours
+        self._sound: dict[str, set[str]] = {}  # the modules there were when files were last seen to be ours
 
     def unchanged(self, within: str = "") -> bool:
         """Whether the sources there, or in a folder of the package, are those that this process runs; False where there
-        are none to be read. They are looked at again where modules have been imported since they were."""
-        loaded = [name for name in list(sys.modules) if name.startswith("jitgraph.")]
-        if self._sound.get(within) == loaded:
-            return True
-        sound = self._are_ours(self._files(within))
+        are none to be read. Once they were, only those beside modules that have been imported since are looked at."""
+        loaded = _loaded()
+        known = self._sound.get(within)
+        if known is None:
+            return self._look(self._files(within), within, loaded)
+        late = _folders(loaded - known, within)
+        return not late or self._look(self._in_folders(late), within, loaded)
+
+    def _look(self, files: list[File], within: str, loaded: set[str]) -> bool:
+        sound = self._are_ours(files)
         if sound:
             self._sound[within] = loaded
         return sound
@@ -51,8 +57,8 @@ class CompilerSources:
     @cached_property
     def digest(self) -> str | None:
         """What stands in keys for all of it; None where that cannot be told."""
-        files = self._files()
-        if not self._are_ours(files):
+        loaded, files = _loaded(), self._files()
+        if not self._look(files, "", loaded):
             return None
         # Constants are folded with NumPy, which has other functions for other processors.
         here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
@@ -88,10 +94,11 @@ class CompilerSources:
 
     def file(self, name: str) -> str:
         """The digest of one source file, by its name within the package; OSError where it is not there."""
-        import hashlib  # here: seldom are files read, whose digest a cache knows by their times
+        return digests.sha256_of(self._text(name)).hex()
 
-        with open(os.path.join(self.folder, name), "rb") as source:
-            return hashlib.sha256(source.read()).hexdigest()
+    def _text(self, name: str) -> bytes:
+        with open(f"{self.folder}/{name}", "rb", buffering=0) as source:
+            return source.read()
 
     def library(self, name: str) -> str:
         """What tells a version of a library from another, without importing it; OSError where it cannot be read."""
@@ -119,13 +126,42 @@ class CompilerSources:
         return digest
 
     def _read(self, files: list[File]) -> str:
-        return disk_cache.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
+        """The digest of the names and texts of files, which together are megabytes."""
+        parts = []
+        for name, *_ in files:
+            text = self._text(name)
+            parts += [struct.pack("<QQ", len(name.encode()), len(text)), name.encode(), text]
+        return digests.sha256_of(b"".join(parts)).hex()
+
+    def _in_folders(self, folders: Collection[str]) -> list[File]:
+        try:
+            return [file for folder in folders for file in _walk(os.path.join(self.folder, folder), _SOURCES, ())]
+        except OSError:
+            return []
 
     def _files(self, within: str = "") -> list[File]:
         try:
             return self._listed(within) if within else _walk(self.folder, _SOURCES)
         except OSError:  # the package lies in an archive
             return []
+
+
+def _loaded() -> set[str]:
+    """The package's modules, by name."""
+    return {name for name in list(sys.modules) if name.startswith("jitgraph.")}
+
+
+def _folders(modules: Collection[str], within: str) -> set[str]:
+    """The folders in which some modules lie, as far as they are inside of one."""
+    folders = set()
+    for name in modules:
+        path = name.partition(".")[2].replace(".", "/")
+        folders.add(path if hasattr(sys.modules.get(name), "__path__") else path.rpartition("/")[0])
+    return {folder for folder in folders if not within or f"{folder}/".startswith(f"{within}/")}
+
+
+def _file(name: str, status: Any) -> File:
+    return name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = None) -> list[File]:
@@ -139,8 +175,7 @@ def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = No
             for entry in entries:
                 name = entry.name
                 if name.endswith(ends):
-                    status = entry.stat()
-                    files.append((within + name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
+                    files.append(_file(within + name, entry.stat()))
                 elif "." not in name and name != "__pycache__" and (inner is None or name in inner) and entry.is_dir():
                     pending.append((entry.path, f"{within}{name}/"))
     files.sort()

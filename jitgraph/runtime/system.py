@@ -12,7 +12,9 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
+
+from jitgraph.records import NamedTuple
 
 if sys.platform != "win32":
     import fcntl

@@ -8,19 +8,24 @@ general way is taken, which gives the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitgraph.dtypes import DType, is_float, is_integer
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.launch import silently
-from jitgraph.eager.records import OpRecord
-from jitgraph.eager.rules import UFUNCS
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
+from jitgraph.runtime import imports
+
+if TYPE_CHECKING:
+    from jitgraph.eager import launch, records, rules
+else:
+    launch = imports.late(__name__, "jitgraph.eager.launch")  # traces ask here, too, and are answered None
+    records = imports.late(__name__, "jitgraph.eager.records")
+    rules = imports.late(__name__, "jitgraph.eager.rules")
 
 REFUSALS: Final = (ValueError, IndexError, TypeError, OverflowError)
 """What NumPy raises for an index that it does not take."""
@@ -63,7 +68,7 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return None
     else:
         return None
-    ufunc = UFUNCS[op].get(dtype)
+    ufunc = rules.UFUNCS[op].get(dtype)
     if taped and now.grad_enabled:
         if left.__class__ is not right.__class__ or left.shape != right.shape:
             return None
@@ -71,14 +76,14 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return None
         if ufunc is None or op.vjp is None:
             return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
-        result = silently(ufunc, left, right)
+        result = launch.silently(ufunc, left, right)
         result = result if result.__class__ is np.ndarray else np.asarray(result)
         output = EagerValue(result)
-        return output.part_of(OpRecord(op, (x.value, y.value), {}, (output,)), 0)
+        return output.part_of(records.OpRecord(op, (x.value, y.value), {}, (output,)), 0)
     if ufunc is None:
         return None
     try:
-        result = silently(ufunc, left, right)
+        result = launch.silently(ufunc, left, right)
     except ValueError:  # the shapes do not fit
         return None
     return EagerValue(result if result.__class__ is np.ndarray else np.asarray(result))
@@ -94,9 +99,9 @@ def unary(op: Op, x: Any) -> EagerValue | None:
         return None
     dtype = value.array.dtype
     if not (now.grad_enabled and (value.record is not None or x._requires_grad)) and not now.anomaly:
-        ufunc = UFUNCS[op].get(dtype)
+        ufunc = rules.UFUNCS[op].get(dtype)
         if ufunc is not None:
-            result = silently(ufunc, value.array)
+            result = launch.silently(ufunc, value.array)
             return EagerValue(result if result.__class__ is np.ndarray else np.asarray(result))
     return EAGER.emit(op, (x.value,), {}, ())[0] if is_float(dtype) else None
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph.eager.dispatch.function import MOST_TABLES, NativeFunction
+from jitgraph.eager.dispatch.function import FEW, MOST_TABLES, NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import Api, ValueHandle
-from jitgraph.eager.launch import FEW
 from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 

@@ -14,7 +14,6 @@ import numpy as np
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
-from jitgraph.migration_hints import replacement
 from jitgraph.runtime import imports
 
 _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
@@ -65,6 +64,8 @@ def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwar
     if form is not None:
         return form(*args, **kwargs)
     if context.current().trace is not None:
+        from jitgraph.migration_hints import replacement  # here, as only errors need it
+
         name = function.__name__
         shown = f"{function.__module__}.{name}".replace("numpy", "np", 1)
         has_own = hasattr(imports.provided("the package"), name)

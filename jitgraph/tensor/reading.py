@@ -13,8 +13,7 @@ from jitgraph.eager.placement import DeviceValue
 from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
-from jitgraph.migration_hints import replacement
-from jitgraph.runtime import dlpack, imports, loader
+from jitgraph.runtime import imports, loader
 from jitgraph.runtime.buffer import Buffer
 from jitgraph.tensor import lifting
 
@@ -113,10 +112,14 @@ class ReadableHandle(ValueHandle):
             if self.requires_grad:
                 raise SharingError("DLPack of a tensor that requires a gradient", hint="x.detach()")
             return placement.exchange().exported(value, stream, max_version, dl_device, copy)
+        from jitgraph.runtime import dlpack  # here: few programs hand arrays to other libraries
+
         view = self._view("DLPack", "x.detach()")
         return dlpack.exported(view, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        from jitgraph.runtime import dlpack
+
         value = self._value
         return placement.exchange().device_of(value) if value.__class__ is DeviceValue else dlpack.CPU_DEVICE
 
@@ -142,6 +145,8 @@ class ReadableHandle(ValueHandle):
 
     @data.setter
     def data(self, value: Any) -> NoReturn:
+        from jitgraph.migration_hints import replacement  # here, as only errors need it
+
         raise JitgraphError(f"x.data cannot be set\n  hint: {replacement('x', 'data')}")
 
     # --- numbers -----------------------------------------------------------------------------------------------

@@ -36,9 +36,15 @@ def is_named_size(x: object) -> bool:
     return is_varying(x) and x.is_size  # type: ignore[attr-defined]
 
 
+class ComputedNumber:
+    """The base of Python numbers that a graph computes, whose class loads with the first of them."""
+
+    __slots__ = ()
+
+
 def is_computed(x: object) -> bool:
-    """Whether ``x`` is a Python number that the graph being recorded computes."""
-    return getattr(type(x), "is_computed", False)
+    """Whether ``x`` is a Python number that the graph being recorded computes; no code of a user's class runs."""
+    return issubclass(type(x), ComputedNumber)
 
 
 def is_checked(x: object) -> bool:

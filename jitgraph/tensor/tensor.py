@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
@@ -18,14 +18,20 @@ from jitgraph.eager.handle import NATIVE_CLASSES, class_of_tensors, stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
-from jitgraph.migration_hints import absent, advice, replacement
 from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls
+from jitgraph.tensor import lifting, numpy_calls
 from jitgraph.tensor.direct_calls import direct_call, index_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
+
+if TYPE_CHECKING:
+    from jitgraph.tensor import direct, gradients, indexing
+else:
+    direct = imports.late(__name__, "jitgraph.tensor.direct")
+    gradients = imports.late(__name__, "jitgraph.tensor.gradients")
+    indexing = imports.late(__name__, "jitgraph.tensor.indexing")
 
 
 class Tensor(ReadableHandle):
@@ -43,6 +49,8 @@ class Tensor(ReadableHandle):
 
     def __getattr__(self, name: str) -> Any:
         """Methods are attached by ``jitgraph.tensor.functions``; for names that others use, what to write here."""
+        from jitgraph.migration_hints import absent, advice, replacement  # here, as only errors need them
+
         written = name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1])
         if written and replacement("x", name) is None:
             hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
@@ -344,6 +352,11 @@ def wrap(value: Any) -> Tensor:
 def wrap_as(value: Any, *examples: Any) -> Any:
     """A new tensor on ``value``, of PyTorch's API where one of the examples is a tensor of that, else of jitgraph's."""
     return class_of_tensors(next((x._api for x in examples if isinstance(x, Tensor) and x._api), ""))._of(value)
+
+
+def tensor_of(x: TensorLike) -> Tensor:
+    """``x`` itself where it is a tensor, else a new tensor of it."""
+    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
 
 
 def settled(x: Any) -> Any:

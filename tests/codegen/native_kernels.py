@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph.codegen.cpu.native import build_image
+from jitgraph.codegen.cpu.backend import build_image
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import CheckSite, Launch, Schedule, ScheduleBuffer
 from jitgraph.errors import JitgraphError

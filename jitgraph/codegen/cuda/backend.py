@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final
 
 from jitgraph.codegen.backend import Code, Stage
-from jitgraph.codegen.cpu.native import image_of
+from jitgraph.codegen.cpu.backend import image_of
 from jitgraph.codegen.cuda import device_code, host_entry
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Launch, Schedule

@@ -11,7 +11,6 @@ import numpy as np
 from jitgraph.codegen.kernels.schedule import HostCall, Schedule
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
-from jitgraph.ir.attributes import substitute_attrs
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime.loader import Array
 
@@ -47,6 +46,8 @@ class HostCalls:
 
 def run_host_call(call: HostCall, operands: Sequence[Array], sizes: Mapping[str, int]) -> tuple[Array, ...]:
     """The results of one call with these named sizes; what the op raises gets a note with the user's line."""
+    from jitgraph.ir.attributes import substitute_attrs  # here: few graphs call Python
+
     evaluate = call.op.evaluate
     if evaluate is None:
         raise GraphError(f"{call.op.name} has no evaluation that Python could run")

@@ -6,12 +6,12 @@ import struct
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.dtypes import SHORT_NAMES, DType, bfloat16, bool_, float16, float32, float64, is_bool, is_float, is_signed
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 
 # ----------------------------------------------------------------------
 # A writer of LLVM IR text: modules, functions, blocks, fresh names, phis. It knows nothing of kernels.

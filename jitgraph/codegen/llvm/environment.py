@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from jitgraph.codegen.kernels.kernel import Body, Combine, Kernel, Let, Statement
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmScalar
@@ -12,6 +12,7 @@ from jitgraph.codegen.llvm.scalars import LlvmScalarOps
 from jitgraph.dtypes import DType, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
+from jitgraph.records import NamedTuple
 
 # ----------------------------------------------------------------------
 # Where kernel statements are emitted: what names mean at this point, and which axis runs over lanes.

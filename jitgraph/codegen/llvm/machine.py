@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from functools import partial
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader, system
 from jitgraph.runtime.loader.pool import can_start
 

@@ -6,7 +6,7 @@ import operator
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import (
@@ -34,9 +34,11 @@ from jitgraph.dtypes import (
     is_float,
     is_signed,
 )
-from jitgraph.ir.scalar import Comparison
 from jitgraph.ir.target import Target
 from jitgraph.runtime import imports
+
+if TYPE_CHECKING:
+    from jitgraph.ir.scalar import Comparison
 
 # ----------------------------------------------------------------------
 # Scalar ops on literals, evaluated as they are written: what needs no instruction costs LLVM no time.

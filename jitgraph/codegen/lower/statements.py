@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from jitgraph.codegen.kernels.kernel import (
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.ir.scalar import Comparison, Scalar
 from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
+
+if TYPE_CHECKING:
+    from jitgraph.ir.scalar import Comparison, Scalar
 
 # ----------------------------------------------------------------------
 # Where a tensor lies while a graph is lowered.

@@ -13,9 +13,11 @@ from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, shared
 from jitgraph.runtime.cpython import api
 from jitgraph.runtime.cpython import layout as cpython
-from jitgraph.runtime.cpython.memory import put_word, word
+from jitgraph.runtime.cpython.api import put_word, word
 from jitgraph.runtime.cpython.native_fields import class_with_native_fields
 
+FEW: Final = 4
+"""Calls of one kind that Python serves before a table is worth while."""
 MOST_TABLES: Final = 16
 
 if TYPE_CHECKING:

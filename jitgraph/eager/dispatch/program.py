@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.cpython import layout as cpython
-from jitgraph.runtime.cpython.memory import half_word
+from jitgraph.runtime.cpython.api import half_word
 
 _NUMBERS: Final = {name: number for number, name in enumerate(layout.OPS)}
 _FORM: Final = struct.Struct(layout.OP_FORM)

@@ -19,9 +19,9 @@ from jitgraph.eager.handle import NATIVE_CLASSES, Api, ValueHandle
 from jitgraph.eager.tape import EagerValue
 from jitgraph.runtime import dispatch_records, forks, imports, loader
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.cpython import api, probes
+from jitgraph.runtime.cpython import api
 from jitgraph.runtime.cpython import layout as cpython
-from jitgraph.runtime.cpython.memory import put_word
+from jitgraph.runtime.cpython.api import put_word
 from jitgraph.runtime.loader.pool import can_start
 
 # ----------------------------------------------------------------------
@@ -121,6 +121,8 @@ def lacking() -> str:
     if api.interpreter_number():
         return "this is a subinterpreter"
     slots = {ValueHandle: dispatch_records.HANDLE_SLOTS, EagerValue: dispatch_records.VALUE_SLOTS}
+    from jitgraph.runtime.cpython import probes  # here: a call by Python asks for none
+
     return loader.lacking_system() or probes.unlike(slots)
 
 

@@ -1,10 +1,15 @@
-"""CPython's own functions in C, by name: the one place that asks for them, beside the loader and DLPack's capsules."""
+"""CPython's own functions in C, by name, and words of its memory, by address.
+The one place that asks for them, beside the loader and DLPack's capsules.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 from typing import Any, Final
+
+# ----------------------------------------------------------------------
+# CPython's own functions in C, by name: the one place that asks for them, beside the loader and DLPack's capsules.
 
 API: Final = ctypes.pythonapi
 
@@ -48,3 +53,27 @@ def interpreter_number() -> int:
 def never_free(obj: Any) -> None:
     """Keep an object until the process ends, whatever happens to modules."""
     API.Py_IncRef(ctypes.py_object(obj))
+
+
+# ----------------------------------------------------------------------
+# Words of memory by address, for those who write the dispatcher's records and look at CPython's objects.
+
+
+def word(address: int) -> int:
+    """The 64 bits that lie there."""
+    return ctypes.c_uint64.from_address(address).value
+
+
+def half_word(address: int) -> int:
+    """The 32 bits that lie there."""
+    return ctypes.c_uint32.from_address(address).value
+
+
+def byte(address: int) -> int:
+    """The byte that lies there."""
+    return ctypes.c_uint8.from_address(address).value
+
+
+def put_word(address: int, value: int) -> None:
+    """Write 64 bits."""
+    ctypes.c_uint64.from_address(address).value = value

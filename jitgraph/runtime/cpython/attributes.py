@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.cpython import layout
-from jitgraph.runtime.cpython.api import address_of
-from jitgraph.runtime.cpython.memory import byte, half_word, word
+from jitgraph.runtime.cpython.api import address_of, byte, half_word, word
 
 _MINOR: Final = sys.version_info[1]
 

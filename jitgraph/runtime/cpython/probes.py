@@ -13,7 +13,7 @@ import numpy as np
 from jitgraph.runtime import loader
 from jitgraph.runtime.cpython import api
 from jitgraph.runtime.cpython import layout as cpython
-from jitgraph.runtime.cpython.memory import byte, half_word, word
+from jitgraph.runtime.cpython.api import byte, half_word, word
 from jitgraph.runtime.cpython.native_fields import is_object_or_none, is_object_slot, slot_offset
 
 _TP_DEALLOC: Final = 52  # the number of a slot, for ``PyType_GetSlot``

@@ -16,16 +16,17 @@ from jitgraph.ir.graph import Graph
 from jitgraph.runtime import sources
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.cache.cached_plan import CachedGraph, folder_here
 from jitgraph.tracing.cache.codec import NotStorableError
 from jitgraph.tracing.cache.lookup_paths import lookup_paths_of
 from jitgraph.tracing.cache.traces import (
     MOST,
+    CachedGraph,
     CachedVjp,
     StoredTrace,
     TraceEntry,
     classes_of,
     fingerprint,
+    folder_here,
     owners_of_code,
     plan_parts,
     stored_keys,

@@ -16,7 +16,7 @@ from jitgraph.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from jitgraph.code_cache import CodeEntry
-    from jitgraph.tracing.cache.cached_plan import CachedGraph
+    from jitgraph.tracing.cache.traces import CachedGraph
 
 
 class Runnable(Protocol):

@@ -34,7 +34,6 @@ from jitgraph.tracing.call.options import OptionKwargs, Options, bytes_of
 from jitgraph.tracing.call.plan import CallPlan
 from jitgraph.tracing.call.specialisation import Retrace, Specialisation
 from jitgraph.tracing.call.undo_log import UndoLog
-from jitgraph.tracing.report.retrace_reason import mismatch, reason
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.recording import Recording
@@ -297,19 +296,23 @@ class TracedFunction(_FunctionFields):
         if any(isinstance(leaf, TensorSpec) for leaf in arguments.leaves):
             what = f"{self.__name__} is called with a TensorSpec, which has no value"
             raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
-        why = reason(self._specialisations, arguments, values, ambient)
+        why = self._reason(arguments, values, ambient)
         profile, ambient = ambient.profile, context.unprofiled(ambient)
         start = time.perf_counter()
         entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
         specialisation = cached = entry.find() if entry is not None else None
         if specialisation is None:
-            plan, keys = self.recording.plan(arguments, values, self._specialisations, self._found)
-            specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
-        else:
-            self._found.append(arguments._replace(leaves=()))
-        traced = time.perf_counter()
-        forward = specialisation.forward  # compiled now, under the lock
-        done = time.perf_counter()
+            record = self.recording.plan  # imported out here, as it lasts
+        with shared.PAUSED.inside():  # a collection would look through what is made and dropped here, time and again
+            if specialisation is None:
+                plan, keys = record(arguments, values, self._specialisations, self._found)
+                function, structure = self.__wrapped__, arguments.structure
+                specialisation = Specialisation(function, structure, keys, plan, ambient, self.compile)
+            else:
+                self._found.append(arguments._replace(leaves=()))
+            traced = time.perf_counter()
+            forward = specialisation.forward  # compiled now, under the lock
+            done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         if profile is not None:
@@ -336,6 +339,14 @@ class TracedFunction(_FunctionFields):
                 )
         self._specialisations = retained
         return specialisation
+
+    def _reason(self, arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:
+        """Why no specialisation fits a call, in words."""
+        if not self._specialisations:
+            return "the first call"
+        from jitgraph.tracing.report.retrace_reason import reason  # here: few functions are recorded again
+
+        return reason(self._specialisations, arguments, values, ambient)
 
     @cached_property
     def recording(self) -> Recording:
@@ -439,6 +450,8 @@ class TracedFunction(_FunctionFields):
 
     def mismatch(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
         """In what bound arguments, or the state now, differ from what a specialisation assumes."""
+        from jitgraph.tracing.report.retrace_reason import mismatch
+
         return mismatch(specialisation, self.describe(values), values)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -23,9 +23,8 @@ from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.call import backend, invocation
 from jitgraph.tracing.call.arguments import LeafKey
 from jitgraph.tracing.call.backend import Runnable
-from jitgraph.tracing.call.code import Match, call_code
+from jitgraph.tracing.call.code import Match, arrays_of, call_code
 from jitgraph.tracing.call.invocation import Alias, DeviceInvocation, Invocation
-from jitgraph.tracing.call.operands import arrays_of
 from jitgraph.tracing.call.plan import CallPlan
 from jitgraph.tracing.guards.source import World
 from jitgraph.tree import TreeDef

@@ -23,7 +23,6 @@ import numpy as np
 from jitgraph.own_code import OWN, STATEFUL, STATELESS
 from jitgraph.tracing.guards.storage import class_entry
 from jitgraph.tracing.symbolic.number import BINARY, SymbolicNumber
-from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 # ----------------------------------------------------------------------
 # Which code a trace follows: the user's, and code rewritten from it, but not that of libraries.
@@ -102,10 +101,10 @@ def is_users_class(kind: type) -> bool:
 # ----------------------------------------------------------------------
 # What kind of object it is: plain, the user's, a library's; and which special methods an operator looks up.
 
-SIMPLE: Final[frozenset[type]] = frozenset(
-    [int, float, bool, complex, str, bytes, type(None), type(...), type(NotImplemented), SymbolicNumber, StagedNumber]
-)
-"""Classes whose instances hold nothing that could be another later."""
+SIMPLE: Final[set[type]] = {
+    *(int, float, bool, complex, str, bytes, type(None), type(...), type(NotImplemented), SymbolicNumber)
+}
+"""Classes whose instances hold nothing that could be another later; a module that defines another one adds it."""
 
 _CONSTANT: Final = (
     *(int, float, complex, str, bytes, range, slice, enum.Enum, np.generic, np.dtype, types.CodeType),

@@ -17,7 +17,7 @@ from jitgraph import foreign
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, scalars
 from jitgraph.tracing.call.undo_log import Change, UndoEntry, UndoLog, later_keys
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
@@ -26,7 +26,6 @@ from jitgraph.tracing.guards.guard import Assumption, Objects, Predicate
 from jitgraph.tracing.guards.source import Slot, Step, item_step
 from jitgraph.tracing.guards.storage import MISSING, class_entry, contents_of
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
-from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
@@ -325,6 +324,15 @@ class EffectLog:
         entry = self.touch(slot, slot.text, resolved(before))
         self.writes.setdefault(slot.identity, entry._replace(text=slot.text, location=self._position.line))
 
+    def written_after(self, slot: Slot) -> Finish:
+        """Notes, behind an instruction, that Python put something where nothing stood; not where it raised."""
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                self.record_write(slot, MISSING)
+
+        return finish
+
     def touch(self, target: Any, text: str, *before: Any) -> UndoEntry:
         """``target`` is about to be changed, perhaps: what it holds, or ``before``, is saved."""
         for log in self._watches:
@@ -603,7 +611,7 @@ class ReadLog:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
         if type(value) in (int, float, str, bytes, bool, type(None)):
             return
-        if type(value) not in (SymbolicNumber, StagedNumber) and not is_a(value, Tensor):
+        if type(value) is not SymbolicNumber and not scalars.is_computed(value) and not is_a(value, Tensor):
             foreign.refuse(value, text, self._position.line)
         if is_a(value, np.ndarray) and self._effects.log.entry(value) is None:
             foreign.require_plain(value, text)
@@ -672,3 +680,16 @@ class Observations:
         self.reads = ReadLog(self.position, self.limits, self.identities, self.effects)
         self.objects = Objects()
         self.numbers: Numbers | None = None  # of the trace: they are told what is compared and what calls are passed
+
+
+class Observer:
+    """The base of what reads and adds to the observations of one recording."""
+
+    def __init__(self, seen: Observations) -> None:
+        self._seen = seen
+        self._position = seen.position
+        self._limits = seen.limits
+        self._identities = seen.identities
+        self._effects = seen.effects
+        self._reads = seen.reads
+        self._objects = seen.objects

@@ -23,11 +23,10 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Attr
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, imports
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, scalars
 from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early
-from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
-_MARK: Final = re.compile("\ue000([0-9]+)\ue001")
+_MARK: Final = "\ue000([0-9]+)\ue001"
 _silent: ContextVar[bool] = ContextVar("jitgraph_silent", default=False)
 _lock: Final = forks.lock()
 _depth = 0
@@ -60,7 +59,7 @@ class PrintText:
         return f"\ue000{len(self._fields) - 1}\ue001"
 
     def _operand(self, value: Any) -> tuple[Any, str]:
-        if type(value) is StagedNumber:
+        if scalars.is_computed(value):
             return value.value, "number"
         if not isinstance(value, Tensor):
             dtype = dtypes.float64 if isinstance(value, float) else dtypes.int64
@@ -72,7 +71,7 @@ class PrintText:
         """A text that was made before, with its marks renumbered."""
         first = len(self._fields)
         self._fields += text.fields
-        return _MARK.sub(lambda mark: f"\ue000{int(mark[1]) + first}\ue001", text.text)
+        return re.sub(_MARK, lambda mark: f"\ue000{int(mark[1]) + first}\ue001", text.text)
 
     @property
     def fields(self) -> tuple[_Field, ...]:
@@ -81,7 +80,7 @@ class PrintText:
 
     def record(self, text: str, *, end: str, stream: str, flush: bool) -> None:
         """Record a print of ``text`` with the values in the places of their marks."""
-        pieces = _MARK.split(text)
+        pieces = re.split(_MARK, text)
         literals, numbers = pieces[::2], [int(number) for number in pieces[1::2]]
         if sorted(numbers) != list(range(len(self._fields))) or any(TRACED in literal for literal in literals):
             raise text_too_early()

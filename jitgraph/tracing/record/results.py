@@ -16,7 +16,7 @@ import numpy as np
 from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tensor import Tensor, wrap
+from jitgraph.tensor import Tensor, scalars, wrap
 from jitgraph.tracing.call.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.guards.guard import Objects
@@ -24,7 +24,6 @@ from jitgraph.tracing.guards.plain import plain_of
 from jitgraph.tracing.guards.source import Source
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
-from jitgraph.tracing.symbolic.staged_number import StagedNumber
 from jitgraph.tree import TreeDef
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class Results:
                 return self.plain(leaf.refuse(what))
             self._trace.numbers.use(leaf.text)
             return Leaf("number", leaf.text)
-        leaf = leaf.handle if type(leaf) is StagedNumber else resolved(leaf)
+        leaf = leaf.handle if scalars.is_computed(leaf) else resolved(leaf)
         if isinstance(leaf, Tensor):
             return self._of_handle(leaf)
         return self._of_object(leaf, what, location, stays=stays)
@@ -255,7 +254,7 @@ class Results:
 
     def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
         """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""
-        if type(value) is StagedNumber:
+        if scalars.is_computed(value):
             return True
         if isinstance(value, Tensor):
             return self._trace.is_argument(value) or isinstance(value._value, TracedValue)

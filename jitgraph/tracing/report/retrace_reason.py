@@ -18,9 +18,7 @@ from jitgraph.tracing.guards.storage import EXPECTED_ERRORS
 
 
 def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:
-    """Why none of the specialisations ``known``, the last used first, fits a call."""
-    if not known:
-        return "the first call"
+    """Why none of the specialisations ``known``, the last used first and at least one, fits a call."""
     same = [s for s in known if s.ambient.fingerprint == ambient.fingerprint]
     if not same:
         return "the surroundings differ (gradient mode, autocast, anomaly detection, device or random stream)"

@@ -69,16 +69,16 @@ def form_of(text: str, names: Sequence[str]) -> str:
     The kind of its result is that of the first: formulas of the package give ints alone or floats alone.
     """
     fields = {name: f"{{{index}}}" for index, name in enumerate(names)}
-    return _WORD.sub(lambda found: fields.get(found[0], found[0]), text)
+    return re.sub(_WORD, lambda found: fields.get(found[0], found[0]), text)
 
 
-_WORD: Final = re.compile(r"\b[a-z]\w*")
+_WORD: Final = r"\b[a-z]\w*"
 
 
 # ----------------------------------------------------------------------
 # Plain data about Python numbers that vary: where they are read at a call, what must be true of them, what is held.
 
-LEAF: Final = re.compile(r"\bn(\d+)\b")
+LEAF: Final = r"\bn(\d+)\b"
 
 
 class Origin(NamedTuple):
@@ -139,7 +139,7 @@ def literal(x: Any) -> str:
 def shown(text: str, origins: Sequence[Origin]) -> str:
     """An expression with the names that the user knows."""
     names = {origin.number: origin.text for origin in origins}
-    return LEAF.sub(lambda found: names.get(int(found.group(1)), found.group(0)), text)
+    return re.sub(LEAF, lambda found: names.get(int(found.group(1)), found.group(0)), text)
 
 
 def shown_assumption(assumption: NumberAssumption, origins: Sequence[Origin]) -> str:

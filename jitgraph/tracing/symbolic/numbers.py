@@ -12,6 +12,7 @@ import inspect
 import itertools
 import math
 import operator
+import re
 import sys
 import types
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
+from jitgraph.tensor import scalars
 from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS, PACKAGE, is_followed, is_users_class
 from jitgraph.tracing.guards.source import Slot
 from jitgraph.tracing.symbolic.number import (
@@ -33,8 +35,6 @@ from jitgraph.tracing.symbolic.number import (
     literal,
     shown,
 )
-from jitgraph.tracing.symbolic.staged_integers import refuse
-from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Trace
@@ -78,13 +78,15 @@ def refuse_staged(function: Any, called: Any, arguments: Any) -> None:
     more of it than its methods; ``called`` is what a script calls in place of ``function``, such as its own ``sum``."""
     if function is type or getattr(function, "__self__", None) is math:  # a script has its own
         return
-    staged = _instances_in(arguments, StagedNumber, _DEPTH)
+    staged = _instances_in(arguments, scalars.ComputedNumber, _DEPTH)
     if staged and not takes_numbers(function, staged) and not takes_numbers(called, staged):
+        from jitgraph.tracing.symbolic.staged_integers import refuse  # here: few programs have such numbers
+
         refuse(f"{title(function)}()")
 
 
 def _instances_in(value: Any, kind: type, depth: int) -> list[Any]:
-    if type(value) is kind:
+    if issubclass(type(value), kind):
         return [value]
     if depth == 0 or not issubclass(type(value), _CONTAINERS):
         return []
@@ -250,7 +252,7 @@ class Numbers:
         if type(answer) is int and f"({text} == {literal(answer)})" in self.assumptions:
             return
         self.assumptions.setdefault(assumption.condition(), assumption)
-        if LEAF.fullmatch(text) and needs_value:
+        if re.fullmatch(LEAF, text) and needs_value:
             (leaf,) = leaves
             self.held.setdefault(leaf, PinnedNumber(self.origins[leaf], self.shown(what), assumption.location))
 
@@ -284,7 +286,7 @@ class Numbers:
 
     def use(self, text: str) -> set[int]:
         """Note that the expression is part of the program; the numbers in it."""
-        leaves = {int(leaf) for leaf in LEAF.findall(text)}
+        leaves = {int(leaf) for leaf in re.findall(LEAF, text)}
         self.used |= leaves
         return leaves
 

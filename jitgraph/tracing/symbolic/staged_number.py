@@ -22,6 +22,7 @@ from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
 from jitgraph.tensor.weak_ints import GREATEST, LEAST
+from jitgraph.tracing.capture.kinds import SIMPLE
 from jitgraph.tracing.symbolic import staged_floats, staged_integers
 from jitgraph.tracing.symbolic.staged_integers import Int, quotient, refuse, unsupported
 
@@ -36,12 +37,11 @@ _UFUNCS: Final[dict[Any, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-class StagedNumber:
+class StagedNumber(scalars.ComputedNumber):
     """A Python number that is the 0-d ``value`` of a graph, in int64, float64 or bool."""
 
     __slots__ = ("_handle", "_value", "kind")
 
-    is_computed: Final = True  # ``scalars.is_computed`` asks for it
     is_size: Final = False
     __array_priority__: Final = 1000
 
@@ -345,6 +345,9 @@ def of_float(value: Any) -> StagedNumber:
 def of_bool(value: Any) -> StagedNumber:
     """The number of a bool."""
     return StagedNumber(value)
+
+
+SIMPLE.add(StagedNumber)
 
 
 def stop_gradient(value: Any) -> Any:

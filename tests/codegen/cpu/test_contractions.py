@@ -13,7 +13,7 @@ import pytest
 
 from jitgraph import ops
 from jitgraph.codegen.cpu import contract as packed
-from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.cpu.backend import emit_module
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.lower import contraction
 from jitgraph.codegen.lower.schedules.cpu import CPU

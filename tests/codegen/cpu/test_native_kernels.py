@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.cpu.backend import emit_module
 from jitgraph.codegen.kernels.kernel import Kernel, map_dims
 from jitgraph.codegen.llvm import machine
 from jitgraph.dtypes import BY_SHORT_NAME, DType

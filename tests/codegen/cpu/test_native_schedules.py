@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.cpu.backend import emit_module
 from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, While
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims

@@ -16,7 +16,7 @@ import pytest
 
 from jitgraph import compilation
 from jitgraph.codegen import prebuilt
-from jitgraph.codegen.cpu import native, objects
+from jitgraph.codegen.cpu import backend, objects
 from jitgraph.codegen.cpu.objects import Task, in_threads, objects_of
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.machine import undisturbed
@@ -99,7 +99,7 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     graph = parse(PRODUCT)
     first = compile(graph)
     assert isinstance(first, Executable)
-    module = native.emit_module(first.stages.schedule, Target.host())
+    module = backend.emit_module(first.stages.schedule, Target.host())
     assert {"pack", "tile"} <= {library for library, *_ in module.required}
     results: list[machine.Unit] = []
     assemble = machine.assemble_unit
@@ -132,7 +132,7 @@ def test_what_a_wheel_brings_along_is_not_made_again(tmp_path: Path, monkeypatch
                     PRODUCT.replace("40, 64", f"{m}, {k}").replace("64, 50", f"{k}, {n}").replace("40, 50", f"{m}, {n}")
                 )
                 schedule = compiled_stages(text.replace("f32", dtype), Target.named(name)).schedule
-                module = native.emit_module(schedule, Target.named(name))
+                module = backend.emit_module(schedule, Target.named(name))
                 required |= {library for library, *_ in module.required}
                 objects_of(module, Target.named(name))
         assert {"pack", "square", "tile"} <= required

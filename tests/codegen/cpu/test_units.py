@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.cpu.backend import emit_module
 from jitgraph.codegen.cpu.objects import UNIT_LINES, units
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.ir.target import Target

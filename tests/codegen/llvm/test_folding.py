@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.cpu.backend import emit_module
 from jitgraph.codegen.kernels.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.scalars import LIBRARY_LINES, _defined, math_function

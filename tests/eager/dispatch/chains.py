@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.cpython.memory import word
+from jitgraph.runtime.cpython.api import word
 
 
 def tables_of(function: Any) -> list[int]:

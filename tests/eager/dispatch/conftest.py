@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from jitgraph.eager.dispatch.function import FEW
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.launch import FEW
 from jitgraph.eager.rules import Rules
 from jitgraph.tensor import direct_calls
 from tests.freezing import instances

@@ -20,7 +20,7 @@ from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.rules import Rules
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.cpython.memory import word
+from jitgraph.runtime.cpython.api import word
 from jitgraph.tensor import tensor
 from tests.eager.dispatch.chains import tables_of
 from tests.graphs import needs_native

@@ -12,7 +12,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager.dispatch import function, start
-from jitgraph.runtime.cpython import api, memory
+from jitgraph.runtime.cpython import api
 from jitgraph.runtime.cpython import layout as cpython
 from tests import ROOT
 from tests.graphs import needs_native
@@ -107,10 +107,10 @@ def test_no_word_of_a_class_is_written_that_lies_elsewhere(monkeypatch: pytest.M
             return 7
 
     offsets = range(cpython.TYPE, cpython.TYPE_VERSION, 8)
-    before = [memory.word(id(Called) + offset) for offset in offsets]
+    before = [api.word(id(Called) + offset) for offset in offsets]
     monkeypatch.setattr(cpython, name, cpython.TYPE_GET_ATTRIBUTE)
     function.enable_vectorcall(Called)
-    assert [memory.word(id(Called) + offset) for offset in offsets] == before and Called()() == 7
+    assert [api.word(id(Called) + offset) for offset in offsets] == before and Called()() == 7
 
 
 @needs_native

@@ -16,8 +16,8 @@ from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.cache import lookup_paths, traces
-from jitgraph.tracing.cache.cached_plan import CachedGraph
 from jitgraph.tracing.cache.codec import NotStorableError, Reading, Writing, codec_of, types_of
+from jitgraph.tracing.cache.traces import CachedGraph
 from jitgraph.tracing.call.plan import CallPlan, Computed, Effect, Fresh, Handle, Input, Leaf, PinnedSource, Template
 from jitgraph.tracing.guards.guard import (
     Absent,

@@ -7,12 +7,14 @@ the heuristics say. ``schedules/cpu.py`` has the processor's answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from jitgraph.codegen.kernels.kernel import LoopKind
-from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
+
+if TYPE_CHECKING:
+    from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 
 Independent: TypeAlias = Callable[[Sequence[DimLike]], list[LoopKind]]
 """The kinds of a nest of independent iterations over axes of these extents, outermost first; at most one is a vector,

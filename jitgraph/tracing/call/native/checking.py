@@ -12,8 +12,8 @@ from jitgraph.eager.dispatch.start import NativeRuntime
 from jitgraph.eager.tape import EagerValue
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.call.code import number_operand, scalar
 from jitgraph.tracing.call.native.reading import Reader
-from jitgraph.tracing.call.operands import number_operand, scalar
 from jitgraph.tracing.call.plan import CallPlan, Input
 from jitgraph.tracing.guards.check_ops import size_name
 from jitgraph.tracing.guards.guard import Varies

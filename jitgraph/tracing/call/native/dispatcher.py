@@ -21,7 +21,7 @@ from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import NativeRuntime
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, shared
-from jitgraph.runtime.cpython.memory import put_word
+from jitgraph.runtime.cpython.api import put_word
 from jitgraph.tracing.call.arguments import OMITTED, Binder, is_wrapper, unstaged
 from jitgraph.tracing.call.native.table import CallTable
 from jitgraph.tracing.call.specialisation import Specialisation

@@ -18,7 +18,7 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, tensor_of, wrap
 from jitgraph.tensor.gradients import cotangent
 
 # ----------------------------------------------------------------------
@@ -395,16 +395,12 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
         if structure != shape:
             raise JitgraphError(f"the cotangents have structure {structure}, the result {shape}")
         with enable_grad():
-            gradients = pullback(outputs, [_tensor(ct) for ct in leaves], variables, site)
+            gradients = pullback(outputs, [tensor_of(ct) for ct in leaves], variables, site)
         packed: tuple[Any, ...] = chosen.packed(gradients)
         return packed
 
     primals_out = shape.unflatten([own_part(y, y, variables) for y in outputs])
     return (primals_out, pull, without_own(aux, variables)) if has_aux else (primals_out, pull)
-
-
-def _tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
 
 
 def jvp(function: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False) -> Any:
@@ -451,7 +447,7 @@ class Linearised:
 
     def push(self, tangents: tuple[Any, ...]) -> Any:
         """The derivative along tangents, one for each argument; ShapeError for one of another shape."""
-        return self.shape.unflatten(self.push_flat([_tensor(leaf) for v in tangents for leaf in tree.flatten(v)[0]]))
+        return self.shape.unflatten(self.push_flat([tensor_of(leaf) for v in tangents for leaf in tree.flatten(v)[0]]))
 
     def push_flat(self, directions: list[Tensor]) -> list[Tensor]:
         """As ``push``, from a tangent of each variable to one of each output."""

@@ -20,7 +20,7 @@ from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ops import rules
 from jitgraph.random.generator import Generator, current, next_key
-from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor import Tensor, lifting, scalars, tensor_of, wrap
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.functions.manipulation import broadcast_arrays, broadcast_to, take
@@ -109,11 +109,6 @@ def moved(unit: Tensor, loc: TensorLike, scale: TensorLike) -> Tensor:
     if scalars.is_scalar(loc) and scalars.is_scalar(scale) and (loc, scale) == (0, 1):
         return unit
     return (unit * scale + loc).astype(unit.dtype)  # type: ignore[no-any-return]
-
-
-def tensor_of(x: TensorLike) -> Tensor:
-    """``x`` itself where it is a tensor, else a tensor of it."""
-    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
 
 
 def wide_of(dtype: dtypes.DType) -> dtypes.DType:

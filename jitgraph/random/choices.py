@@ -11,9 +11,9 @@ from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.random.basic import device_of, drawn, permutation, randint, require, tensor_of, wide_of
+from jitgraph.random.basic import device_of, drawn, permutation, randint, require, wide_of
 from jitgraph.random.generator import Generator
-from jitgraph.tensor import Tensor, scalars
+from jitgraph.tensor import Tensor, scalars, tensor_of
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import isnan, where
 from jitgraph.tensor.functions.manipulation import moveaxis, take

@@ -7,9 +7,9 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.random import basic
-from jitgraph.random.basic import device_of, normal, permutation, tensor_of, uniform
+from jitgraph.random.basic import device_of, normal, permutation, uniform
 from jitgraph.random.generator import Generator
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, tensor_of
 from jitgraph.tensor.functions.method import array_function
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.scalars import items

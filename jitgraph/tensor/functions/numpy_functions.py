@@ -18,7 +18,7 @@ from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import where as choose
 from jitgraph.tensor.functions.method import axis_of
 from jitgraph.tensor.scalars import items
-from jitgraph.tensor.tensor import Tensor, wrap
+from jitgraph.tensor.tensor import Tensor, tensor_of, wrap
 
 # ----------------------------------------------------------------------
 # NumPy's ufuncs of tensors: ``np.sin(x)``, ``np.add(x, y, out=z)``, ``np.maximum.reduce(x)`` and their like.
@@ -162,10 +162,6 @@ def _plain(name: str, kwargs: dict[str, Any], ignored: Sequence[str] = ()) -> di
     return options
 
 
-def _tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
-
-
 def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
     """A reduction; where ``typed``, the third parameter is the dtype, else that is ``out``."""
 
@@ -177,7 +173,7 @@ def _reduction(name: str, *, typed: bool = False) -> Callable[..., Any]:
         if options.get("dtype", 0) is None or name in ("all", "any", "max", "min"):
             options.pop("dtype", None)
         if name not in ("sum", "prod") and "dtype" in options:
-            a = _tensor(a).astype(options.pop("dtype"))
+            a = tensor_of(a).astype(options.pop("dtype"))
         if "ddof" in options:
             options["correction"] = options.pop("ddof")
         return written_to(f"np.{name}", function_named(name)(a, axis, **options), into)
@@ -194,7 +190,7 @@ def _searched(name: str) -> Callable[..., Any]:
 
 def _running(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-        x = _tensor(a)
+        x = tensor_of(a)
         if axis is None:
             x, axis = x.reshape(-1), 0
         return written_to(f"np.{name}", function_named(name)(x, axis, dtype=dtype), out)
@@ -205,7 +201,7 @@ def _running(name: str) -> Callable[..., Any]:
 def _sorting(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
         _plain(name, {"order": order})
-        x = _tensor(a)
+        x = tensor_of(a)
         return function_named(name)(x.reshape(-1) if axis is None else x, -1 if axis is None else axis)
 
     return call
@@ -241,7 +237,7 @@ def _like(name: str) -> Callable[..., Any]:
         options = _plain(name, kwargs, ("order", "subok"))
         if shape is None:
             return function_named(name)(a, *filler, **options)
-        options.setdefault("dtype", _tensor(a).dtype)
+        options.setdefault("dtype", tensor_of(a).dtype)
         return function_named(name.removesuffix("_like"))(shape, *filler, **options)
 
     return call
@@ -261,7 +257,7 @@ def _beside(axis: int) -> Callable[..., Any]:
     """``vstack`` (axis 0), of which vectors are rows, and ``hstack`` (axis 1), which joins vectors."""
 
     def call(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
-        xs = [x.reshape(1) if not x.ndim else x for x in map(_tensor, tup)]
+        xs = [x.reshape(1) if not x.ndim else x for x in map(tensor_of, tup)]
         if axis == 0:
             xs = [x[None, :] if x.ndim == 1 else x for x in xs]
         return _joined(xs, 0 if xs and xs[0].ndim == 1 else axis, dtype=dtype)
@@ -271,7 +267,7 @@ def _beside(axis: int) -> Callable[..., Any]:
 
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Equal parts, so many, or parts between the listed places: NumPy's meaning."""
-    x = _tensor(ary)
+    x = tensor_of(ary)
     number = axis_of(axis, x.ndim, "split")
     if items(indices_or_sections) is None:
         count, size = operator.index(indices_or_sections), x.shape[number]
@@ -281,7 +277,7 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
 
 
 def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    x = _tensor(ary)
+    x = tensor_of(ary)
     return _parts(x, indices_or_sections, axis_of(axis, x.ndim, "array_split"))
 
 
@@ -310,7 +306,7 @@ def _reshaped(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = No
 
 
 def _transposed(a: Any, axes: Any = None) -> Any:
-    x = _tensor(a)
+    x = tensor_of(a)
     return function_named("permute_dims")(x, axes if axes is not None else tuple(reversed(range(x.ndim))))
 
 
@@ -319,7 +315,7 @@ def _raveled(a: Any, order: str = "C") -> Any:
 
 
 def _expanded(a: Any, axis: Any) -> Any:
-    return function_named("expand_dims")(_tensor(a), axis)
+    return function_named("expand_dims")(tensor_of(a), axis)
 
 
 def _chosen(condition: Any, *branches: Any) -> Any:
@@ -334,20 +330,20 @@ def _clipped(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **kw
 
 
 def _rounded(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    rounded = function_named("round")(_tensor(a), decimals)
+    rounded = function_named("round")(tensor_of(a), decimals)
     return written_to("np.round", rounded, out)
 
 
 def _taken(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     if mode != "raise":
         _plain("take", {"mode": mode})
-    x = _tensor(a)
+    x = tensor_of(a)
     taken = function_named("take")(x.reshape(-1) if axis is None else x, indices, 0 if axis is None else axis)
     return written_to("np.take", taken, out)
 
 
 def _dotted(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = _tensor(a), _tensor(b)
+    x, y = tensor_of(a), tensor_of(b)
     if not x.ndim or not y.ndim:
         product: Any = x * y
     elif x.ndim <= 2 and y.ndim <= 2:
@@ -358,7 +354,7 @@ def _dotted(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _padded(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    x = _tensor(array)
+    x = tensor_of(array)
     widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     if mode != "constant":
         raise JitgraphError(f"np.pad of a Tensor with mode={mode!r}\n  hint: np.pad(np.asarray(x), ...) for an array")
@@ -375,7 +371,7 @@ def _copied(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 
 def _flat_positions(a: Any) -> Any:
-    return function_named("nonzero")(_tensor(a).reshape(-1))[0]
+    return function_named("nonzero")(tensor_of(a).reshape(-1))[0]
 
 
 def _found(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:

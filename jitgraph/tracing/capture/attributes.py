@@ -36,7 +36,7 @@ from jitgraph.tracing.capture.kinds import (
     is_own_class,
     may_change,
 )
-from jitgraph.tracing.capture.object_guards import ObjectGuards
+from jitgraph.tracing.capture.object_guards import CaptureRule, ObjectGuards
 from jitgraph.tracing.capture.observations import ObjectEntry, Observations
 from jitgraph.tracing.guards.guard import Absent
 from jitgraph.tracing.guards.source import Slot
@@ -70,7 +70,7 @@ _OF_ANY_CLASS = frozenset(
 Call: TypeAlias = Callable[[Any, Sequence[Any], Sequence[str]], "Finish | None"]
 
 
-class Attributes:
+class Attributes(CaptureRule):
     """Looks attributes up and guards what was read on the way.
 
     Invariant: an attribute that was looked up is guarded where it stands and wherever Python would have found another
@@ -78,17 +78,10 @@ class Attributes:
     """
 
     def __init__(self, seen: Observations, guards: ObjectGuards, items: Items, call: Call) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._effects = seen.effects
-        self._reads = seen.reads
-        self._objects = seen.objects
-        self._classes = guards.classes
-        self._special = guards.special
+        super().__init__(seen, guards)
         self._items = items
         self._call = call  # of a getter that is an arbitrary callable, whose call may look attributes up again
-        self._seen: dict[tuple[ObjectEntry | None, str, bool], bool] = guards.classes.cache()
+        self._looked_up: dict[tuple[ObjectEntry | None, str, bool], bool] = guards.classes.cache()
 
     def look_up(self, owner: Any, name: str, default: Any = MISSING) -> Finish | None:
         """Guard what ``owner.name`` reads; the value found by storage is compared with what Python finds.
@@ -100,7 +93,7 @@ class Attributes:
             return None
         known = self._identities.known(owner)
         guarded = known is not None and known.guarded
-        if guarded and (known, name, self._position.in_package) in self._seen:
+        if guarded and (known, name, self._position.in_package) in self._looked_up:
             return None
         if is_a(owner, Tensor):
             self._of_tensor(owner, name)
@@ -113,7 +106,7 @@ class Attributes:
                 self._identities.mark_read_by_numpy(owner)
             return None
         if guarded:
-            self._seen[known, name, self._position.in_package] = True
+            self._looked_up[known, name, self._position.in_package] = True
         if is_a(owner, super):
             start: Any = owner.__self__ if is_a(owner.__self__, type) else type(owner.__self__)
             return self.inherit(owner.__thisclass__, owner.__self__, name) if start is not type(None) else None
@@ -130,7 +123,7 @@ class Attributes:
 
     def look_up_plainly(self, owner: Any, name: str) -> Finish | None:
         """As ``look_up``, for a call of ``object.__getattribute__``, which asks no code of the user's."""
-        self._seen.pop((self._identities.known(owner), name, self._position.in_package), None)
+        self._looked_up.pop((self._identities.known(owner), name, self._position.in_package), None)
         if is_a(owner, Tensor | types.ModuleType | type) or not self._has_getter(owner):
             return self.look_up(owner, name)
         return self._of_instance(owner, name, MISSING)
@@ -243,12 +236,7 @@ class Attributes:
         """What the class has: a method, a value, or a descriptor that the instance could shadow."""
         if is_a(entry, functools.cached_property | cached_property) and self._identities.is_guarded(owner):
             slot = Slot("attribute", owner, name, f"{self._reads.text_of(owner)}.{name}")
-
-            def finish(after: Activation | None) -> None:
-                if after is not FAILED:
-                    self._effects.record_write(slot, MISSING)
-
-            return finish
+            return self._effects.written_after(slot)
         if not is_a(entry, types.FunctionType | staticmethod | classmethod):
             self._special.answered_by(entry)
             if hasattr(type(entry), "__get__") or not any(map(may_change, type(owner).__mro__)):

@@ -35,7 +35,7 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
     runs_as_followed,
 )
-from jitgraph.tracing.capture.object_guards import ObjectGuards
+from jitgraph.tracing.capture.object_guards import CaptureRule, ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.guards.source import Slot
@@ -46,7 +46,7 @@ from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 # Python's own functions that look something up: what each reads of its arguments.
 
 
-class BuiltinFunctions:
+class BuiltinFunctions(CaptureRule):
     """Says what ``getattr``, ``isinstance``, ``vars`` and the like are about to read.
 
     Invariant: each method reads what Python's function of that meaning reads, and nothing else.
@@ -61,14 +61,7 @@ class BuiltinFunctions:
         attributes: Attributes,
         operators: Operators,
     ) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._reads = seen.reads
-        self._classes = guards.classes
-        self._containers = guards.containers
-        self._whole = guards.whole
-        self._special = guards.special
+        super().__init__(seen, guards)
         self.items = items
         self._attributes = attributes
         self._operators = operators
@@ -232,7 +225,7 @@ _METHODS = (
 )  # fmt: skip
 
 
-class Calls:
+class Calls(CaptureRule):
     """Says what a call reads, before it is made.
 
     Invariant: a callable is followed, or has a model, or its arguments are guarded as a whole.
@@ -248,20 +241,12 @@ class Calls:
         operators: Operators,
         builtins: BuiltinFunctions,
     ) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._reads = seen.reads
-        self._classes = guards.classes
-        self._containers = guards.containers
-        self._whole = guards.whole
-        self._special = guards.special
+        super().__init__(seen, guards)
         self._items = items
         self._writes = writes
         self._attributes = attributes
         self._operators = operators
         self._builtins = builtins
-        self._seen = seen
 
     def call(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         """``function`` is about to be called; the last ``arguments`` are given by ``names``."""

@@ -12,9 +12,9 @@ import numpy as np
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
-from jitgraph.tracing.capture.events import FAILED, Activation, Finish
+from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, is_users_own, plain_key
-from jitgraph.tracing.capture.object_guards import ObjectGuards
+from jitgraph.tracing.capture.object_guards import CaptureRule, ObjectGuards
 from jitgraph.tracing.capture.observations import Observations
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.guards.source import Slot, item_text
@@ -24,22 +24,11 @@ from jitgraph.tracing.guards.storage import MISSING, is_container, item_of
 # Items and elements: what ``x[key]``, ``key in x`` and a loop over ``x`` read.
 
 
-class Items:
+class Items(CaptureRule):
     """Says what items and elements are about to be read.
 
     Invariant: no method of the user's is called; where one answers, its own frame tells what it reads.
     """
-
-    def __init__(self, seen: Observations, guards: ObjectGuards) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._effects = seen.effects
-        self._reads = seen.reads
-        self._classes = guards.classes
-        self._containers = guards.containers
-        self._whole = guards.whole
-        self._special = guards.special
 
     def read(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
         """``owner[key]`` is about to be read; ``plainly`` leaves out what a mapping does where the key is missing."""
@@ -89,13 +78,9 @@ class Items:
             Slot("attribute", owner, "default_factory", f"{self._reads.text_of(owner)}.default_factory"),
             owner.default_factory,
         )
-        slot = self._reads.item_slot(owner, key, item_text(self._reads.text_of(owner), key))
-
-        def finish(after: Activation | None) -> None:
-            if after is not FAILED:
-                self._effects.record_write(slot, MISSING)
-
-        return finish
+        return self._effects.written_after(
+            self._reads.item_slot(owner, key, item_text(self._reads.text_of(owner), key))
+        )
 
     def reach_elements(self, owner: tuple[Any, ...]) -> None:
         """The elements of a guarded tuple are guarded, too."""
@@ -182,7 +167,7 @@ _ROUNDING: Final = frozenset(
 )  # operations that round a decimal number as the context of its thread says
 
 
-class Operators:
+class Operators(CaptureRule):
     """Says what an operator reads of its operands, before it is applied.
 
     Invariant: an operand from outside is guarded as far as the operation reads it; one that the operation changes in
@@ -190,17 +175,9 @@ class Operators:
     """
 
     def __init__(self, seen: Observations, guards: ObjectGuards, items: Items, writes: Writes) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._reads = seen.reads
-        self._classes = guards.classes
-        self._containers = guards.containers
-        self._whole = guards.whole
-        self._special = guards.special
+        super().__init__(seen, guards)
         self._items = items
         self._writes = writes
-        self._seen = seen
 
     def apply(self, operation: str, operands: Sequence[Any]) -> None:
         """An operator is about to be applied."""

@@ -34,7 +34,7 @@ from jitgraph.tracing.capture.kinds import (
     original_of,
     slots_of,
 )
-from jitgraph.tracing.capture.observations import Observations, UsedContainer
+from jitgraph.tracing.capture.observations import Observations, Observer, UsedContainer
 from jitgraph.tracing.guards.source import Slot, item_text
 from jitgraph.tracing.guards.storage import (
     MAX_ELEMENTS,
@@ -55,7 +55,7 @@ _UNINTERESTING: Final = frozenset(
 _KEPT_BY_CALLS: Final = (LRU_CACHE, *GETTERS)  # what these read is kept where they are called
 
 
-class ClassGuards:
+class ClassGuards(Observer):
     """Guards what looking a name up in a class reads.
 
     Invariant: what ``find`` gives is guarded, and is what Python finds; a cache that depends on entries of classes is
@@ -63,8 +63,7 @@ class ClassGuards:
     """
 
     def __init__(self, seen: Observations) -> None:
-        self._identities = seen.identities
-        self._reads = seen.reads
+        super().__init__(seen)
         self._caches: list[dict[Any, Any]] = []
         self._found: dict[tuple[type, str], tuple[type, Any] | None] = self.cache()
 
@@ -119,19 +118,12 @@ class ClassGuards:
         return definition
 
 
-class ContainerGuards:
+class ContainerGuards(Observer):
     """Guards the extents and elements of containers.
 
     Invariant: a container from outside that was used as a whole is noted with what it held before the function changed
     it, once.
     """
-
-    def __init__(self, seen: Observations) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._effects = seen.effects
-        self._reads = seen.reads
 
     def guard_contents(self, container: Any, text: str = "", *, soft: bool = False) -> None:
         """The extent and the elements of a container that is used as a whole, and of those inside it."""
@@ -193,7 +185,7 @@ class ContainerGuards:
                     self._guard_inside(element, walked)
 
 
-class FunctionGuards:
+class FunctionGuards(Observer):
     """Guards the functions that the recorded function runs, and knows those that it made or that a rewrite made.
 
     Invariant: a function of the user's that has run, and is older than the call, has its code and defaults guarded; of
@@ -201,8 +193,7 @@ class FunctionGuards:
     """
 
     def __init__(self, seen: Observations, containers: ContainerGuards) -> None:
-        self._identities = seen.identities
-        self._reads = seen.reads
+        super().__init__(seen)
         self._containers = containers
 
     def enter(self, view: Activation) -> None:
@@ -273,7 +264,7 @@ class _Walk:
         self.in_object = False
 
 
-class WholeObjectGuards:
+class WholeObjectGuards(Observer):
     """Guards everything that can be reached from an object by attributes and elements.
 
     Invariant: what is reached is guarded down to containers, plain values and tensors, or a reason why the recording
@@ -287,10 +278,7 @@ class WholeObjectGuards:
         containers: ContainerGuards,
         functions: FunctionGuards,
     ) -> None:
-        self._position = seen.position
-        self._limits = seen.limits
-        self._identities = seen.identities
-        self._reads = seen.reads
+        super().__init__(seen)
         self._classes = classes
         self._containers = containers
         self._functions = functions
@@ -426,15 +414,14 @@ class WholeObjectGuards:
         self._containers.guard_contents(registry, f"{function.__name__}.registry")
 
 
-class SpecialMethods:
+class SpecialMethods(Observer):
     """Guards the special methods that operations look up.
 
     Invariant: where code that is not followed answers an operation, all that the operand holds is guarded.
     """
 
     def __init__(self, seen: Observations, classes: ClassGuards, whole: WholeObjectGuards) -> None:
-        self._reads = seen.reads
-        self._identities = seen.identities
+        super().__init__(seen)
         self._classes = classes
         self._whole = whole
         self._unfollowed: dict[tuple[type, str], bool] = classes.cache()  # whether code that is not followed answers
@@ -484,3 +471,15 @@ class ObjectGuards:
         self.functions = FunctionGuards(seen, self.containers)
         self.whole = WholeObjectGuards(seen, self.classes, self.containers, self.functions)
         self.special = SpecialMethods(seen, self.classes, self.whole)
+
+
+class CaptureRule(Observer):
+    """The base of the rules that say what an instruction reads and changes: they guard what they look at."""
+
+    def __init__(self, seen: Observations, guards: ObjectGuards) -> None:
+        super().__init__(seen)
+        self._classes = guards.classes
+        self._containers = guards.containers
+        self._functions = guards.functions
+        self._whole = guards.whole
+        self._special = guards.special

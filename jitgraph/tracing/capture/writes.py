@@ -15,27 +15,17 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.call.undo_log import APPENDS
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, is_users_own, plain_key
-from jitgraph.tracing.capture.object_guards import ObjectGuards
-from jitgraph.tracing.capture.observations import Observations
+from jitgraph.tracing.capture.object_guards import CaptureRule
 from jitgraph.tracing.guards.source import Slot, item_text
 from jitgraph.tracing.guards.storage import MISSING, attributes_of, class_entry, is_container
 
 
-class Writes:
+class Writes(CaptureRule):
     """Notes what is set, deleted or changed in place, before that happens.
 
     Invariant: each change of an object from outside is in the effect log before it is made, or raises; what a method of
     the user's changes is told by its own frame.
     """
-
-    def __init__(self, seen: Observations, guards: ObjectGuards) -> None:
-        self._position = seen.position
-        self._identities = seen.identities
-        self._effects = seen.effects
-        self._reads = seen.reads
-        self._classes = guards.classes
-        self._containers = guards.containers
-        self._special = guards.special
 
     def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
         """``setattr(owner, name, value)``, or ``delattr(owner, name)``: a method of the class may do that."""

@@ -16,7 +16,7 @@ from jitgraph.errors import ShapeError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor import Tensor, lifting, scalars, tensor_of, wrap
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tracing.record.recorder import Recorder
@@ -42,7 +42,7 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     test = _predicate(pred)
     if trace is None:
         chosen, structure = _flattened(true_fn if bool(test) else false_fn, _new_handles(operands))
-        return structure.unflatten([_as_tensor(leaf) if _is_number(leaf) else leaf for leaf in chosen])
+        return structure.unflatten([tensor_of(leaf) if _is_number(leaf) else leaf for leaf in chosen])
     return record_cond(test, watched("cond", trace, true_fn), watched("cond", trace, false_fn), operands)
 
 
@@ -170,7 +170,7 @@ def scan(
     trace = context.current().trace
     leaves, structure = _carry(init)
     items, shape = tree.flatten(xs)
-    tensors = [item if isinstance(item, Tensor) else wrap(lifting.value_of(item)) for item in items]
+    tensors = [tensor_of(item) for item in items]
     steps = _length(tensors, length)
     if trace is None:
         return _eager_scan(f, leaves, structure, tensors, shape, int(steps), reverse)
@@ -246,7 +246,7 @@ def _eager_scan(
     for i in reversed(range(steps)) if reverse else range(steps):
         carry, x = structure.unflatten(leaves), shape.unflatten([tensor[i] for tensor in tensors])
         leaves, ys, ys_structure = _split("scan", f(_new_handles(carry), x), structure, types)
-        rows.append([_as_tensor(y) for y in ys])
+        rows.append([tensor_of(y) for y in ys])
     if reverse:
         rows.reverse()
     assert ys_structure is not None
@@ -295,12 +295,8 @@ def _is_number(leaf: Any) -> bool:
     return isinstance(leaf, bool | int | float)
 
 
-def _as_tensor(leaf: Any) -> Tensor:
-    return leaf if isinstance(leaf, Tensor) else wrap(lifting.value_of(leaf))
-
-
 def _predicate(pred: Any) -> Tensor:
-    test = _as_tensor(pred)
+    test = tensor_of(pred)
     if test.ndim != 0:
         raise ShapeError(f"a condition is a 0-d tensor, not one of shape {tuple(test.shape)}", hint="jg.any or jg.all")
     return test if dtypes.is_bool(test.dtype) else test != 0
@@ -312,7 +308,7 @@ def _carry(init: Any) -> tuple[list[Tensor], TreeDef]:
     for leaf in leaves:
         if not _is_tensor(leaf) and not isinstance(leaf, bool | int | float):
             raise TraceError(f"a carry holds tensors and numbers, not {type(leaf).__name__}")
-        tensors.append(_as_tensor(leaf))
+        tensors.append(tensor_of(leaf))
     return tensors, structure
 
 

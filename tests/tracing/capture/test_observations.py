@@ -17,8 +17,8 @@ from jitgraph.location import Location
 from jitgraph.tracing import capture
 from jitgraph.tracing.call.undo_log import UndoLog
 from jitgraph.tracing.capture.capture import GuardCollection
-from jitgraph.tracing.capture.object_guards import ObjectGuards
-from jitgraph.tracing.capture.observations import IdentityTable, Observations
+from jitgraph.tracing.capture.object_guards import CaptureRule, ObjectGuards
+from jitgraph.tracing.capture.observations import IdentityTable, Observations, Observer
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.guards.guard import Absent
 from jitgraph.tracing.guards.source import Slot
@@ -243,7 +243,10 @@ FROM_OUTSIDE = frozenset({"_value", "_replace", "_get_spec", "_varname_from_opar
 
 
 def test_no_object_of_capture_is_part_of_another_or_looks_into_it() -> None:
-    """They are composed: none derives from another, and each asks the others by their public methods."""
+    """They are composed: none derives from another, and each asks the others by their public methods.
+
+    What all are built on they share by two bases, which have nothing but that.
+    """
     trees = {path.stem: ast.parse(path.read_text()) for path in FOLDER.glob("*.py")}
     classes = {node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     bases, private = [], []
@@ -253,5 +256,8 @@ def test_no_object_of_capture_is_part_of_another_or_looks_into_it() -> None:
                 bases += [(node.name, base.id) for base in node.bases if isinstance(base, ast.Name)]
             elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
                 private += [] if isinstance(node.value, ast.Name) and node.value.id in OWNERS else [(name, node.attr)]
-    assert {pair for pair in bases if pair[1] in classes} == {("Capture", "Sink"), ("_RawWords", "Activation")}
+    derived = {pair for pair in bases if pair[1] in classes - {"Observer", "CaptureRule"}}
+    assert derived == {("Capture", "Sink"), ("_RawWords", "Activation")}
+    for base in (Observer, CaptureRule):
+        assert {name for name, value in vars(base).items() if callable(value)} == {"__init__"}
     assert {attribute for _, attribute in private} <= FROM_OUTSIDE, private

@@ -8,6 +8,7 @@ tensor shares with others are its views, of class ``View``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final, Self, TypeAlias
@@ -87,11 +88,11 @@ class ElementCount(int):
     shape: Size
 
     @classmethod
-    def of(cls, shape: Size) -> Any:
-        """The count of a shape; where that is not known, what gives the sizes alone."""
-        if not all(type(size) is int for size in shape):
+    def of(cls, shape: Size, known: bool) -> Any:
+        """The count of a shape, whose sizes may be known to be ints; where it has no number, what gives the sizes."""
+        if not known and not all(type(size) is int for size in shape):
             return lambda dim=None: shape if dim is None else shape[axis_of(dim, len(shape))]
-        count = cls(shape.numel())
+        count = cls(math.prod(shape))
         count.shape = shape
         return count
 
@@ -138,7 +139,7 @@ class Tensor(jg.Tensor):
     @property
     def size(self) -> Any:
         """``x.size()``: the sizes of the axes, ``x.size(dim)``: one; as an int, for jitgraph, how many elements."""
-        return ElementCount.of(self.shape)
+        return ElementCount.of(self.shape, context.current().trace is None)
 
     def dim(self) -> int:
         """The number of axes."""
@@ -557,13 +558,19 @@ class View(Tensor):
     def _read(self) -> Any:
         base = self.base.value
         if self.seen is not base:
-            with context.using(grad_enabled=True):
-                x = wrap(base)
-                for step in self.steps:
-                    x = step.apply(x)
-            self.derived = x.value
+            if context.current().grad_enabled:
+                self.derived = self._derive(base)
+            else:  # whether it is on the tape is a matter of the base
+                with context.using(grad_enabled=True):
+                    self.derived = self._derive(base)
             self.seen = base
         return self.derived
+
+    def _derive(self, base: Any) -> Any:
+        x = wrap(base)
+        for step in self.steps:
+            x = step.apply(x)
+        return x.value
 
     def _rebind(self, value: Any) -> None:
         current = context.current()

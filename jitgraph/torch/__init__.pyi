@@ -29,10 +29,10 @@ from jitgraph.torch.constants import memory_format as memory_format
 from jitgraph.torch.constants import preserve_format as preserve_format
 from jitgraph.torch.constants import strided as strided
 from jitgraph.torch.functions import *
-from jitgraph.torch.places import Size as Size
-from jitgraph.torch.places import device as device
-from jitgraph.torch.places import get_default_device as get_default_device
-from jitgraph.torch.places import set_default_device as set_default_device
+from jitgraph.torch.metadata import Size as Size
+from jitgraph.torch.metadata import device as device
+from jitgraph.torch.metadata import get_default_device as get_default_device
+from jitgraph.torch.metadata import set_default_device as set_default_device
 from jitgraph.torch.printing import set_printoptions as set_printoptions
 from jitgraph.torch.random import Generator as Generator
 from jitgraph.torch.random import default_generator as default_generator

@@ -11,7 +11,7 @@ import numpy as np
 
 import jitgraph as jg
 from jitgraph.random import generator as streams
-from jitgraph.torch import places
+from jitgraph.torch import metadata
 from jitgraph.torch.tensors import Tensor
 
 
@@ -20,7 +20,7 @@ class Generator(jg.random.Generator):
 
     def __init__(self, device: Any = "cpu") -> None:
         super().__init__(_UNSEEDED)
-        self.device = places.device(device)
+        self.device = metadata.device(device)
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin the stream that belongs to a seed; negative ones count from 2**64 down. Gives the generator."""
@@ -87,7 +87,7 @@ class _Default(Generator):
     """The generator of functions that are given none: jitgraph's global stream."""
 
     def __init__(self) -> None:
-        self.device = places.device("cpu")
+        self.device = metadata.device("cpu")
 
     @property
     def state(self) -> Any:  # type: ignore[override]

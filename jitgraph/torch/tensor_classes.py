@@ -8,7 +8,7 @@ import jitgraph as jg
 from jitgraph.torch import scalar_types
 from jitgraph.torch.functions import creation
 from jitgraph.torch.functions.views import sizes_of
-from jitgraph.torch.places import Size
+from jitgraph.torch.metadata import Size
 from jitgraph.torch.scalar_types import dtype
 from jitgraph.torch.tensors import Tensor
 

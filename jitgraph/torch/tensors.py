@@ -24,7 +24,7 @@ from jitgraph.tensor import indexing, lifting
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import promotion
-from jitgraph.torch.places import Size, canonical, device
+from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.scalar_types import dtype, get_default_dtype, scalar_type
 from jitgraph.torch.writing import overwritten
 
@@ -78,8 +78,11 @@ def _unary(name: str) -> Any:
     return call
 
 
-Places: TypeAlias = tuple[Any, tuple[Any, ...]]
+StorageLayout: TypeAlias = tuple[Any, tuple[Any, ...]]
 """Where the elements of a tensor lie: how many precede the first one, and the strides by axis, in elements."""
+
+
+LazyLayout: TypeAlias = "StorageLayout | Callable[[], StorageLayout]"
 
 
 class ElementCount(int):
@@ -262,7 +265,7 @@ class Tensor(jg.Tensor):
         """Take a value of any shape and dtype; a view then shares nothing with its base."""
         if isinstance(self, View):
             self.base, self.steps, self.seen = Tensor._of(value), (), None
-            self.placed = 0, contiguous_strides(value.shape)
+            self._layout = 0, contiguous_strides(value.shape)
         else:
             self._rebind(value)
 
@@ -507,19 +510,19 @@ _detach: Final = Detach()
 class View(Tensor):
     """A tensor whose elements are those of ``base``, as ``steps`` choose them."""
 
-    __slots__ = ("base", "derived", "placed", "seen", "steps")
+    __slots__ = ("_layout", "base", "derived", "seen", "steps")
 
     base: Tensor
     steps: tuple[ViewStep, ...]
-    placed: Places | Callable[[], Places]
+    _layout: LazyLayout
     """Where its elements lie in the storage, or what finds that out when it is asked for."""
 
     @property
-    def places(self) -> Places:
+    def storage_layout(self) -> StorageLayout:
         """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
-        if self.placed.__class__ is not tuple:
-            self.placed = self.placed()  # type: ignore[operator]
-        return self.placed  # type: ignore[return-value]
+        if self._layout.__class__ is not tuple:
+            self._layout = self._layout()  # type: ignore[operator]
+        return self._layout  # type: ignore[return-value]
 
     @property
     def _root(self) -> Tensor:
@@ -606,14 +609,14 @@ class View(Tensor):
             copied = Tensor.__deepcopy__(self if not self.is_leaf else Tensor._of(stopped(self.value)), memo)
         else:
             copied = object.__new__(View)
-            copied._become(deepcopy(self.base, memo), self.steps, self.places)
+            copied._become(deepcopy(self.base, memo), self.steps, self.storage_layout)
             copied._requires_grad = self._requires_grad
         memo[id(self)] = copied
         return copied
 
-    def _become(self, base: Tensor, steps: tuple[ViewStep, ...], placed: Places | Callable[[], Places]) -> None:
-        """Be the view of ``base`` by steps, at these places of its storage."""
-        self.base, self.steps, self.placed = base, steps, placed
+    def _become(self, base: Tensor, steps: tuple[ViewStep, ...], layout: LazyLayout) -> None:
+        """Be the view of ``base`` by steps, with this layout in its storage."""
+        self.base, self.steps, self._layout = base, steps, layout
         self.seen = self.derived = self._grad = None
         self._requires_grad = self._indexed = self._weak = False
 
@@ -636,20 +639,20 @@ def _write_data(base: Tensor, value: Any) -> None:
         base._rebind(stopped(value))
 
 
-def view_of(x: Tensor, step: ViewStep, placed: Places | Callable[[], Places]) -> View:
-    """The view of a tensor by a step, at these places of its storage; detached where no gradient is recorded."""
+def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
+    """The view of a tensor by a step, with this layout in its storage; detached where no gradient is recorded."""
     view: View = object.__new__(View)
     base, before = (x.base, x.steps) if isinstance(x, View) else (x, ())
     steps = (*before, step)
     if not context.current().grad_enabled and step is not _detach and x.requires_grad:
         steps = (*steps, _detach)
-    view._become(base, steps, placed)
+    view._become(base, steps, layout)
     return view
 
 
 def detached(x: Tensor) -> View:
     """``x.detach()``: the same elements without history."""
-    return view_of(x, _detach, lambda: places_of(x))
+    return view_of(x, _detach, lambda: layout_of(x))
 
 
 def reshaped(x: Tensor, shape: tuple[Any, ...], strides: tuple[Any, ...] | None = None) -> View:
@@ -663,11 +666,11 @@ def indexed(x: Tensor, index: Any) -> View:
     """The view by a basic index; IndexError where it does not fit."""
     items = index if isinstance(index, tuple) else (index,)
     step = ViewStep("indexing", lambda t: jg.Tensor.__getitem__(t, index), lambda t, new: _with(t, index, new))
-    view = view_of(x, step, lambda: _places(x, items))
+    view = view_of(x, step, lambda: _indexed_layout(x, items))
     if context.current().trace is None:
         view._read()  # where an index is out of range, here
     else:
-        view.places  # noqa: B018 - likewise
+        view.storage_layout  # noqa: B018 - likewise
     return view
 
 
@@ -675,7 +678,7 @@ def _with(x: Any, index: Any, new: Any) -> Any:
     return wrap(indexing.put(x.value, index, new))
 
 
-def _places(x: Tensor, items: tuple[Any, ...]) -> Places:
+def _indexed_layout(x: Tensor, items: tuple[Any, ...]) -> StorageLayout:
     """Where the view by a basic index begins in the storage, and its strides."""
     shape, strides, offset = tuple(x.shape), strides_of(x), offset_of(x)
     used = sum(item is not None and item is not Ellipsis for item in items)
@@ -730,19 +733,19 @@ def contiguous_strides(shape: Any) -> tuple[Any, ...]:
     return tuple(reversed(strides))
 
 
-def places_of(x: Tensor) -> Places:
+def layout_of(x: Tensor) -> StorageLayout:
     """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
-    return x.places if isinstance(x, View) else (0, contiguous_strides(x.shape))
+    return x.storage_layout if isinstance(x, View) else (0, contiguous_strides(x.shape))
 
 
 def strides_of(x: Tensor) -> tuple[Any, ...]:
     """The strides of a tensor in elements; of what is no view those of row-major order."""
-    return places_of(x)[1]
+    return layout_of(x)[1]
 
 
 def offset_of(x: Tensor) -> Any:
     """How many elements of the storage precede the first one of a tensor."""
-    return x.places[0] if isinstance(x, View) else 0
+    return x.storage_layout[0] if isinstance(x, View) else 0
 
 
 def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:

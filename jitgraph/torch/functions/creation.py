@@ -15,7 +15,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.tensor import lifting
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.functions.views import sizes_of
-from jitgraph.torch.places import target
+from jitgraph.torch.metadata import target
 from jitgraph.torch.promotion import cast
 from jitgraph.torch.scalar_types import get_default_dtype
 from jitgraph.torch.tensors import Tensor

@@ -11,7 +11,7 @@ from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.functions.creation import dtype_or_default, named_sizes
-from jitgraph.torch.places import target
+from jitgraph.torch.metadata import target
 
 
 def _require_float(name: str, dtype: Any) -> None:

@@ -9,7 +9,7 @@ import jitgraph as jg
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import movement
 from jitgraph.torch.functions import views
-from jitgraph.torch.places import Size
+from jitgraph.torch.metadata import Size
 from jitgraph.torch.promotion import cast, result_type_of
 from jitgraph.torch.tensors import Tensor, adopted
 

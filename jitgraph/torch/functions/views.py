@@ -19,8 +19,8 @@ from jitgraph.torch.tensors import (
     detached,
     indexed,
     is_contiguous,
+    layout_of,
     offset_of,
-    places_of,
     reshaped,
     strides_of,
     view_of,
@@ -134,7 +134,7 @@ def view_as(self: Tensor, other: Any) -> Tensor:
 
 def alias(self: Tensor) -> Tensor:
     """Another handle on the same elements."""
-    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda: places_of(self))
+    return view_of(self, ViewStep("alias", lambda t: t, lambda t, new: new), lambda: layout_of(self))
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:

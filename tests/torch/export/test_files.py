@@ -254,12 +254,12 @@ def test_members_that_are_missing_or_compressed(tmp_path: Path) -> None:
         jg.from_torch(tmp_path / "d.pt2")
 
 
-def _places(document: Any) -> list[tuple[Any, Any]]:
+def _indexed_layout(document: Any) -> list[tuple[Any, Any]]:
     """Every container of a document with each key in it."""
     items = document.items() if isinstance(document, dict) else enumerate(document)
     own = [(document, key) for key, _ in items]
     inner = document.values() if isinstance(document, dict) else document
-    return own + [place for item in inner if isinstance(item, dict | list) for place in _places(item)]
+    return own + [place for item in inner if isinstance(item, dict | list) for place in _indexed_layout(item)]
 
 
 def test_files_changed_at_random_run_or_are_refused(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_files_changed_at_random_run_or_are_refused(tmp_path: Path) -> None:
         name = rng.choice(names)
         document = json.loads(texts[name])
         for _ in range(rng.randint(1, 3)):
-            container, key = rng.choice(_places(document) or [([None], 0)])
+            container, key = rng.choice(_indexed_layout(document) or [([None], 0)])
             if rng.random() < 0.3:
                 del container[key]
             else:

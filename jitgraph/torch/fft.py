@@ -8,7 +8,7 @@ from typing import Any
 from jitgraph import fft as transforms
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.functions.creation import dtype_or_default
-from jitgraph.torch.places import canonical
+from jitgraph.torch.metadata import canonical
 
 Dims = int | tuple[int, ...] | list[int] | None
 

@@ -24,6 +24,7 @@ from jitgraph.tensor import indexing, lifting
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import promotion
+from jitgraph.torch.layouts import StorageLayout, advanced, axis_of, contiguous_strides, is_basic, is_contiguous
 from jitgraph.torch.metadata import Size, canonical, device
 from jitgraph.torch.scalar_types import dtype, get_default_dtype, scalar_type
 from jitgraph.torch.writing import overwritten
@@ -76,10 +77,6 @@ def _unary(name: str) -> Any:
 
     call.__name__ = call.__qualname__ = name
     return call
-
-
-StorageLayout: TypeAlias = tuple[Any, tuple[Any, ...]]
-"""Where the elements of a tensor lie: how many precede the first one, and the strides by axis, in elements."""
 
 
 LazyLayout: TypeAlias = "StorageLayout | Callable[[], StorageLayout]"
@@ -715,24 +712,6 @@ NATIVE_CLASSES["torch", False] = Tensor
 scalar_type_class = dtype
 
 
-def axis_of(dim: int, ndim: int) -> int:
-    """A non-negative axis; IndexError where there is none."""
-    if not -max(ndim, 1) <= dim < max(ndim, 1):
-        low, high = -max(ndim, 1), max(ndim, 1) - 1
-        raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")
-    return dim % max(ndim, 1)
-
-
-def contiguous_strides(shape: Any) -> tuple[Any, ...]:
-    """The strides of a tensor in row-major order, in elements."""
-    strides: list[Any] = []
-    step: Any = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step = step * (size if type(size) is not int or size > 1 else 1)
-    return tuple(reversed(strides))
-
-
 def layout_of(x: Tensor) -> StorageLayout:
     """How many elements of the storage precede the first one, and how many lie between neighbours, by axis."""
     return x.storage_layout if isinstance(x, View) else (0, contiguous_strides(x.shape))
@@ -746,53 +725,6 @@ def strides_of(x: Tensor) -> tuple[Any, ...]:
 def offset_of(x: Tensor) -> Any:
     """How many elements of the storage precede the first one of a tensor."""
     return x.storage_layout[0] if isinstance(x, View) else 0
-
-
-def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
-    """Whether strides are those of row-major order, of axes with more than one element."""
-    if 0 in [size for size in shape if type(size) is int]:
-        return True
-    pairs = zip(shape, strides, contiguous_strides(shape), strict=True)
-    return all(
-        stride is expected or stride == expected
-        for size, stride, expected in pairs
-        if type(size) is not int or size != 1
-    )
-
-
-def is_basic(index: Any) -> bool:
-    """Whether an index makes a view: of ints, slices, None, ``...`` and integer tensors of rank 0."""
-    for item in index if isinstance(index, tuple) else (index,):
-        if item is None or item is Ellipsis or item.__class__ is int:
-            continue
-        if isinstance(item, slice):
-            if item.step is not None and type(item.step) is int and item.step <= 0:
-                raise ValueError("step must be greater than zero")
-            continue
-        if isinstance(item, jg.Tensor) and not item.ndim and dtypes.is_integer(item._static.type.dtype):
-            continue
-        if (
-            isinstance(item, bool | list | tuple | range | jg.Tensor)
-            or not hasattr(item, "__index__")
-            or bool(getattr(item, "ndim", 0))
-        ):
-            return False
-    return True
-
-
-def advanced(index: Any) -> Any:
-    """An index for ``indexing``: lists as tensors of integers or as masks."""
-    if isinstance(index, tuple):
-        return tuple(map(_picks, index))
-    return _picks(index)
-
-
-def _picks(item: Any) -> Any:
-    if isinstance(item, list | tuple | range):
-        return jg.asarray([*item], dtype=None if len(item) else jg.int64)
-    if isinstance(item, jg.Tensor) and item._static.type.dtype == dtypes.uint8:
-        return wrap(lifting.cast(item.value, dtypes.bool_))  # PyTorch's masks of old
-    return item
 
 
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]

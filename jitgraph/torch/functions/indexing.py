@@ -10,8 +10,8 @@ from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import indexing, pointwise
+from jitgraph.torch.layouts import axis_of
 from jitgraph.torch.promotion import cast
-from jitgraph.torch.tensors import axis_of
 
 
 @with_out

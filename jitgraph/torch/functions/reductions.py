@@ -11,7 +11,8 @@ from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import return_types
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import operands, reductions
-from jitgraph.torch.tensors import Tensor, axis_of
+from jitgraph.torch.layouts import axis_of
+from jitgraph.torch.tensors import Tensor
 
 _whole_numbers = range  # which is the name of an argument, too
 

@@ -9,16 +9,14 @@ from typing import Any
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.torch.adapters import torch_function
+from jitgraph.torch.layouts import axis_of, contiguous_strides, is_contiguous
 from jitgraph.torch.scalar_types import dtype as dtype_class
 from jitgraph.torch.tensors import (
     Tensor,
     View,
     ViewStep,
-    axis_of,
-    contiguous_strides,
     detached,
     indexed,
-    is_contiguous,
     layout_of,
     offset_of,
     reshaped,

@@ -1,0 +1,78 @@
+"""Indices and layouts: which indices make views, where elements lie, what an axis is called."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jitgraph as jg
+from jitgraph import dtypes
+from jitgraph.tensor import lifting
+from jitgraph.tensor.tensor import wrap
+
+StorageLayout: TypeAlias = tuple[Any, tuple[Any, ...]]
+"""Where the elements of a tensor lie: how many precede the first one, and the strides by axis, in elements."""
+
+
+def axis_of(dim: int, ndim: int) -> int:
+    """A non-negative axis; IndexError where there is none."""
+    if not -max(ndim, 1) <= dim < max(ndim, 1):
+        low, high = -max(ndim, 1), max(ndim, 1) - 1
+        raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")
+    return dim % max(ndim, 1)
+
+
+def contiguous_strides(shape: Any) -> tuple[Any, ...]:
+    """The strides of a tensor in row-major order, in elements."""
+    strides: list[Any] = []
+    step: Any = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * (size if type(size) is not int or size > 1 else 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape: tuple[Any, ...], strides: tuple[Any, ...]) -> bool:
+    """Whether strides are those of row-major order, of axes with more than one element."""
+    if 0 in [size for size in shape if type(size) is int]:
+        return True
+    pairs = zip(shape, strides, contiguous_strides(shape), strict=True)
+    return all(
+        stride is expected or stride == expected
+        for size, stride, expected in pairs
+        if type(size) is not int or size != 1
+    )
+
+
+def is_basic(index: Any) -> bool:
+    """Whether an index makes a view: of ints, slices, None, ``...`` and integer tensors of rank 0."""
+    for item in index if isinstance(index, tuple) else (index,):
+        if item is None or item is Ellipsis or item.__class__ is int:
+            continue
+        if isinstance(item, slice):
+            if item.step is not None and type(item.step) is int and item.step <= 0:
+                raise ValueError("step must be greater than zero")
+            continue
+        if isinstance(item, jg.Tensor) and not item.ndim and dtypes.is_integer(item._static.type.dtype):
+            continue
+        if (
+            isinstance(item, bool | list | tuple | range | jg.Tensor)
+            or not hasattr(item, "__index__")
+            or bool(getattr(item, "ndim", 0))
+        ):
+            return False
+    return True
+
+
+def advanced(index: Any) -> Any:
+    """An index for ``indexing``: lists as tensors of integers or as masks."""
+    if isinstance(index, tuple):
+        return tuple(map(_picks, index))
+    return _picks(index)
+
+
+def _picks(item: Any) -> Any:
+    if isinstance(item, list | tuple | range):
+        return jg.asarray([*item], dtype=None if len(item) else jg.int64)
+    if isinstance(item, jg.Tensor) and item._static.type.dtype == dtypes.uint8:
+        return wrap(lifting.cast(item.value, dtypes.bool_))  # PyTorch's masks of old
+    return item

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import jitgraph as jg
+from jitgraph.torch.metadata import canonical
 from jitgraph.torch.nn.parameter import Buffer, Parameter
-from jitgraph.torch.places import canonical
 from jitgraph.torch.scalar_types import get_default_dtype
 
 

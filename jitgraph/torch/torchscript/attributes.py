@@ -34,18 +34,19 @@ _PASSED_ON = frozenset(
 
 
 def replaced(functions: Iterable[FunctionSource]) -> frozenset[str]:
-    """The names of the attributes that the code sets and does not write to in place."""
-    assigned: set[str] = set()
-    written: set[str] = set()
-    writes_to_parameters = False
-    passed: set[str] = set()
-    for function in functions:
-        scan = _Scan(function)
-        assigned |= scan.assigned
-        written |= scan.written
-        passed |= scan.passed
-        writes_to_parameters = writes_to_parameters or scan.writes_to_parameters
-    return frozenset(assigned - written - (passed if writes_to_parameters else set()))
+    """The names of the attributes that the code sets and does not write to in place, there or in what it calls."""
+    scans = [_Scan(function) for function in functions]
+    writers = {(scan.name, position) for scan in scans for position in scan.positions(scan.written)}
+    while True:
+        for scan in scans:
+            for callee, origins in scan.passed:
+                if callee in writers:
+                    scan.written |= origins
+        more = {(scan.name, position) for scan in scans for position in scan.positions(scan.written)}
+        if more == writers:
+            break
+        writers = more
+    return frozenset(set().union(*(scan.assigned for scan in scans)) - set().union(*(scan.written for scan in scans)))
 
 
 def functions_of(sources: Iterable[ClassSource | FunctionSource]) -> list[FunctionSource]:
@@ -57,15 +58,20 @@ def functions_of(sources: Iterable[ClassSource | FunctionSource]) -> list[Functi
 
 
 class _Scan:
-    """What one function does with attributes: those it sets, writes to in place, and hands to other functions."""
+    """What one function does with attributes: those it sets, writes to in place, and hands to other functions.
+
+    An origin is the name of an attribute, or that of a parameter behind a space.
+    """
 
     def __init__(self, function: FunctionSource) -> None:
+        self.name = function.name
         self.assigned: set[str] = set()
         self.written: set[str] = set()
-        self.passed: set[str] = set()
-        self.writes_to_parameters = False
-        self._parameters = {parameter.name for parameter in function.parameters}
+        self.passed: list[tuple[tuple[str, int], set[str]]] = []
+        names = [parameter.name for parameter in function.parameters]
+        self._parameters = names[1:] if names[:1] == ["self"] else names
         self._origins: dict[str, set[str]] = {}  # of variables, the attributes whose elements they may share
+        self._functions: dict[str, str] = {}  # of variables that hold functions, the functions' names
         nodes = [node for statement in function.body for node in ast.walk(statement)]
         for _ in range(2):  # a loop's body may read what it binds further down
             for node in nodes:
@@ -75,8 +81,15 @@ class _Scan:
             if isinstance(node, ast.Call):
                 self._call(node)
 
+    def positions(self, origins: Iterable[str]) -> list[int]:
+        """The positions of the parameters among some origins."""
+        return [self._parameters.index(origin[1:]) for origin in origins if origin[:1] == " "]
+
     def _assign(self, node: ast.Assign) -> None:
         origins = self._origins_of(node.value)
+        path = dotted(node.value) or ""
+        if path.startswith("__torch__.") and isinstance(node.targets[0], ast.Name):
+            self._functions[node.targets[0].id] = path.rpartition(".")[2]
         for target in node.targets:
             for part in ast.walk(target):
                 if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
@@ -104,11 +117,11 @@ class _Scan:
 
     def _call(self, node: ast.Call) -> None:
         path = dotted(node.func) or ""
-        name = path.rpartition(".")[2]
-        if path.startswith("torch.") and name.endswith("_") and not name.endswith("__") and node.args:
-            origins = self._origins_of(node.args[0])
-            self.written |= origins
-            self.writes_to_parameters = self.writes_to_parameters or any(origin[0] == " " for origin in origins)
-        elif not path.startswith("torch."):
-            for argument in node.args:
-                self.passed |= self._origins_of(argument)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else self._functions.get(path, path)
+        if path.startswith("torch."):
+            if name.endswith("_") and not name.endswith("__") and node.args:
+                self.written |= self._origins_of(node.args[0])
+            return
+        for position, argument in enumerate(node.args):
+            if origins := self._origins_of(argument):
+                self.passed.append(((name, position), origins))

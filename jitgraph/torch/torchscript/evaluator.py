@@ -205,13 +205,10 @@ class _Compiler:
                         f[slot] = _emptied(f[slot])
 
                 return set_cell
-            case ast.Attribute(value=owner, attr=name):
+            case ast.Attribute(value=owner, attr=name) if values.is_free(name):
                 evaluated = self.expression(owner)
                 put = set_state if name in self.program.replaced else set_attribute
-                return lambda f, value: put(evaluated(f), name, value)
-            case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name))]):
-                evaluated = self.expression(owner)
-                return lambda f, value: set_attribute(evaluated(f), name, value)
+                return lambda f, value: put(values.with_attributes(evaluated(f)), name, value)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 setters = [self.setter(target) for target in targets]
 
@@ -438,9 +435,14 @@ class _Compiler:
                 if member is not None:
                     return lambda f: member
             raise self.refuse(node)
-        owner, name = self.expression(node.value), node.attr
+        return self.attribute_of(self.expression(node.value), node.attr, node)
+
+    def attribute_of(self, owner: Evaluated, name: str, node: ast.expr) -> Evaluated:
+        """An attribute of a module or object of the archive."""
+        if not values.is_free(name):
+            raise self.refuse(node)
         get = get_state if name in self.program.replaced else get_attribute
-        return lambda f: get(owner(f), name)
+        return lambda f: get(values.with_attributes(owner(f)), name)
 
     def call(self, node: ast.Call) -> Evaluated:
         if any(keyword.arg is None for keyword in node.keywords):
@@ -543,8 +545,7 @@ class _Compiler:
             case "uninitialized", 1:
                 return lambda f: UNBOUND
             case "getattr", 2 if isinstance(args[1], ast.Constant) and isinstance(args[1].value, str):
-                owner, attribute = self.expression(args[0]), args[1].value
-                return lambda f: get_attribute(owner(f), attribute)
+                return self.attribute_of(self.expression(args[0]), args[1].value, node)
             case "isinstance", 2:
                 value, kinds = self.expression(args[0]), args[1]
                 fits = values.instance_test(kinds, self.program)

@@ -12,17 +12,18 @@ from typing import IO, Any, Final
 import numpy as np
 
 from jitgraph import foreign_files
-from jitgraph.errors import LoadError
+from jitgraph.errors import LoadError, LocatedError
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.torch.jit.modules import ScriptModule, exported
 from jitgraph.torch.nn.parameter import Parameter
 from jitgraph.torch.tensors import adopted
-from jitgraph.torch.torchscript import attributes, quantised
+from jitgraph.torch.torchscript import attributes, quantised, values
 from jitgraph.torch.torchscript.aliasing import writes_in_place
 from jitgraph.torch.torchscript.archive import Archive
 from jitgraph.torch.torchscript.evaluator import ScriptFunction
 from jitgraph.torch.torchscript.operators import Dialect
+from jitgraph.torch.torchscript.setstate import require_harmless
 from jitgraph.torch.torchscript.source import ClassSource, FunctionSource, Sources, dotted
 from jitgraph.torch.torchscript.unpickle import Instance, Storage, TensorData, Unpickler
 
@@ -77,7 +78,10 @@ class ArchiveCode:
         """The Python class of a class of the archive."""
         known = self._classes.get(source.qualified)
         if known is None:
-            known = self._classes[source.qualified] = self._made(source)
+            try:
+                known = self._classes[source.qualified] = self._made(source)
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
+                raise LoadError(f"{source.file}: {source.name} is no sound class: {error}") from None
         return known
 
     def _made(self, source: ClassSource) -> Any:
@@ -93,9 +97,25 @@ class ArchiveCode:
         body["script_children"] = tuple(name for name, kind in source.types.items() if self._is_module(kind))
         for name, method in source.methods.items():
             if not name.startswith("__"):
-                body[name] = exported(name, _parameters(method, source))
-        body |= {name: _literal(value, source) for name, value in source.values.items() if name not in body}
+                body[name] = exported(name, self._parameters(method, source))
+        constants = {name: _literal(value, source) for name, value in source.values.items()}
+        body |= {name: value for name, value in constants.items() if name not in body and not name.startswith("__")}
         return type(source.name, (ScriptModule,), body)
+
+    def _parameters(self, method: FunctionSource, source: ClassSource) -> list[inspect.Parameter]:
+        parameters = []
+        for number, parameter in enumerate(method.parameters):
+            default: Any = inspect.Parameter.empty
+            match parameter.default:
+                case None:
+                    pass
+                case ast.Attribute(value=ast.Name(id="CONSTANTS"), attr=name):
+                    default = self.constant(name)(None)
+                case node:
+                    default = _literal(node, source)
+            name = "self" if number == 0 else parameter.name
+            parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
+        return parameters
 
     def _is_module(self, kind: ast.expr) -> bool:
         path = dotted(kind)
@@ -166,17 +186,6 @@ def _literal(node: ast.expr, source: ClassSource) -> Any:
         ):
             return text
     raise LoadError(f"{source.file}, line {node.lineno}: a constant that is no literal")
-
-
-def _parameters(method: FunctionSource, source: ClassSource) -> list[inspect.Parameter]:
-    parameters = []
-    for number, parameter in enumerate(method.parameters):
-        default: Any = inspect.Parameter.empty
-        if parameter.default is not None:
-            default = _literal(parameter.default, source)
-        name = "self" if number == 0 else parameter.name
-        parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
-    return parameters
 
 
 # ----------------------------------------------------------------------
@@ -282,7 +291,12 @@ class _Builder:
         kind = self.program.class_of(source)
         made = kind()
         if "__setstate__" in source.methods:
-            made.script_methods["__setstate__"](made, self.value(state, depth + 1))
+            require_harmless(source.methods["__setstate__"], self.program.sources)
+            value = self.value(state, depth + 1)
+            try:
+                made.script_methods["__setstate__"](made, value)
+            except (LocatedError, ValueError, TypeError, RuntimeError, LookupError, ArithmeticError) as error:
+                raise LoadError(f"{source.qualified}.__setstate__ fails: {error}") from error
             return made
         if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
             raise LoadError(f"the state of a {source.qualified} is no dict")
@@ -296,7 +310,7 @@ class _Builder:
     def _fill(self, module: ScriptModule, source: ClassSource, state: dict[str, Any], depth: int) -> None:
         attributes = vars(module)
         for name, entry in state.items():
-            if name.startswith("__") or name in _RESERVED:
+            if not values.is_free(name):
                 raise LoadError(f"{source.qualified} has an attribute {name}")
             if name == "_is_full_backward_hook":
                 continue
@@ -312,9 +326,6 @@ class _Builder:
         if not isinstance(tensor, Parameter):
             tensor = self._tensors[entry.key] = Parameter(tensor, requires_grad=entry.requires_grad)
         return tensor
-
-
-_RESERVED: Final = frozenset({"_persistence", "_hooks", "_modules", "_parameters", "_buffers", "script_methods"})
 
 
 # ----------------------------------------------------------------------

@@ -237,14 +237,6 @@ def _of_variance(args: _Args, kwargs: _Args) -> str:
     return "default" if (len(args) == 1 and "dim" not in kwargs) or (len(args) > 1 and type(args[1]) is bool) else "dim"
 
 
-def _of_cast(args: _Args, kwargs: _Args) -> str:
-    if len(args) == 1:
-        return "dtype_layout"
-    if isinstance(args[1], Tensor):
-        return "other"
-    return "device" if isinstance(args[1], str) else "dtype"
-
-
 def _of_scatter(args: _Args, kwargs: _Args) -> str:
     value = "" if isinstance(args[3], Tensor) else "value"
     return "_".join(filter(None, (value, "reduce" if "reduce" in kwargs or len(args) > 4 else "")))
@@ -280,7 +272,7 @@ _OVERLOADS: Final[Mapping[str, _Choice]] = {
     "arange": _by_count("", "start", "start_step"), "eye": _by_count("", "m"),
     "hann_window": _by_count("", "periodic"), "hamming_window": _by_count("", "periodic"),
     "blackman_window": _by_count("", "periodic"), "bartlett_window": _by_count("", "periodic"),
-    "to": _of_cast, "where": _by_count("default", "", ""), "scatter": _of_scatter,
+    "where": _by_count("default", "", ""), "scatter": _of_scatter,
     "scatter_reduce": lambda args, kwargs: "two", "lstm": _of_recurrence, "gru": _of_recurrence,
     "rnn_tanh": _of_recurrence, "rnn_relu": _of_recurrence, "repeat_interleave": _of_repeat,
     "sort": lambda args, kwargs: "stable" if "stable" in kwargs else "",
@@ -386,6 +378,26 @@ def _to_device(text: Any, index: Any = None) -> str:
     return placement.canonical(name) if name.partition(":")[0] in ("cpu", "cuda") else name
 
 
+def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **rest: Any) -> Any:
+    """``to`` in all its forms: of a dtype, a device, both, or another tensor; the tensor itself where it is so."""
+    first = args[0] if args else None
+    if isinstance(first, Tensor):
+        dtype, device = first.dtype, first.device
+    elif isinstance(first, str):
+        device = first
+        dtype = args[1] if len(args) > 1 and type(args[1]) is int else None
+    elif type(first) is int:
+        dtype = first
+    if len(args) > 5:  # before some of the arguments had to be named: dtype, layout, device, ...
+        device = args[2]
+    result = self
+    if dtype is not None and self.dtype != dtype_of(dtype):
+        result = jg.astype(self, dtype_of(dtype))
+    if device is not None and _to_device(device) != _to_device(self.device):
+        result = result.to(_to_device(device))
+    return result
+
+
 def _broadcast_shapes(*shapes: Any) -> Any:
     return [*jg.broadcast_shapes(*map(tuple, shapes))]
 
@@ -394,18 +406,20 @@ def _device_kind(device: Any) -> str:
     return str(device).partition(":")[0]
 
 
-def _of_list(function: Callable[..., Any], operator: Callable[..., Any]) -> Callable[..., Any]:
+def _of_list(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """An operator on a list of tensors, of which a loop of a graph may have made more than Python knows."""
 
     def call(tensors: Any, dim: int = 0) -> Any:
-        return staging.callee(function)(tensors, dim) if is_growing(tensors) else operator(tensors, dim)
+        if is_growing(tensors):
+            return staging.callee(function)(tensors, dim)
+        return aten_ops.table()[name](tensors, dim)
 
     return call
 
 
 _JOINED: Final[Mapping[str, Callable[..., Any]]] = {
-    "stack": _of_list(stack, aten_ops.table()["stack"]),
-    **{name: _of_list(concat, aten_ops.table()["cat"]) for name in ("cat", "concat", "concatenate")},
+    "stack": _of_list(stack, "stack"),
+    **{name: _of_list(concat, "cat") for name in ("cat", "concat", "concatenate")},
 }
 
 
@@ -444,6 +458,7 @@ _OWN: Final[Mapping[str, Callable[..., Any]]] = {
     "zero_": _zero,
     "index_put_": _index_put,
     "set_": overwrite,
+    "to": _to,
     "cpu": lambda self: self.cpu(),
     "cuda": lambda self: self.cuda(),
     "requires_grad_": lambda self, flag=True: self.requires_grad_(flag),

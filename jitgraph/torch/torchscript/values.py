@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -32,6 +33,26 @@ def unpacked(value: Any, count: int) -> Any:
     if len(items) != count:
         raise ValueError(f"Expected {count} elements in a list but found {len(items)}")
     return items
+
+
+_RESERVED: Final = frozenset(
+    {
+        *("_persistence", "_hooks", "_modules", "_parameters", "_buffers", "_state_hooks", "_deferred", "qualified"),
+        *("script_methods", "script_children"),
+    }
+)
+
+
+def is_free(name: str) -> bool:
+    """Whether an archive may have an attribute of this name: not those that modules need for themselves."""
+    return not name.startswith("__") and name not in _RESERVED
+
+
+def with_attributes(owner: Any) -> Any:
+    """A module, object or member of an enum, whose attributes the code reads; LoadError for any other value."""
+    if hasattr(type(owner), "script_methods") or isinstance(owner, enum.Enum):
+        return owner
+    raise LoadError(f"the code of a TorchScript archive asks for an attribute of a {type(owner).__name__}")
 
 
 def method(target: Any, name: str) -> Callable[..., Any]:

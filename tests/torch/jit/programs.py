@@ -4,6 +4,7 @@
 import enum
 import json
 import math
+import warnings
 import zipfile
 from collections.abc import Callable
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union  # noqa: UP035
@@ -22,7 +23,6 @@ class Program(NamedTuple):
     args: tuple[Any, ...]
     traced: bool = False
     methods: dict[str, tuple[Any, ...]] = {}
-    native: bool = True  # whether it also compiles and is saved
 
 
 # --- layers -----------------------------------------------------------------------------------------------------------
@@ -1006,8 +1006,8 @@ PROGRAMS: dict[str, Program] = {
     "checked": Program(Checked, (r(3).abs(),)),
     "lists": Program(Lists, (r(2), [1, 2, 3])),
     "dicts": Program(Dicts, ({"a": r(2), "b": r(3)},)),
-    "strings": Program(Strings, ("abc", 3), native=False),
-    "numbers": Program(Numbers, (7, 2.5), native=False),
+    "strings": Program(Strings, ("abc", 3)),
+    "numbers": Program(Numbers, (7, 2.5)),
     "named_tuples": Program(NamedTuples, (r(2),)),
     "enums": Program(lambda: Enums(Colour.RED), (r(2),)),
     "classes": Program(Classes, (r(2),)),
@@ -1044,15 +1044,14 @@ PROGRAMS: dict[str, Program] = {
 }  # fmt: skip
 
 
-def write(name: str, path: str, *, train: bool = False) -> Any:
-    """Save a program as an archive; the scripted or traced module."""
+def made(name: str, *, train: bool = False) -> Any:
+    """The scripted or traced module of a program."""
     torch.manual_seed(3)
     program = PROGRAMS[name]
     module = program.make().train(train)
-    with torch.no_grad():
-        made = torch.jit.trace(module, program.args) if program.traced else torch.jit.script(module)
-    made.save(path)
-    return made
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.trace(module, program.args) if program.traced else torch.jit.script(module)
 
 
 # --- archives that the repository keeps -------------------------------------------------------------------------------
@@ -1081,10 +1080,11 @@ def write_kept() -> None:
     records = {}
     for name in KEPT:
         path = ARCHIVES / f"{name}.pt"
-        made = write(name, str(path))
+        module = made(name)
+        module.save(str(path))
         records[name] = {
             "args": to_json(plain(PROGRAMS[name].args)),
-            "result": to_json(plain(made(*PROGRAMS[name].args))),
+            "result": to_json(plain(module(*PROGRAMS[name].args))),
         }
         with zipfile.ZipFile(path) as archive:
             members = [(info, archive.read(info)) for info in archive.infolist()]

@@ -2,12 +2,11 @@
 
 from typing import Any, Final
 
-from jitgraph.autograd import enable_grad as enable_grad
-from jitgraph.autograd import no_grad as no_grad
-from jitgraph.autograd import set_grad_enabled as set_grad_enabled
 from jitgraph.torch import amp as amp
+from jitgraph.torch import autograd as autograd
 from jitgraph.torch import cuda as cuda
 from jitgraph.torch import fft as fft
+from jitgraph.torch import func as func
 from jitgraph.torch import linalg as linalg
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
@@ -20,6 +19,14 @@ from jitgraph.torch.amp.autocast_mode import autocast as autocast
 from jitgraph.torch.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from jitgraph.torch.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from jitgraph.torch.amp.grad_scaler import GradScaler as GradScaler
+from jitgraph.torch.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from jitgraph.torch.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+from jitgraph.torch.autograd.grad_mode import enable_grad as enable_grad
+from jitgraph.torch.autograd.grad_mode import inference_mode as inference_mode
+from jitgraph.torch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
+from jitgraph.torch.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from jitgraph.torch.autograd.grad_mode import no_grad as no_grad
+from jitgraph.torch.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from jitgraph.torch.compiling import compile as compile
 from jitgraph.torch.constants import channels_last as channels_last
 from jitgraph.torch.constants import channels_last_3d as channels_last_3d
@@ -28,6 +35,7 @@ from jitgraph.torch.constants import layout as layout
 from jitgraph.torch.constants import memory_format as memory_format
 from jitgraph.torch.constants import preserve_format as preserve_format
 from jitgraph.torch.constants import strided as strided
+from jitgraph.torch.func.transforms import vmap as vmap
 from jitgraph.torch.functions import *
 from jitgraph.torch.metadata import Size as Size
 from jitgraph.torch.metadata import device as device

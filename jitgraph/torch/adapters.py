@@ -103,3 +103,13 @@ def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 def plain(x: Any) -> Any:
     """A tensor as jitgraph's own class, for code of jitgraph's that calls methods; other objects as they are."""
     return wrap(x.value) if isinstance(x, Tensor) else x
+
+
+def of_users(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's function as jitgraph's transforms call it: the tensors that it gets are ``torch.Tensor``."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*adopted(args), **adopted(kwargs))
+
+    return call

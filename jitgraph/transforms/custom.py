@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -515,6 +515,7 @@ class Function:
     forward: Callable[..., Any]
     backward: Callable[..., Any]
     setup_context: Callable[..., Any] | None = None
+    context_class: ClassVar[type[FunctionContext]] = FunctionContext
 
     def __init__(self) -> None:
         raise JitgraphError(f"{type(self).__name__}() is not called\n  hint: {type(self).__name__}.apply(...)")
@@ -528,7 +529,7 @@ class Function:
         needs = tuple(isinstance(x, Tensor) and bool(x.requires_grad) for x in args)
 
         def forward(*inputs: Any) -> tuple[Any, Any]:
-            ctx = FunctionContext(needs)
+            ctx = cls.context_class(needs)
             if cls.setup_context is None:
                 out = cls.forward(ctx, *inputs)
             else:
@@ -539,7 +540,7 @@ class Function:
 
         def backward(residuals: Any, cotangents: Any) -> list[Any]:
             state, fixed = residuals
-            ctx = FunctionContext()
+            ctx = cls.context_class()
             vars(ctx).update(state)
             cts = [None if flag else ct for flag, ct in zip(fixed, _results(cotangents), strict=True)]
             grads = cls.backward(ctx, *cts)

@@ -39,6 +39,7 @@ from jitgraph.torch.methods.draws import log_normal_ as log_normal_  # method
 from jitgraph.torch.methods.draws import normal_ as normal_  # method
 from jitgraph.torch.methods.draws import random_ as random_  # method
 from jitgraph.torch.methods.draws import uniform_ as uniform_  # method
+from jitgraph.torch.methods.gradients import backward as backward  # method
 from jitgraph.torch.methods.orders import polygamma as polygamma  # method
 from jitgraph.torch.methods.orders import polygamma_ as polygamma_  # method
 from jitgraph.torch.methods.orders import where as where  # method

@@ -21,6 +21,7 @@ from jitgraph.torch.amp.autocast_mode import is_autocast_enabled as is_autocast_
 from jitgraph.torch.amp.grad_scaler import GradScaler as GradScaler
 from jitgraph.torch.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from jitgraph.torch.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+from jitgraph.torch.autograd.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
 from jitgraph.torch.autograd.grad_mode import enable_grad as enable_grad
 from jitgraph.torch.autograd.grad_mode import inference_mode as inference_mode
 from jitgraph.torch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
@@ -74,17 +75,11 @@ from jitgraph.torch.settings import are_deterministic_algorithms_enabled as are_
 from jitgraph.torch.settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from jitgraph.torch.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from jitgraph.torch.settings import get_float32_matmul_precision as get_float32_matmul_precision
-from jitgraph.torch.settings import inference_mode as inference_mode
-from jitgraph.torch.settings import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from jitgraph.torch.settings import is_anomaly_enabled as is_anomaly_enabled
 from jitgraph.torch.settings import (
     is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
 )
-from jitgraph.torch.settings import is_grad_enabled as is_grad_enabled
-from jitgraph.torch.settings import is_inference_mode_enabled as is_inference_mode_enabled
 from jitgraph.torch.settings import is_vulkan_available as is_vulkan_available
 from jitgraph.torch.settings import is_warn_always_enabled as is_warn_always_enabled
-from jitgraph.torch.settings import set_anomaly_enabled as set_anomaly_enabled
 from jitgraph.torch.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from jitgraph.torch.settings import set_float32_matmul_precision as set_float32_matmul_precision
 from jitgraph.torch.settings import set_flush_denormal as set_flush_denormal

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jitgraph.autograd import no_grad, set_grad_enabled
-from jitgraph.ir import context
-
 _settings: Final[dict[str, Any]] = {
     "deterministic": 0,  # 0: as it comes, 1: warn of what is not, 2: refuse it
     "precision": "highest",
@@ -70,38 +67,6 @@ def set_warn_always(b: bool, /) -> None:
 def is_warn_always_enabled() -> bool:
     """Whether warnings were asked for each time."""
     return bool(_settings["warn_always"])
-
-
-def is_grad_enabled() -> bool:
-    """Whether gradients are recorded."""
-    return bool(context.current().grad_enabled)
-
-
-def inference_mode(mode: Any = True) -> Any:
-    """A block, or a decorator, in which no gradient is recorded, as ``no_grad``: its tensors are like others."""
-    if callable(mode):
-        return no_grad()(mode)
-    return no_grad() if mode else set_grad_enabled(context.current().grad_enabled)
-
-
-def is_inference_mode_enabled() -> bool:
-    """Whether this is a block of ``inference_mode``, which is ``no_grad`` here."""
-    return not context.current().grad_enabled
-
-
-def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Remember that anomalies are to be looked for; ``JITGRAPH_VERIFY=1`` and ``jg.debug`` look for them here."""
-    _settings["anomaly"], _settings["check_nan"] = mode, check_nan
-
-
-def is_anomaly_enabled() -> bool:
-    """Whether anomalies were asked for."""
-    return bool(_settings["anomaly"])
-
-
-def is_anomaly_check_nan_enabled() -> bool:
-    """Whether NaNs count as anomalies."""
-    return bool(_settings["check_nan"])
 
 
 def compiled_with_cxx11_abi() -> bool:

@@ -31,3 +31,8 @@ def is_anomaly_enabled() -> bool:
 
 
 is_anomaly_check_nan_enabled = is_anomaly_enabled
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Look for such ops from here on, or no longer."""
+    set_detect_anomaly(mode, check_nan)

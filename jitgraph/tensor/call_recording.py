@@ -155,7 +155,16 @@ class _LookedAt(Exception):
         self.position = position
 
 
-_REFUSALS: Final = (NotRecordedError, errors.JitgraphError, errors.ArgumentError)
+_REFUSALS: Final = (
+    NotRecordedError,
+    errors.JitgraphError,
+    errors.ArgumentError,
+    AttributeError,  # these where a function of PyTorch's API looks at more than a symbolic tensor shows
+    TypeError,
+    ValueError,
+    RuntimeError,
+    IndexError,
+)
 
 
 class _Builder(GraphBuilder):

@@ -23,7 +23,7 @@ from jitgraph.tensor.call_recording import OpCall
 def table_of(args: Sequence[Any], call: OpCall, now: Context, api: Api) -> NativeTable | None:
     """A table for such arguments under this context; None where the op runs no kernel, or not a plain one."""
     if call.op.kind == "movement" and "view" in call.op.traits:
-        return _part_of(args[0], call, now, api)
+        return _part_of(args[0], call, now, api) if len(args) == 1 else None  # its table looks at no numbers
     positions = [p for p, argument in enumerate(call.arguments) if not isinstance(argument, ConstantArgument)]
     try:
         values = [_operand(args[p], call.arguments[p]) for p in positions]

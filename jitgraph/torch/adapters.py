@@ -35,6 +35,12 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
+def _results(results: Any) -> Any:
+    """Results in PyTorch's classes, of which several are a tuple."""
+    converted = adopted(results)
+    return tuple(converted) if converted.__class__ is list else converted
+
+
 def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
     """A function with PyTorch's signature over jitgraph's functions: its results are ``torch.Tensor``.
 
@@ -46,7 +52,7 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         if not kwargs:
             return by_count[len(args)](*args)
-        return adopted(function(*args, **_with_own_names(kwargs, own)))
+        return _results(function(*args, **_with_own_names(kwargs, own)))
 
     return call
 
@@ -61,7 +67,7 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
             return by_count[len(args)](*args)
         out = kwargs.pop("out", None)
         result = function(*args, **_with_own_names(kwargs, own))
-        return adopted(result) if out is None else written_to(out, result)
+        return _results(result) if out is None else written_to(out, result)
 
     return call
 
@@ -81,7 +87,7 @@ def _by_count(function: Callable[..., Any]) -> DirectCalls:
         if result.__class__ is jg.Tensor:
             result.__class__ = Tensor
             return result
-        return adopted(result)
+        return _results(result)
 
     return DirectCalls(lambda count: direct_call(with_adopted, count, api="torch"))
 

@@ -254,3 +254,27 @@ def test_inference_mode_records_no_gradients() -> None:
     assert not torch.inference_mode()(lambda: x * 2)().requires_grad
     assert not torch.inference_mode(lambda: x * 2)().requires_grad
     assert (x * 2).requires_grad
+
+
+def test_calls_with_other_numbers_are_not_taken_for_those_before() -> None:
+    """Calls that came back go past Python: by their very numbers."""
+    functions: dict[str, tuple[Any, range]] = {
+        "unsqueeze_copy": (lambda x, d: torch.unsqueeze_copy(x, d), range(-4, 4)),
+        "select_copy": (lambda x, d: torch.select_copy(x, d, d), range(-2, 2)),
+        "narrow_copy": (lambda x, d: torch.narrow_copy(x, 0, d, 1), range(2)),
+        "diagonal_copy": (lambda x, d: torch.diagonal_copy(x, d), range(-1, 3)),
+        "transpose_copy": (lambda x, d: torch.transpose_copy(x, 0, d), range(-3, 3)),
+        "amax": (lambda x, d: torch.amax(x, d), range(-3, 3)),
+        "cumsum": (lambda x, d: torch.cumsum(x, d), range(-3, 3)),
+        "tril": (lambda x, d: torch.tril(x, d), range(-3, 3)),
+        "add": (lambda x, d: torch.add(x, d), range(-3, 3)),
+        "pow": (lambda x, d: torch.pow(x, d), range(4)),
+    }
+    for name, (function, numbers) in functions.items():
+        first = {}
+        for round_ in range(4):
+            for d in numbers:
+                result = function(torch.arange(24.0).reshape(2, 3, 4), d)
+                expected = first.setdefault(d, result.numpy() if not round_ else None)
+                np.testing.assert_array_equal(result.numpy(), expected, err_msg=f"{name} {d}")
+                assert name != "unsqueeze_copy" or (result.shape[d] == 1 and result.ndim == 4)

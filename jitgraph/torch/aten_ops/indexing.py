@@ -29,24 +29,29 @@ def _index_put_impl(self, indices, values, accumulate=False, unsafe=False):
     return index_put(self, indices, values, accumulate)
 
 
+@operands.with_an_axis
 def index_select(self, dim, index):
     return fn.index_select(self, dim, index)
 
 
+@operands.with_an_axis
 def index_add(self, dim, index, source, *, alpha=1):
-    return fn.index_add(self, dim, index, source, alpha=alpha)
+    return fn.index_add(self, dim, *operands.vectors(index, source), alpha=alpha)
 
 
+@operands.with_an_axis
 def index_copy(self, dim, index, source):
-    return fn.index_copy(self, dim, index, source)
+    return fn.index_copy(self, dim, *operands.vectors(index, source))
 
 
+@operands.with_an_axis
 def index_fill(self, dim, index, value):
     return fn.index_fill(self, dim, index, value)
 
 
+@operands.with_an_axis
 def index_reduce(self, dim, index, source, reduce, *, include_self=True):
-    return fn.index_reduce(self, dim, index, source, reduce, include_self=include_self)
+    return fn.index_reduce(self, dim, *operands.vectors(index, source), reduce, include_self=include_self)
 
 
 def gather(self, dim, index, *, sparse_grad=False):

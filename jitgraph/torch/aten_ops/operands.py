@@ -97,6 +97,17 @@ def with_an_axis(operator: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def factors(self: Any, **numbers: Any) -> dict[str, Any]:
+    """Numbers by which tensors of a dtype are scaled, as ints where it has no fractions."""
+    integral = category(self.dtype) < 2
+    return {name: int(x) if integral and isinstance(x, float) else x for name, x in numbers.items()}
+
+
+def vectors(*tensors: Any) -> list[Any]:
+    """Tensors, those of rank 0 as vectors of one element."""
+    return [x if x.ndim else fn.reshape(x, (1,)) for x in tensors]
+
+
 def at_positions(self: Any, positions: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """The elements at ``positions`` along ``dim``, and the positions; without that axis unless ``keepdim``."""
     values = fn.take_along_axis(self, positions, dim)

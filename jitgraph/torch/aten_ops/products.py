@@ -74,23 +74,23 @@ def baddbmm_dtype(self, batch1, batch2, out_dtype, *, beta=1, alpha=1):
 
 
 def addmm(self, mat1, mat2, *, beta=1, alpha=1):
-    return products.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return products.addmm(self, mat1, mat2, **operands.factors(self, beta=beta, alpha=alpha))
 
 
 def addmv(self, mat, vec, *, beta=1, alpha=1):
-    return products.addmv(self, mat, vec, beta=beta, alpha=alpha)
+    return products.addmv(self, mat, vec, **operands.factors(self, beta=beta, alpha=alpha))
 
 
 def addr(self, vec1, vec2, *, beta=1, alpha=1):
-    return products.addr(self, vec1, vec2, beta=beta, alpha=alpha)
+    return products.addr(self, vec1, vec2, **operands.factors(self, beta=beta, alpha=alpha))
 
 
 def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    return products.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    return products.baddbmm(self, batch1, batch2, **operands.factors(self, beta=beta, alpha=alpha))
 
 
 def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    return products.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    return products.addbmm(self, batch1, batch2, **operands.factors(self, beta=beta, alpha=alpha))
 
 
 def chain_matmul(matrices):

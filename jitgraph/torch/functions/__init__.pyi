@@ -9,14 +9,12 @@ from jitgraph.torch.aten_ops.draws import rrelu as rrelu  # in_place
 from jitgraph.torch.aten_ops.indexing import bucketize as bucketize
 from jitgraph.torch.aten_ops.indexing import embedding as embedding
 from jitgraph.torch.aten_ops.indexing import embedding_bag as embedding_bag
-from jitgraph.torch.aten_ops.indexing import gather as gather  # method
 from jitgraph.torch.aten_ops.indexing import index_add as index_add  # method in_place
 from jitgraph.torch.aten_ops.indexing import index_copy as index_copy  # method in_place
 from jitgraph.torch.aten_ops.indexing import index_fill as index_fill  # method in_place
 from jitgraph.torch.aten_ops.indexing import index_reduce as index_reduce  # method in_place
 from jitgraph.torch.aten_ops.indexing import index_select as index_select  # method
 from jitgraph.torch.aten_ops.indexing import masked_select as masked_select  # method
-from jitgraph.torch.aten_ops.indexing import nonzero_static as nonzero_static  # method
 from jitgraph.torch.aten_ops.indexing import put as put  # method in_place
 from jitgraph.torch.aten_ops.indexing import scatter_add as scatter_add  # method in_place
 from jitgraph.torch.aten_ops.indexing import searchsorted as searchsorted
@@ -90,13 +88,11 @@ from jitgraph.torch.aten_ops.movement import slice_copy as slice_copy
 from jitgraph.torch.aten_ops.movement import slice_scatter as slice_scatter  # method
 from jitgraph.torch.aten_ops.movement import split_copy as split_copy
 from jitgraph.torch.aten_ops.movement import split_with_sizes_copy as split_with_sizes_copy
-from jitgraph.torch.aten_ops.movement import squeeze_copy as squeeze_copy
 from jitgraph.torch.aten_ops.movement import t_copy as t_copy
 from jitgraph.torch.aten_ops.movement import transpose_copy as transpose_copy
 from jitgraph.torch.aten_ops.movement import tril as tril  # method in_place
 from jitgraph.torch.aten_ops.movement import triu as triu  # method in_place
 from jitgraph.torch.aten_ops.movement import unbind_copy as unbind_copy
-from jitgraph.torch.aten_ops.movement import unfold_copy as unfold_copy
 from jitgraph.torch.aten_ops.movement import unsqueeze_copy as unsqueeze_copy
 from jitgraph.torch.aten_ops.pointwise import abs as abs  # method in_place
 from jitgraph.torch.aten_ops.pointwise import absolute as absolute  # method in_place
@@ -270,9 +266,7 @@ from jitgraph.torch.aten_ops.reductions import logsumexp as logsumexp  # method
 from jitgraph.torch.aten_ops.reductions import mean as mean  # method
 from jitgraph.torch.aten_ops.reductions import msort as msort  # method
 from jitgraph.torch.aten_ops.reductions import nanmean as nanmean  # method
-from jitgraph.torch.aten_ops.reductions import nanquantile as nanquantile  # method
 from jitgraph.torch.aten_ops.reductions import nansum as nansum  # method
-from jitgraph.torch.aten_ops.reductions import quantile as quantile  # method
 from jitgraph.torch.aten_ops.reductions import softmax as softmax  # method
 from jitgraph.torch.aten_ops.reductions import sum as sum  # method
 from jitgraph.torch.aten_ops.reductions import trace as trace  # method
@@ -322,11 +316,13 @@ from jitgraph.torch.functions.draws import randn as randn
 from jitgraph.torch.functions.draws import randn_like as randn_like
 from jitgraph.torch.functions.draws import randperm as randperm
 from jitgraph.torch.functions.indexing import argwhere as argwhere  # method
+from jitgraph.torch.functions.indexing import gather as gather  # method
 from jitgraph.torch.functions.indexing import index_put as index_put  # method in_place
 from jitgraph.torch.functions.indexing import isin as isin
 from jitgraph.torch.functions.indexing import masked_fill as masked_fill  # method in_place
 from jitgraph.torch.functions.indexing import masked_scatter as masked_scatter  # method in_place
 from jitgraph.torch.functions.indexing import nonzero as nonzero  # method
+from jitgraph.torch.functions.indexing import nonzero_static as nonzero_static  # method
 from jitgraph.torch.functions.indexing import scatter as scatter  # method in_place
 from jitgraph.torch.functions.indexing import scatter_reduce as scatter_reduce  # method in_place
 from jitgraph.torch.functions.indexing import take as take  # method
@@ -356,9 +352,11 @@ from jitgraph.torch.functions.joining import repeat_interleave as repeat_interle
 from jitgraph.torch.functions.joining import roll as roll  # method
 from jitgraph.torch.functions.joining import rot90 as rot90  # method
 from jitgraph.torch.functions.joining import row_stack as row_stack
+from jitgraph.torch.functions.joining import squeeze_copy as squeeze_copy
 from jitgraph.torch.functions.joining import stack as stack
 from jitgraph.torch.functions.joining import tensordot as tensordot
 from jitgraph.torch.functions.joining import tile as tile  # method
+from jitgraph.torch.functions.joining import unfold_copy as unfold_copy
 from jitgraph.torch.functions.joining import unravel_index as unravel_index
 from jitgraph.torch.functions.joining import unsafe_chunk as unsafe_chunk  # method
 from jitgraph.torch.functions.joining import unsafe_split as unsafe_split  # method
@@ -428,10 +426,12 @@ from jitgraph.torch.functions.reductions import median as median  # method
 from jitgraph.torch.functions.reductions import min as min  # method
 from jitgraph.torch.functions.reductions import mode as mode  # method
 from jitgraph.torch.functions.reductions import nanmedian as nanmedian  # method
+from jitgraph.torch.functions.reductions import nanquantile as nanquantile  # method
 from jitgraph.torch.functions.reductions import norm as norm  # method
 from jitgraph.torch.functions.reductions import norm_except_dim as norm_except_dim
 from jitgraph.torch.functions.reductions import nuclear_norm as nuclear_norm
 from jitgraph.torch.functions.reductions import prod as prod  # method
+from jitgraph.torch.functions.reductions import quantile as quantile  # method
 from jitgraph.torch.functions.reductions import segment_reduce as segment_reduce
 from jitgraph.torch.functions.reductions import sort as sort  # method
 from jitgraph.torch.functions.reductions import std as std  # method

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import jitgraph as jg
+from jitgraph import dtypes
 from jitgraph.dtypes import canonical as jg_dtype
 from jitgraph.ir.dims import Dim
 from jitgraph.tensor import lifting
@@ -317,6 +318,8 @@ def arange(
         return jg.arange(
             numbers[0], numbers[1], numbers[2], dtype=kind, device=target(device), requires_grad=requires_grad
         )
+    if not dtypes.is_inexact(kind):
+        numbers = [int(x) for x in numbers]
     return _in_progression(numbers, kind, device, requires_grad)
 
 
@@ -339,6 +342,12 @@ def range(
     return jg.astype(first + whole * by, dtype_or_default(dtype)).requires_grad_(requires_grad)
 
 
+def _bound(x: Any, dtype: Any) -> Any:
+    """An end of a range, an int where the dtype has no fractions."""
+    number = number_of(x)
+    return number if dtype is None or dtypes.is_inexact(jg_dtype(dtype)) else int(number)
+
+
 @with_out
 def linspace(
     start: Any,
@@ -355,7 +364,7 @@ def linspace(
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     return jg.linspace(
-        number_of(start), number_of(end), steps, dtype=dtype_or_default(dtype), device=target(device),
+        _bound(start, dtype), _bound(end, dtype), steps, dtype=dtype_or_default(dtype), device=target(device),
         requires_grad=requires_grad,
     )  # fmt: skip
 
@@ -376,7 +385,7 @@ def logspace(
     """``base`` to the powers that ``linspace`` makes."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    result = jg.logspace(number_of(start), number_of(end), steps, base, dtype=dtype_or_default(dtype))
+    result = jg.logspace(_bound(start, dtype), _bound(end, dtype), steps, base, dtype=dtype_or_default(dtype))
     return _on(result, device).requires_grad_(requires_grad)
 
 

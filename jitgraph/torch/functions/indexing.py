@@ -48,7 +48,7 @@ def _in_dtype_of(x: Any, value: Any) -> Any:
     """A number that is to be written to a tensor, in its dtype."""
     if isinstance(value, jg.Tensor):
         return cast(value, x._static.type.dtype)
-    return jg.full((), value, dtype=x._static.type.dtype)
+    return jg.full((), _number_for(x, value), dtype=x._static.type.dtype)
 
 
 @with_out
@@ -73,8 +73,13 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None
             return indexing.scatter(input, dim, index, source)
         return indexing.scatter_reduce(input, dim, index, source, reduce=reduce)
     if reduce is None:
-        return indexing.scatter_value(input, dim, index, source)
-    return indexing.scatter_value_reduce(input, dim, index, source, reduce=reduce)
+        return indexing.scatter_value(input, dim, index, _number_for(input, source))
+    return indexing.scatter_value_reduce(input, dim, index, _number_for(input, source), reduce=reduce)
+
+
+def _number_for(x: Any, number: Any) -> Any:
+    """A number that is to be written to a tensor: an int where the dtype has no fractions."""
+    return int(number) if isinstance(number, float) and not dtypes.is_inexact(x._static.type.dtype) else number
 
 
 def require_dtype(name: str, x: Any, source: Any) -> None:
@@ -145,6 +150,22 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """A copy with elements of ``source`` in order where the mask is true."""
     require_dtype("masked_scatter", input, source)
     return indexing.masked_scatter(input, mask, source)
+
+
+@with_out
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """The elements at indices along an axis, in the shape of the indices."""
+    if index.ndim != max(input.ndim, 1) and not index.numel():
+        return jg.zeros(tuple(index.shape), dtype=input._static.type.dtype)
+    return indexing.gather(input, dim, index)
+
+
+@with_out
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """As ``nonzero``, of so many rows: further ones are left out, and such as lack are filled."""
+    if not input.ndim:
+        return jg.zeros((size, 0), dtype=jg.int64)
+    return indexing.nonzero_static(input, size=size, fill_value=fill_value)
 
 
 @with_out

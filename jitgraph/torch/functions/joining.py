@@ -84,7 +84,7 @@ def _of_rank(name: str, make: Callable[[Any], Any]) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Tensors as views with at least {name[-2]} axes."
-    return torch_function(function)
+    return function
 
 
 def _with_axes(x: Tensor, before: int, behind: int) -> Tensor:
@@ -214,6 +214,18 @@ def view_copy(input: Any, size: Any) -> Any:
     return adopted(jg.clone(views.view(input, *([size] if not isinstance(size, list | tuple) else size))))
 
 
+def _copied(name: str, view: Callable[..., Any]) -> Any:
+    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return jg.clone(view(input, *args, **kwargs))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As ``{view.__name__}``, as a copy."
+    return with_out(function)
+
+
+squeeze_copy, unfold_copy = _copied("squeeze_copy", views.squeeze), _copied("unfold_copy", views.unfold)
+
+
 @torch_function
 def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """As ``as_strided``, as a copy."""
@@ -270,6 +282,13 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         return jg.tensordot(a, b, dims)
     first, second = ([x] if isinstance(x, int) else list(x) for x in dims)
+    if len(first) != len(second):
+        raise RuntimeError("both dimension lists should have same length")
+    for one, two in zip(first, second, strict=True):  # an axis of one element meets all of the other's
+        if a.shape[one] == 1:
+            b = jg.sum(b, axis=two, keepdims=True)
+        elif b.shape[two] == 1:
+            a = jg.sum(a, axis=one, keepdims=True)
     return jg.tensordot(a, b, (tuple(first), tuple(second)))
 
 

@@ -149,6 +149,23 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
     return reductions.norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
+def _by_fractions(name: str, operator: Callable[..., Any]) -> Any:
+    def function(
+        input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    ) -> Any:
+        if not input.ndim:
+            input, dim, keepdim = jg.reshape(input, (1,)), None if dim is None else axis_of(dim, 0), False
+        return operator(input, q, dim, keepdim, interpolation=interpolation)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The {name}s along an axis at fractions from 0 to 1, a number or a vector of them."
+    return with_out(function)
+
+
+quantile = _by_fractions("quantile", reductions.quantile)
+nanquantile = _by_fractions("nanquantile", reductions.nanquantile)
+
+
 @with_out
 def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """The 2-norm of the elements along axes."""
@@ -272,7 +289,9 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 @torch_function
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """How many rows lie in each box, and the bounds of the boxes."""
-    counts, edges = jg.histogramdd(input, bins, range=range, weight=weight, density=density)
+    points = jg.reshape(input, (-1, input.shape[-1]))
+    weight = weight if weight is None else jg.reshape(weight, (-1,))
+    counts, edges = jg.histogramdd(points, bins, range=range, weight=weight, density=density)
     kind = input._static.type.dtype
     return return_types.histogramdd(jg.astype(counts, kind), tuple(jg.astype(edge, kind) for edge in edges))
 

@@ -449,7 +449,9 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
         raise RuntimeError(f"maximum size for tensor at dimension {axis} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    shape, strides = [*self.shape] or [1], [*strides_of(self)] or [1]
+    if not self.ndim:
+        return reshape(self, (1,)).narrow(0, 0, size)
+    shape, strides = [*self.shape], [*strides_of(self)]
     count = (length - size) // step + 1
     new_shape, new_strides = [*shape, size], [*strides, strides[axis]]
     new_shape[axis], new_strides[axis] = count, strides[axis] * step

@@ -51,7 +51,8 @@ def index_fill(self, dim, index, value):
 
 @operands.with_an_axis
 def index_reduce(self, dim, index, source, reduce, *, include_self=True):
-    return fn.index_reduce(self, dim, *operands.vectors(index, source), reduce, include_self=include_self)
+    places, values = operands.vectors(index, source)
+    return fn.index_reduce(self, dim, places, values, reduce, include_self=include_self)
 
 
 def gather(self, dim, index, *, sparse_grad=False):

@@ -32,6 +32,7 @@ _SUBJECTS: Final = (
     "draws",
     "spectral",
     "attention",
+    "backwards",
 )
 _PACKAGE: Final = "jitgraph.torch.aten_ops"
 

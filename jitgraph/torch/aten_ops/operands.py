@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jitgraph import dtypes
+from jitgraph.autograd.transforms import vjp
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
@@ -198,3 +199,10 @@ def number(value: Any) -> Any:
 def refuse(name: str, what: str) -> Any:
     """UnsupportedOp for an argument of an operator that has no meaning here."""
     raise UnsupportedOp(f"aten::{name} with {what} is not supported")
+
+
+def pulled_back(forward: Callable[..., Any], primals: tuple[Any, ...], cotangent: Any) -> tuple[Any, ...]:
+    """The derivative of a function of tensors, applied backwards: a cotangent for each of them."""
+    _, pull = vjp(forward, *primals)
+    cotangents: tuple[Any, ...] = pull(cotangent)
+    return cotangents

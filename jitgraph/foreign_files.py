@@ -31,8 +31,8 @@ _TORCH_MOBILE: Final = FileFormat(
     "load the TorchScript program that it was made of: jitgraph.torch.jit.load(path)",
 )
 _TORCH_EXPORT: Final = FileFormat(
-    "a program of torch.export, whose graph jitgraph does not run",
-    "write the model as a jg.nn.Module, and give it torch.export.load(path).state_dict as arrays",
+    "a program of torch.export",
+    "jg.from_torch(path) makes a module of it",
 )
 _NPZ: Final = FileFormat("an .npz file of NumPy", f"arrays = dict(numpy.load(path)); {_ARRAYS}")
 _NPY: Final = FileFormat("an .npy file of NumPy", "jg.asarray(numpy.load(path))")

@@ -7,6 +7,7 @@
   in an error prints its class and message. ``...`` in a text stands for anything.
 - a block with ``title="NAME"`` is written to that file of an empty folder, in which the page runs.
 - ``console``: lines that begin with ``$ `` are commands, the others what they print.
+- files in a folder beside the page, of the page's name, lie in the folder in which it runs.
 - in a table whose last column is headed jitgraph, what stands there as code must run.
 
 A page of docs/howto runs in a copy of the checkout, with these blocks as well:
@@ -188,6 +189,8 @@ def main() -> int:
             copy_checkout(root, Path(folder))
             root = Path(folder)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+        if path.with_suffix("").is_dir():
+            shutil.copytree(path.with_suffix(""), folder, dirs_exist_ok=True)
         os.chdir(folder)
         actual = list(differences(page, path.stem.replace("-", "_")))
         os.chdir(path.parent)

@@ -69,3 +69,9 @@ def test_every_operator_is_one_of_atens() -> None:
     }
     keys = {f"{name}_{overload}" for name, overload in names} | {name for name, _ in names}
     assert [name for name in aten_ops.names() if name not in keys] == []
+
+
+def test_the_page_lists_what_is_there() -> None:
+    from tests.torch import aten_page  # here, as it imports PyTorch
+
+    assert aten_page.PAGE.read_text() == aten_page.page(), "python -m tests.torch.aten_page writes it anew"

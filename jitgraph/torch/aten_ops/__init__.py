@@ -33,6 +33,7 @@ _SUBJECTS: Final = (
     "spectral",
     "attention",
     "backwards",
+    "special_functions",
 )
 _PACKAGE: Final = "jitgraph.torch.aten_ops"
 

@@ -157,3 +157,23 @@ def bartlett_window_periodic(window_length, periodic, *, dtype=None, layout=None
 
 def bartlett_window(window_length, *, dtype=None, layout=None, device=None, pin_memory=None):
     return fn.bartlett_window(window_length, dtype=dtype)
+
+
+def kaiser_window(window_length, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return fn.kaiser_window(window_length, dtype=dtype)
+
+
+def kaiser_window_periodic(window_length, periodic, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return fn.kaiser_window(window_length, periodic, dtype=dtype)
+
+
+def kaiser_window_beta(window_length, periodic, beta, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return fn.kaiser_window(window_length, periodic, beta, dtype=dtype)
+
+
+def range(start, end, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return fn.arange(start, end + 1, dtype=dtype or dtypes.float32)
+
+
+def range_step(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return fn.arange(start, end + step, step, dtype=dtype or dtypes.float32)

@@ -138,3 +138,32 @@ def cauchy(self, median=0.0, sigma=1.0, *, generator=None):
 
 def rrelu(self, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     return functional.rrelu(self, lower, upper, training)
+
+
+def geometric(self, p, *, generator=None):
+    return fn.astype(random.geometric(fn.full(self.shape, p)), self.dtype)
+
+
+def random_default(self, *, generator=None):
+    top = 1 << 24 if not operands.is_integral(self) else 1 << 31
+    return fn.astype(random.randint(0, top, self.shape), self.dtype)
+
+
+def random_to(self, to, *, generator=None):
+    return fn.astype(random.randint(0, to, self.shape), self.dtype)
+
+
+def random_from(self, from_, to, *, generator=None):
+    return fn.astype(random.randint(from_, to, self.shape), self.dtype)
+
+
+def binomial(count, prob, generator=None):
+    return fn.astype(random.binomial(count, prob), count.dtype)
+
+
+def _standard_gamma(self, generator=None):
+    return random.gamma(self)
+
+
+def _sample_dirichlet(self, generator=None):
+    return random.dirichlet(self)

@@ -60,11 +60,18 @@ def gather(self, dim, index, *, sparse_grad=False):
 
 
 def take_along_dim(self, indices, dim=None):
-    return fn.take_along_axis(self, indices, dim)
+    if dim is None:
+        return fn.take(fn.ravel(self), fn.ravel(indices))
+    axis = dim % self.ndim
+    shape = list(fn.broadcast_shapes(operands.without(self.shape, axis), operands.without(indices.shape, axis)))
+    values = fn.broadcast_to(self, (*shape[:axis], self.shape[axis], *shape[axis:]))
+    return fn.take_along_axis(
+        values, fn.broadcast_to(indices, (*shape[:axis], indices.shape[axis], *shape[axis:])), axis
+    )
 
 
 def take(self, index):
-    return fn.take(self, index)
+    return fn.take(fn.ravel(self), index)
 
 
 def put(self, index, source, accumulate=False):
@@ -121,7 +128,13 @@ def nonzero_numpy(self):
 
 
 def searchsorted(sorted_sequence, self, *, out_int32=False, right=False, side=None, sorter=None):
-    positions = fn.searchsorted(sorted_sequence, self, side=side or ("right" if right else "left"), sorter=sorter)
+    side = side or ("right" if right else "left")
+    if sorted_sequence.ndim == 1:
+        positions = fn.searchsorted(sorted_sequence, self, side=side, sorter=sorter)
+    else:
+        rows = sorted_sequence if sorter is None else fn.take_along_axis(sorted_sequence, sorter, -1)
+        before = fn.less_equal if side == "right" else fn.less
+        positions = fn.sum(before(fn.expand_dims(rows, -2), fn.expand_dims(self, -1)), -1)
     return fn.astype(positions, operands.index_dtype(out_int32))
 
 
@@ -159,7 +172,7 @@ def one_hot(self, num_classes=-1):
 
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     rows = None if padding_idx == -1 else padding_idx
-    return functional.embedding(indices, weight, rows, None, 2.0, scale_grad_by_freq, sparse)
+    return functional.embedding(indices, weight, rows, None, 2.0, scale_grad_by_freq)
 
 
 def embedding_bag(
@@ -179,7 +192,6 @@ def embedding_bag(
         offsets,
         scale_grad_by_freq=scale_grad_by_freq,
         mode=("sum", "mean", "max")[mode],
-        sparse=sparse,
         per_sample_weights=per_sample_weights,
         include_last_offset=include_last_offset,
         padding_idx=padding_idx,

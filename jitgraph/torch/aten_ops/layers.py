@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jitgraph import dtypes
 from jitgraph.nn import functional
 from jitgraph.nn.functional import recurrent
 from jitgraph.tensor import functions as fn
@@ -68,6 +69,30 @@ def _convolution(
     allow_tf32=True,
 ):
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def _conv_depthwise2d(self, weight, kernel_size, bias, stride, padding, dilation):
+    return conv2d(self, weight, bias, stride, padding, dilation, self.shape[1])
+
+
+def conv_depthwise3d(self, weight, kernel_size, bias, stride, padding, dilation):
+    return conv3d(self, weight, bias, stride, padding, dilation, self.shape[1])
+
+
+def thnn_conv2d(self, weight, kernel_size, bias=None, stride=1, padding=0):
+    return conv2d(self, weight, bias, stride, padding)
+
+
+def slow_conv3d(self, weight, kernel_size, bias=None, stride=1, padding=0):
+    return conv3d(self, weight, bias, stride, padding)
+
+
+def slow_conv_dilated2d(self, weight, kernel_size, bias=None, stride=1, padding=0, dilation=1):
+    return conv2d(self, weight, bias, stride, padding, dilation)
+
+
+def slow_conv_dilated3d(self, weight, kernel_size, bias=None, stride=1, padding=0, dilation=1):
+    return conv3d(self, weight, bias, stride, padding, dilation)
 
 
 def conv_tbc(self, weight, bias, pad=0):
@@ -297,7 +322,7 @@ def _native_batch_norm_legit_functional(input, weight, bias, running_mean, runni
 
 
 def _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    reserve = fn.zeros((0,), dtype=input.dtype)
+    reserve = fn.zeros((0,), dtype=dtypes.uint8)
     return (*native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps), reserve)
 
 
@@ -305,11 +330,11 @@ def _batch_norm_with_update_functional(input, weight, bias, running_mean, runnin
     out, mean, rstd, new_mean, new_var = _native_batch_norm_legit_functional(
         input, weight, bias, running_mean, running_var, True, momentum, eps
     )
-    return out, mean, rstd, fn.zeros((0,), dtype=input.dtype), new_mean, new_var
+    return out, mean, rstd, fn.zeros((0,), dtype=dtypes.uint8), new_mean, new_var
 
 
 def _batch_norm_no_update(input, weight, bias, running_mean, running_var, momentum, eps):
-    reserve = fn.zeros((0,), dtype=input.dtype)
+    reserve = fn.zeros((0,), dtype=dtypes.uint8)
     return (*native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps), reserve)
 
 
@@ -332,7 +357,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
 
 
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    mean, rstd = layer_forms.statistics(fn.reshape(input, (N, group, -1)), (2,), eps)
+    mean, rstd = layer_forms.statistics(fn.reshape(input, (N, group, C // group * HxW)), (2,), eps)
     out = functional.group_norm(input, group, weight, bias, eps)
     return out, fn.squeeze(mean, 2), fn.squeeze(rstd, 2)
 
@@ -419,7 +444,7 @@ def softplus(self, beta=1, threshold=20):
 
 
 def log_sigmoid_forward(self):
-    return functional.logsigmoid(self), fn.zeros((0,), dtype=self.dtype)
+    return functional.logsigmoid(self), fn.exp(fn.negative(fn.abs(self)))
 
 
 # ----------------------------------------------------------------------

@@ -73,7 +73,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     weights = fn.astype(chosen, self.dtype)
     if weight is not None:
         weights = fn.multiply(weights, fn.take(weight, fn.where(chosen, target, 0), axis=0))
-    total = fn.sum(weights) if reduction == 1 else fn.zeros((), dtype=self.dtype)
+    total = fn.sum(weights) if reduction else fn.zeros((), dtype=self.dtype)
     return nll_loss(self, target, weight, reduction, ignore_index), total
 
 

@@ -420,7 +420,7 @@ unfold_copy = unfold
 
 
 def constant_pad_nd(self, pad, value=0):
-    return functional.pad(self, tuple(pad), value=value)
+    return functional.pad(self, tuple(pad), value=int(value) if operands.is_integral(self) else value)
 
 
 def pad(self, pad, mode="constant", value=None):
@@ -465,3 +465,77 @@ def im2col(self, kernel_size, dilation, padding, stride):
 
 def col2im(self, output_size, kernel_size, dilation, padding, stride):
     return functional.fold(self, output_size, kernel_size, dilation, padding, stride)
+
+
+# ----------------------------------------------------------------------
+# More joins, parts and forms.
+
+
+def hsplit_int(self, sections):
+    return fn.hsplit(self, sections)
+
+
+def hsplit_array(self, indices):
+    return fn.hsplit(self, indices)
+
+
+def vsplit_int(self, sections):
+    return fn.vsplit(self, sections)
+
+
+def vsplit_array(self, indices):
+    return fn.vsplit(self, indices)
+
+
+def dsplit_int(self, sections):
+    return fn.dsplit(self, sections)
+
+
+def dsplit_array(self, indices):
+    return fn.dsplit(self, indices)
+
+
+def row_stack(tensors):
+    return fn.vstack(tensors)
+
+
+def _stack(tensors, dim=0):
+    return fn.stack(tensors, dim)
+
+
+def mH(self):
+    return fn.conj(fn.matrix_transpose(self))
+
+
+def matrix_H(self):
+    return mH(self)
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    longest = max(sequence.shape[0] for sequence in sequences)
+    rows = []
+    for sequence in sequences:
+        missing = longest - sequence.shape[0]
+        ends = (0, missing) if padding_side == "right" else (missing, 0)
+        rows.append(functional.pad(sequence, (0, 0) * (sequence.ndim - 1) + ends, value=padding_value))
+    return fn.stack(rows, 0 if batch_first else 1)
+
+
+def as_strided(self, size, stride, storage_offset=None):
+    return operands.strided(self, size, stride, storage_offset or 0)
+
+
+as_strided_copy = as_strided
+
+
+def native_channel_shuffle(self, groups):
+    return functional.channel_shuffle(self, groups)
+
+
+def unflatten_dense_tensors(flat, tensors):
+    sizes = [tensor.size for tensor in tensors]
+    return [fn.reshape(part, tensor.shape) for part, tensor in zip(fn.split(flat, sizes), tensors, strict=True)]
+
+
+def flatten_dense_tensors(tensors):
+    return fn.concat([fn.ravel(tensor) for tensor in tensors])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -156,7 +157,10 @@ def subscript(indices: Any) -> tuple[Any, ...]:
 
 def full_indices(self: Any, indices: Any) -> tuple[Any, ...]:
     """Index tensors for every axis of ``self`` that together say what ATen's list with None for whole axes says."""
-    given = [*indices, *[None] * (self.ndim - len(indices))]
+    given: list[Any] = []
+    for index in indices:
+        given += fn.nonzero(index) if is_bool(index) else [index]
+    given += [None] * (self.ndim - len(given))
     if all(index is not None for index in given):
         return tuple(given)
     places = [axis for axis, index in enumerate(given) if index is not None]
@@ -206,3 +210,34 @@ def pulled_back(forward: Callable[..., Any], primals: tuple[Any, ...], cotangent
     _, pull = vjp(forward, *primals)
     cotangents: tuple[Any, ...] = pull(cotangent)
     return cotangents
+
+
+def spectral_factor(sizes: Any, normalization: int) -> float:
+    """What ATen's number of a normalisation multiplies a transform by: 1, 1 / sqrt(n) or 1 / n."""
+    return float(1.0 / math.prod(sizes) ** (0, 0.5, 1)[normalization])
+
+
+def strided(self: Any, size: Any, stride: Any, offset: Any) -> Any:
+    """Elements of a tensor that lies in rows one after another, at ``offset`` plus multiples of the strides."""
+    positions: Any = fn.full((), offset, dtype=dtypes.int64)
+    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
+        places = fn.multiply(fn.arange(count), step)
+        positions = fn.add(positions, fn.reshape(places, (-1,) + (1,) * (len(size) - axis - 1)))
+    return fn.take(fn.ravel(self), positions)
+
+
+def count_of(sizes: Any) -> Any:
+    """The number of elements of a shape."""
+    return math.prod(sizes)
+
+
+def with_axes(self: Any, axes: Any) -> Any:
+    """The tensor with new axes of size 1 at these positions, one after another."""
+    for axis in axes:
+        self = fn.expand_dims(self, axis)
+    return self
+
+
+def without(sizes: Any, axis: int) -> tuple[Any, ...]:
+    """A shape without one of its axes."""
+    return (*sizes[:axis], *sizes[axis + 1 :])

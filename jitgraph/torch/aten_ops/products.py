@@ -210,11 +210,11 @@ def cholesky_inverse(self, upper=False):
 
 
 def linalg_solve(A, B, *, left=True):
-    return (
-        linalg.solve(A, B)
-        if left
-        else fn.matrix_transpose(linalg.solve(fn.matrix_transpose(A), fn.matrix_transpose(B)))
-    )
+    if B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1])):
+        return fn.squeeze(linalg.solve(A, fn.expand_dims(B, -1)), -1)
+    if left:
+        return linalg.solve(A, B)
+    return fn.matrix_transpose(linalg.solve(fn.matrix_transpose(A), fn.matrix_transpose(B)))
 
 
 def linalg_solve_triangular(self, B, *, upper, left=True, unitriangular=False):
@@ -279,3 +279,110 @@ def linalg_householder_product(input, tau):
 
 def linalg_vander(x, *, N=None):
     return linalg.vander(x, N)
+
+
+def pinverse(self, rcond=1e-15):
+    return linalg.pinv(self, rtol=rcond)
+
+
+def qr(self, some=True):
+    return tuple(linalg.qr(self, mode="reduced" if some else "complete"))
+
+
+def linalg_cond(self, p=None):
+    return linalg.cond(self, p)
+
+
+def linalg_matrix_rank(self, tol, hermitian=False):
+    return linalg.matrix_rank(self, atol=tol, rtol=0.0, hermitian=hermitian)
+
+
+def linalg_matrix_rank_atol_rtol_float(self, *, atol=None, rtol=None, hermitian=False):
+    return linalg.matrix_rank(self, atol=atol, rtol=rtol, hermitian=hermitian)
+
+
+linalg_matrix_rank_atol_rtol_tensor = linalg_matrix_rank_atol_rtol_float
+
+
+def linalg_lu(A, *, pivot=True):
+    return tuple(linalg.lu(A)) if pivot else operands.refuse("linalg_lu", "pivot=False")
+
+
+def linalg_lstsq(self, b, rcond=None, *, driver=None):
+    return tuple(linalg.lstsq(self, b, rcond=rcond))
+
+
+def lu_solve(self, LU_data, LU_pivots):
+    return linalg.lu_solve(LU_data, LU_pivots, self)
+
+
+def linalg_solve_ex(A, B, *, left=True, check_errors=False):
+    return linalg_solve(A, B, left=left), fn.zeros(A.shape[:-2], dtype=operands.index_dtype(True))
+
+
+def linalg_tensorsolve(self, other, dims=None):
+    axes = [axis % self.ndim for axis in dims or ()]
+    order = [axis for axis in range(self.ndim) if axis not in axes] + axes
+    matrix = fn.permute_dims(self, tuple(order))
+    unknown = matrix.shape[other.ndim :]
+    rows = fn.reshape(matrix, (other.size, -1))
+    return fn.reshape(linalg.solve(rows, fn.ravel(other)), unknown)
+
+
+def linalg_tensorinv(self, ind=2):
+    rows = fn.reshape(self, (int(operands.count_of(self.shape[:ind])), -1))
+    return fn.reshape(linalg.inv(rows), (*self.shape[ind:], *self.shape[:ind]))
+
+
+def orgqr(self, input2):
+    return linalg.householder_product(self, input2)
+
+
+def frobenius_norm_dim(self, dim, keepdim=False):
+    return linalg.vector_norm(self, axis=operands.axes(dim), keepdims=keepdim)
+
+
+def nuclear_norm(self, keepdim=False):
+    return linalg.norm(self, "nuc", (-2, -1), keepdim)
+
+
+def nuclear_norm_dim(self, dim, keepdim=False):
+    return linalg.norm(self, "nuc", tuple(dim), keepdim)
+
+
+def cov(self, *, correction=1, fweights=None, aweights=None):
+    return fn.cov(self, correction=correction, fweights=fweights, aweights=aweights)
+
+
+def corrcoef(self):
+    return fn.corrcoef(self)
+
+
+def _euclidean_dist(x1, x2):
+    return fn.cdist(x1, x2)
+
+
+def _pdist_forward(self, p=2):
+    return fn.pdist(self, p)
+
+
+def _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1):
+    expanded = [operands.with_axes(x, axes) for x, axes in ((i1, expand1), (i2, expand2), (i3, expand3))]
+    product = fn.multiply(fn.multiply(expanded[0], expanded[1]), expanded[2])
+    return fn.sum(product, tuple(sumdim)) if sumdim else product
+
+
+def _weight_norm(v, g, dim=0):
+    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim) if dim != -1 else None
+    return fn.multiply(v, fn.divide(g, linalg.vector_norm(v, axis=axes, keepdims=axes is not None)))
+
+
+def _weight_norm_interface(v, g, dim=0):
+    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
+    norms = linalg.vector_norm(v, axis=axes, keepdims=True)
+    return fn.multiply(v, fn.divide(g, norms)), norms
+
+
+def norm_except_dim(v, pow=2, dim=0):
+    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
+    return linalg.vector_norm(v, axis=axes, keepdims=True, ord=pow)

@@ -329,7 +329,7 @@ def logcumsumexp(self, dim):
 
 
 def diff(self, n=1, dim=-1, prepend=None, append=None):
-    return fn.diff(self, dim, n, prepend=prepend, append=append)
+    return fn.diff(self, dim, n, prepend=prepend, append=append) if n else self
 
 
 def trapezoid_x(y, x, *, dim=-1):
@@ -387,3 +387,32 @@ def _log_softmax(self, dim, half_to_float):
 
 def glu(self, dim=-1):
     return functional.glu(self, dim)
+
+
+# ----------------------------------------------------------------------
+# Histograms, segments, gradients along axes.
+
+
+def histogram_bins_tensor(self, bins, *, weight=None, density=False):
+    return fn.histogram(self, bins, weight=weight, density=density)
+
+
+def histogram_bin_ct(self, bins=100, *, range=None, weight=None, density=False):
+    limits = None if range is None else tuple(range)
+    return fn.histogram(self, bins, range=limits, weight=weight, density=density)
+
+
+def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    return fn.segment_reduce(data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial)
+
+
+def _logcumsumexp(self, dim):
+    return fn.logcumsumexp(self, dim)
+
+
+def _aminmax(self):
+    return fn.aminmax(self)
+
+
+def _aminmax_dim(self, dim, keepdim=False):
+    return fn.aminmax(self, dim, keepdims=keepdim)

@@ -128,3 +128,41 @@ def istft(
     return spectra.istft(
         self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
     )
+
+
+# ----------------------------------------------------------------------
+# Those of the core, which say by a number what they divide by: nothing, sqrt(n), n; and the others in several axes.
+
+
+def _fft_c2c(self, dim, normalization, forward):
+    sizes = [self.shape[axis] for axis in dim]
+    result = fft.fftn(self, None, tuple(dim)) if forward else fft.ifftn(self, None, tuple(dim), "forward")
+    return operands.scaled(result, operands.spectral_factor(sizes, normalization))
+
+
+def _fft_r2c(self, dim, normalization, onesided):
+    sizes = [self.shape[axis] for axis in dim]
+    result = fft.rfftn(self, None, tuple(dim)) if onesided else fft.fftn(self, None, tuple(dim))
+    return operands.scaled(result, operands.spectral_factor(sizes, normalization))
+
+
+def _fft_c2r(self, dim, normalization, last_dim_size):
+    sizes = [*(self.shape[axis] for axis in dim[:-1]), last_dim_size]
+    result = fft.irfftn(self, tuple(sizes), tuple(dim), "forward")
+    return operands.scaled(result, operands.spectral_factor(sizes, normalization))
+
+
+def fft_hfft2(self, s=None, dim=(-2, -1), norm=None):
+    return fft.hfftn(self, s, dim, norm)
+
+
+def fft_ihfft2(self, s=None, dim=(-2, -1), norm=None):
+    return fft.ihfftn(self, s, dim, norm)
+
+
+def fft_hfftn(self, s=None, dim=None, norm=None):
+    return fft.hfftn(self, s, dim, norm)
+
+
+def fft_ihfftn(self, s=None, dim=None, norm=None):
+    return fft.ihfftn(self, s, dim, norm)

@@ -45,7 +45,7 @@ def _either(condition: Any, then: Any, otherwise: Any) -> Any:
     return then if condition else otherwise
 
 
-_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **{
         f"operator.{name}": getattr(operator, name)
         for name in ("add", "sub", "mul", "floordiv", "mod", "pow", "truediv", "neg", "pos", "eq", "ne", "lt", "le")
@@ -157,7 +157,7 @@ def function_of(target: str, location: str = "") -> Callable[..., Any]:
         if functionalise.operator_of(base) is not None:
             return functionalise.write(base)
         target = operator_name
-    found = _FUNCTIONS.get(target) or _CONTROL_FLOW.get(target)
+    found = FUNCTIONS.get(target) or _CONTROL_FLOW.get(target)
     if found is None and target.startswith("aten::"):
         found = functionalise.operator_of(target)
     if found is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -18,16 +19,16 @@ from tests import ROOT
 PAGE = ROOT / "docs" / "aten_operators.md"
 OTHERS = {  # by a pattern of the name, in this order
     "lists of tensors, for optimisers": r"_?foreach_|_fused_(adam|sgd|adagrad)|_amp_",
-    "sparse, nested and quantised tensors": r"sparse|nested|quant|fake_|choose_qparams|_csr|_coo|dense_dim|coalesce|"
-    r"to_dense|_jagged|q_scale|q_zero|q_per|int_repr|_values|_indices|crow_|col_|row_|ccol_|to_padded|wrapped_",
-    "libraries and devices of PyTorch": r"cudnn|mkldnn|miopen|mps|fbgemm|cuda|hpu|xla|_int|_weight_int|_efficient|_fused|"
-    r"_flash|_cslt|_convert_weight|_scaled_mm|_grouped_mm|_dyn_quant|_thnn|_transform_bias|_triton|nnpack|_pin_|pin_memory|"
-    r"_neg_view|_lazy|_cufft",
+    "sparse, nested and quantised tensors": r"sparse|nested|quant|fake_|choose_qparams|_csr|_coo|dense_dim|coalesce"
+    r"|to_dense|_jagged|q_scale|q_zero|q_per|int_repr|_values|_indices|crow_|col_|row_|ccol_|to_padded|wrapped_",
+    "libraries and devices of PyTorch": r"cudnn|mkldnn|miopen|mps|fbgemm|cuda|hpu|xla|_int|_weight_int|_efficient"
+    r"|_fused|_flash|_cslt|_convert_weight|_scaled_mm|_grouped_mm|_dyn_quant|_thnn|_transform_bias|_triton|nnpack"
+    r"|_pin_|pin_memory|_neg_view|_lazy|_cufft",
     "parts of derivatives": r"backward|_double|_jvp|_vjp|_fw_|_forward_grad|_dual",
-    "names, versions, storage": r"names|rename|align_|refine_|is_|_version|_has_|storage|record_stream|set_|resize|_reshape_|"
-    r"output_nr|retain|_test|_debug|_assert|_print|__lazy|_make_dep|sym_|_backward|data|requires_grad|_local_scalar|"
-    r"_validate|_shape_as|_foobar|_cast_|_dim_arange|_dimI|_dimV|_nnz|_sobol|_choose|_unsafe_view|result_type|"
-    r"can_cast|promote|_parse|__getitem|_new_zeros_with|_is_|_to_cpu|_to_functional|_functional|_from_functional|_sync",
+    "names, versions, storage": r"names|rename|align_|refine_|is_|_version|_has_|storage|record_stream|set_|resize"
+    r"|_reshape_|output_nr|retain|_test|_debug|_assert|_print|__lazy|_make_dep|sym_|data|requires_grad|_local_scalar"
+    r"|_validate|_shape_as|_foobar|_cast_|_dim_arange|_dimI|_dimV|_nnz|_sobol|_choose|_unsafe_view|result_type"
+    r"|can_cast|promote|_parse|__getitem|_new_zeros_with|_is_|_to_cpu|_to_functional|_functional|_from_functional|_sync",
 }
 
 
@@ -48,6 +49,10 @@ def schemas() -> list[Any]:
 def is_known(schema: Any) -> bool:
     overload = schema.overload_name or "default"
     return f"{schema.name}.{overload}" in running.FUNCTIONS or aten_ops.lookup(schema.name, overload) is not None
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) + "."
 
 
 def page() -> str:
@@ -71,7 +76,8 @@ def page() -> str:
         "# Operators of ATen",
         "",
         "Exported programs and TorchScript archives consist of ATen's operators. Each that runs here is a function of",
-        f"ATen's signature in `jitgraph/torch/aten_ops/`, over jitgraph's public functions. Of PyTorch {torch.__version__.partition('+')[0]}:",
+        "ATen's signature in `jitgraph/torch/aten_ops/`, over jitgraph's public functions. Of PyTorch "
+        f"{torch.__version__.partition('+')[0]}:",
         "",
         "| operators | overloads | of these here |",
         "| --- | --- | --- |",
@@ -81,19 +87,19 @@ def page() -> str:
         "",
         "Operators in place (`add_`) and those with `out=` are written as the operators whose results they store.",
         "",
-        f"Core ATen that is absent: {', '.join(f'`{name}`' for name, known in sorted(core.items()) if not known) or 'none'}.",
+        f"Core ATen that is absent: {listed(name for name, known in sorted(core.items()) if not known)}",
         "",
         f"## Whole: {len(whole)}",
         "",
-        ", ".join(f"`{name}`" for name in whole) + ".",
+        listed(whole),
         "",
         f"## Some overloads: {len(partly)}",
         "",
-        ", ".join(f"`{name}`" for name in partly) + ".",
+        listed(partly),
         "",
         f"## Absent: {len(absent)}",
         "",
-        ", ".join(f"`{name}`" for name in absent) + ".",
+        listed(absent),
     ]
     return "\n".join(lines) + "\n"
 

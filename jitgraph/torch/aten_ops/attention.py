@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from jitgraph.nn import functional
 from jitgraph.tensor import functions as fn
-
-
-def _additive(mask, mask_type):
-    """A mask, true where attention is forbidden, as one that goes with scores (batch, head, query, key)."""
-    if mask is None:
-        return None
-    allowed = fn.logical_not(fn.astype(mask, "bool"))
-    if mask_type == 1 or (mask_type is None and mask.ndim == 2 and mask.shape[0] != mask.shape[1]):
-        return allowed[:, None, None, :]  # of keys, for each sequence
-    return allowed
-
-
-def _heads(x, num_head):
-    batch, length, width = x.shape
-    return fn.permute_dims(fn.reshape(x, (batch, length, num_head, width // num_head)), (0, 2, 1, 3))
+from jitgraph.torch.aten_ops import layer_forms
 
 
 def _native_multi_head_attention(
@@ -39,10 +25,10 @@ def _native_multi_head_attention(
     weights = (qkv_weight[:embed_dim], qkv_weight[embed_dim : 2 * embed_dim], qkv_weight[2 * embed_dim :])
     biases = (qkv_bias[:embed_dim], qkv_bias[embed_dim : 2 * embed_dim], qkv_bias[2 * embed_dim :])
     q, k, v = (
-        _heads(functional.linear(x, weight, bias), num_head)
+        layer_forms.heads(functional.linear(x, weight, bias), num_head)
         for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
     )
-    allowed = _additive(mask, mask_type)
+    allowed = layer_forms.as_allowed(mask, mask_type)
     batch, _, length, size = q.shape
     if not need_weights:
         y = functional.scaled_dot_product_attention(q, k, v, allowed)

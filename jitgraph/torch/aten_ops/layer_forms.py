@@ -128,3 +128,19 @@ def _ordered(group: Sequence[Any], has_biases: bool) -> list[Any]:
     if has_biases:
         return [group[0], group[2], group[1], group[3], *group[4:]]
     return [group[0], None, group[1], None, *group[2:]]
+
+
+def as_allowed(mask: Any, mask_type: Any) -> Any:
+    """Where attention is allowed, of scores [batch, head, query, key], by a mask that is true where it is forbidden."""
+    if mask is None:
+        return None
+    allowed = fn.logical_not(fn.astype(mask, "bool"))
+    if mask_type == 1 or (mask_type is None and mask.ndim == 2 and mask.shape[0] != mask.shape[1]):
+        return allowed[:, None, None, :]  # of keys, for each sequence
+    return allowed
+
+
+def heads(x: Any, num_head: int) -> Any:
+    """The features of each head [batch, head, length, size] of [batch, length, features]."""
+    batch, length, width = x.shape
+    return fn.permute_dims(fn.reshape(x, (batch, length, num_head, width // num_head)), (0, 2, 1, 3))

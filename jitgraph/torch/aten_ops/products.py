@@ -297,11 +297,16 @@ def linalg_matrix_rank(self, tol, hermitian=False):
     return linalg.matrix_rank(self, atol=tol, rtol=0.0, hermitian=hermitian)
 
 
+def linalg_matrix_rank_tol_tensor(input, tol, hermitian=False):
+    return linalg.matrix_rank(input, atol=tol, rtol=0.0, hermitian=hermitian)
+
+
 def linalg_matrix_rank_atol_rtol_float(self, *, atol=None, rtol=None, hermitian=False):
     return linalg.matrix_rank(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
-linalg_matrix_rank_atol_rtol_tensor = linalg_matrix_rank_atol_rtol_float
+def linalg_matrix_rank_atol_rtol_tensor(input, *, atol=None, rtol=None, hermitian=False):
+    return linalg.matrix_rank(input, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
 def linalg_lu(A, *, pivot=True):

@@ -6,7 +6,11 @@ from jitgraph import special
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.aten_ops import operands
 
-special_airy_ai = operands.unary(special.airy_ai)
+
+def special_airy_ai(x):
+    return special.airy_ai(x)
+
+
 special_bessel_j0 = operands.unary(special.bessel_j0)
 special_bessel_j1 = operands.unary(special.bessel_j1)
 special_bessel_y0 = operands.unary(special.bessel_y0)

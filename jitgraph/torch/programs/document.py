@@ -1,4 +1,4 @@
-"""The JSON of an exported program (``torch/_export/serde/schema.py`` of PyTorch 2.13, version 8), as a ``Program``.
+"""The JSON of an exported program, by version 8 of PyTorch's schema (``torch._export.serde.schema``), as a ``Program``.
 
 Everything is checked as it is read: LoadError for what is not built as the schema says.
 """

@@ -113,6 +113,8 @@ def masked_scatter(self, mask, source):
 
 
 def nonzero(self):
+    if not self.ndim:
+        return fn.zeros((int(operands.number(fn.not_equal(self, 0))), 0), dtype=operands.index_dtype(False))
     return fn.stack(list(fn.nonzero(self)), axis=1)
 
 

@@ -393,11 +393,14 @@ hardswish = operands.unary(functional.hardswish)
 log_sigmoid = operands.unary(functional.logsigmoid)
 mish = operands.unary(functional.mish)
 relu = operands.unary(functional.relu)
-relu6 = operands.unary(functional.relu6)
 selu = operands.unary(functional.selu)
 sigmoid = operands.unary(functional.sigmoid)
 special_expit = sigmoid
 silu = operands.unary(functional.silu)
+
+
+def relu6(self):
+    return hardtanh(self, 0, 6)
 
 
 def gelu(self, *, approximate="none"):
@@ -428,7 +431,7 @@ def _prelu_kernel(self, weight):
 
 
 def hardtanh(self, min_val=-1, max_val=1):
-    return functional.hardtanh(self, min_val, max_val)
+    return operands.cast(functional.hardtanh(self, min_val, max_val), self.dtype)
 
 
 def hardshrink(self, lambd=0.5):

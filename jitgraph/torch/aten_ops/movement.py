@@ -413,7 +413,7 @@ def triu(self, diagonal=0):
 
 
 def unfold(self, dimension, size, step):
-    return fn.unfold(self, dimension, size, step)
+    return fn.unfold(self, dimension, size, step) if self.ndim else fn.reshape(self, (1,))
 
 
 unfold_copy = unfold

@@ -241,3 +241,10 @@ def with_axes(self: Any, axes: Any) -> Any:
 def without(sizes: Any, axis: int) -> tuple[Any, ...]:
     """A shape without one of its axes."""
     return (*sizes[:axis], *sizes[axis + 1 :])
+
+
+def degree(n: Any) -> Any:
+    """The degree of a polynomial, which may be a float whose fraction is cut off."""
+    if isinstance(n, Tensor):
+        return n if is_integral(n) else fn.astype(n, dtypes.int64)
+    return int(n)

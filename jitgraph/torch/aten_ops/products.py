@@ -110,6 +110,9 @@ def tensordot(self, other, dims_self, dims_other):
 
 
 def linear(input, weight, bias=None):
+    if operands.is_integral(input):
+        product = fn.matmul(input, fn.matrix_transpose(weight))
+        return product if bias is None else fn.add(product, bias)
     return functional.linear(input, weight, bias)
 
 

@@ -50,48 +50,48 @@ def special_round(self, *, decimals=0):
 
 
 def special_chebyshev_polynomial_t(x, n):
-    return special.chebyshev_polynomial_t(x, n)
+    return special.chebyshev_polynomial_t(x, operands.degree(n))
 
 
 def special_chebyshev_polynomial_u(x, n):
-    return special.chebyshev_polynomial_u(x, n)
+    return special.chebyshev_polynomial_u(x, operands.degree(n))
 
 
 def special_chebyshev_polynomial_v(x, n):
-    return special.chebyshev_polynomial_v(x, n)
+    return special.chebyshev_polynomial_v(x, operands.degree(n))
 
 
 def special_chebyshev_polynomial_w(x, n):
-    return special.chebyshev_polynomial_w(x, n)
+    return special.chebyshev_polynomial_w(x, operands.degree(n))
 
 
 def special_hermite_polynomial_h(x, n):
-    return special.hermite_polynomial_h(x, n)
+    return special.hermite_polynomial_h(x, operands.degree(n))
 
 
 def special_hermite_polynomial_he(x, n):
-    return special.hermite_polynomial_he(x, n)
+    return special.hermite_polynomial_he(x, operands.degree(n))
 
 
 def special_laguerre_polynomial_l(x, n):
-    return special.laguerre_polynomial_l(x, n)
+    return special.laguerre_polynomial_l(x, operands.degree(n))
 
 
 def special_legendre_polynomial_p(x, n):
-    return special.legendre_polynomial_p(x, n)
+    return special.legendre_polynomial_p(x, operands.degree(n))
 
 
 def special_shifted_chebyshev_polynomial_t(x, n):
-    return special.shifted_chebyshev_polynomial_t(x, n)
+    return special.shifted_chebyshev_polynomial_t(x, operands.degree(n))
 
 
 def special_shifted_chebyshev_polynomial_u(x, n):
-    return special.shifted_chebyshev_polynomial_u(x, n)
+    return special.shifted_chebyshev_polynomial_u(x, operands.degree(n))
 
 
 def special_shifted_chebyshev_polynomial_v(x, n):
-    return special.shifted_chebyshev_polynomial_v(x, n)
+    return special.shifted_chebyshev_polynomial_v(x, operands.degree(n))
 
 
 def special_shifted_chebyshev_polynomial_w(x, n):
-    return special.shifted_chebyshev_polynomial_w(x, n)
+    return special.shifted_chebyshev_polynomial_w(x, operands.degree(n))

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import copy
-import inspect
-import keyword
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jitgraph.errors import ArgumentError, JitgraphError
+from jitgraph.errors import ArgumentError
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.torch.programs.program import FreeSize, Program, Spec
-from jitgraph.torch.programs.running import Runner
-from jitgraph.torch.programs.structure import flatten, unflatten
+from jitgraph.torch.programs.running import Runner, is_recording
 from jitgraph.tracing.call.function import trace
 
 
 class ExportedModule(Module):
-    """A program of ``torch.export`` as a module; its calls are traced, sizes that the program leaves free are named.
+    """A program of ``torch.export`` as a module. Calls go by ``traced``, with names for free sizes.
 
     Parameters and buffers have PyTorch's names and are trained, loaded and saved as any module's. What the program does
     in training or in evaluation was decided when it was exported: ``train()`` and ``eval()`` change nothing.
@@ -32,22 +29,32 @@ class ExportedModule(Module):
         self._program = program
         self._names = dict(names)
         self._run = Runner(program)
-        self._places: tuple[tuple[Module, str], ...] = tuple(
+        self._locations: tuple[tuple[Module, str], ...] = tuple(
             _set(self, entry.kind, entry.target, tensors[entry.target], entry.persistent)
             for entry in program.inputs
             if entry.target
         )
-        self.forward = trace(_forward(self), dynamic_shapes=_dynamic_shapes(program, names))
+        self.traced = trace(_calling(self), dynamic_shapes=_dynamic_shapes(program, names))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The results of the program, operator by operator."""
+        return self._run([getattr(holder, name) for holder, name in self._locations], args, kwargs)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The results of the program by ``traced``; in a trace, and where hooks look on, those of ``forward``."""
+        if self._hooks or is_recording():
+            return super().__call__(*args, **kwargs)
+        return self.traced(*args, **kwargs)
 
     def _traced(self) -> Any:
         """What ``jg.save`` lowers."""
-        return self.forward
+        return self.traced
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExportedModule:
         tensors = {
             entry.target: copy.deepcopy(vars(holder)[name], memo)
             for entry, (holder, name) in zip(
-                (entry for entry in self._program.inputs if entry.target), self._places, strict=True
+                (entry for entry in self._program.inputs if entry.target), self._locations, strict=True
             )
         }
         twin = ExportedModule(self._program, tensors, self._names)
@@ -79,40 +86,14 @@ def _set(root: Module, kind: str, target: str, tensor: Any, persistent: bool) ->
     return holder, name
 
 
-def _forward(module: ExportedModule) -> Callable[..., Any]:
-    """The forward of a program, with the parameters of the model's own."""
-    arguments, results = module._program.arguments, module._program.results
+def _calling(module: ExportedModule) -> Callable[..., Any]:
+    """A function with the parameters of the model's own ``forward``."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        leaves: list[Any] = []
-        _flatten_arguments(arguments, module._program.names, args, kwargs, leaves)
-        tensors = [vars(holder)[name] for holder, name in module._places]
-        return unflatten(results, module._run(tensors, leaves))[0]
+        return module.forward(*args, **kwargs)
 
-    forward.__signature__ = _signature(arguments, module._program.names)  # type: ignore[attr-defined]
+    forward.__signature__ = module._run.signature  # type: ignore[attr-defined]
     return forward
-
-
-def _signature(arguments: Spec, names: Sequence[str]) -> inspect.Signature:
-    positional, by_name = arguments.children
-    count = len(positional.children)
-    kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * count + [inspect.Parameter.KEYWORD_ONLY] * len(by_name.children)
-    if len(set(names)) < len(names) or not all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
-        shown = ", ".join(map(repr, names))
-        raise JitgraphError(f"the program's arguments have the names {shown}, which Python does not take")
-    return inspect.Signature([inspect.Parameter(name, kind) for name, kind in zip(names, kinds, strict=True)])
-
-
-def _flatten_arguments(
-    arguments: Spec, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
-) -> None:
-    positional, by_name = arguments.children
-    count = len(positional.children)
-    given = [*args, *(kwargs[name] for name in names[len(args) : count])]
-    for name, child, value in zip(names, positional.children, given, strict=False):
-        flatten(child, value, name, leaves)
-    for name, child in zip(by_name.context, by_name.children, strict=True):
-        flatten(child, kwargs[name], str(name), leaves)
 
 
 # ----------------------------------------------------------------------

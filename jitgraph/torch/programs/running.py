@@ -6,6 +6,8 @@ A graph is resolved once, to functions and the names of their operands. Control 
 
 from __future__ import annotations
 
+import inspect
+import keyword
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +15,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, NamedTuple
 
 from jitgraph import amp, autograd, dtypes
-from jitgraph.errors import ArgumentError, DTypeError, ShapeError, UnsupportedOp
+from jitgraph.errors import ArgumentError, DTypeError, JitgraphError, ShapeError, UnsupportedOp
+from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.programs import functionalise
 from jitgraph.torch.programs.program import FreeSize, Graph, Input, Node, Program, Ref, Region
+from jitgraph.torch.programs.structure import flatten, unflatten
 from jitgraph.tracing.record.control_flow import cond, scan, while_loop
 
 # ----------------------------------------------------------------------
@@ -242,11 +246,29 @@ _CONTROL_FLOW: Final[Mapping[str, Callable[..., Any]]] = {
 # A program.
 
 
+def is_recording() -> bool:
+    """Whether a trace records what is called."""
+    return context.current().trace is not None
+
+
+def _signature(program: Program) -> inspect.Signature:
+    """The parameters of the model's ``forward``; JitgraphError for names that Python does not take."""
+    names = program.names
+    positional, by_name = program.arguments.children
+    kinds: list[Any] = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * len(positional.children)
+    kinds += [inspect.Parameter.KEYWORD_ONLY] * len(by_name.children)
+    if len(set(names)) < len(names) or not all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
+        shown = ", ".join(map(repr, names))
+        raise JitgraphError(f"the program's arguments have the names {shown}, which Python does not take")
+    return inspect.Signature([inspect.Parameter(name, kind) for name, kind in zip(names, kinds, strict=True)])
+
+
 class Runner:
-    """A program as a function of its tensors and of the leaves of its arguments."""
+    """A program as a function of its tensors and of its arguments."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.signature = _signature(program)
         self._routine = Routine(program.graph)
         self._written = [
             (entry, value.name)
@@ -257,12 +279,12 @@ class Runner:
         ]
         self._written += [(entry, entry.name) for entry in program.inputs if entry.name in self._routine.graph.written]
 
-    def __call__(self, tensors: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-        """The leaves of the results; tensors that the program writes to are set.
+    def __call__(self, tensors: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results; tensors that the program writes to are set.
 
         ShapeError, DTypeError and ArgumentError for arguments for which the program was not made.
         """
-        own, users = iter(tensors), iter(leaves)
+        own, users = iter(tensors), iter(self._leaves(args, kwargs))
         values: dict[str, Any] = {}
         sizes: dict[str, Any] = {}
         for entry in self.program.inputs:
@@ -284,7 +306,16 @@ class Runner:
             if value is not before[name]:
                 with autograd.no_grad():
                     before[name]._rebind(value.value)
-        return results
+        return unflatten(self.program.results, results)[0]
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call's arguments; TypeError and ArgumentError where they are not those of the program."""
+        values = self.signature.bind(*args, **kwargs).arguments
+        positional, by_name = self.program.arguments.children
+        leaves: list[Any] = []
+        for name, spec in zip(self.program.names, (*positional.children, *by_name.children), strict=True):
+            flatten(spec, values[name], name, leaves)
+        return leaves
 
     def _argument(self, entry: Input, value: Any, sizes: dict[str, Any]) -> Any:
         if entry.kind == "fixed":

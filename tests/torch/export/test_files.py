@@ -51,8 +51,8 @@ def test_sizes_that_the_program_leaves_free_are_compiled_once() -> None:
     model = jg.from_torch(FOLDER / "mlp.pt2", dynamic_shapes={"input": {0: "rows"}})
     whole = model(np.ones((5, 8), np.float32))
     np.testing.assert_array_equal(model(np.ones((3, 8), np.float32)).detach().numpy(), whole.detach().numpy()[:3])
-    assert model.forward.cache_info().misses == 1
-    assert "rows" in str(model.forward.lower(np.ones((5, 8), np.float32)).graph)
+    assert model.traced.cache_info().misses == 1
+    assert "rows" in str(model.traced.lower(np.ones((5, 8), np.float32)).graph)
 
 
 def test_arguments_for_which_no_program_was_made_are_refused() -> None:

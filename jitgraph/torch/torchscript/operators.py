@@ -2,7 +2,7 @@
 
 ``lookup("aten::add")`` gives one function for all overloads of a name: which one a call means, its operands say.
 Tensors go to ``jitgraph.torch.aten_ops``, where each operator stands once; numbers, texts, lists and dicts to Python's
-operators (``jit/python_ops.py``). Here is what an archive adds: dtypes as numbers, forms that write in place, ``out``,
+operators (``python_ops.py``). Here is what an archive adds: dtypes as numbers, forms that write in place, ``out``,
 operators of ``prim``, and the meaning that a name had in older versions.
 """
 

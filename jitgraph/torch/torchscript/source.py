@@ -1,6 +1,6 @@
 """The text of a TorchScript archive: parsed by ``ast``, checked against the kinds of node that PyTorch writes.
 
-An archive has a file for each Python module whose code was compiled, ``code/__torch__/package/module.py``, with classes
+An archive has a file for each Python module whose code was compiled, under ``code/``, with classes
 and functions. A class lists the types of its attributes, the names of its parameters and buffers, and its methods. The
 text is never compiled or run as Python: ``evaluator.py`` goes along the checked nodes.
 """

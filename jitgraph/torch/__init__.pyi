@@ -71,6 +71,8 @@ from jitgraph.torch.scalar_types import uint8 as uint8
 from jitgraph.torch.scalar_types import uint16 as uint16
 from jitgraph.torch.scalar_types import uint32 as uint32
 from jitgraph.torch.scalar_types import uint64 as uint64
+from jitgraph.torch.serialization import load as load
+from jitgraph.torch.serialization import save as save
 from jitgraph.torch.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from jitgraph.torch.settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from jitgraph.torch.settings import get_deterministic_debug_mode as get_deterministic_debug_mode

@@ -16,7 +16,7 @@ all and writes this page with their output.
 """
 ORDER = (
     *("cnn", "vae", "gpt", "language_model", "sentence_encoder", "diffusion", "neural_ode", "pinn", "kalman"),
-    *("gaussian_process", "dqn", "digits"),
+    *("gaussian_process", "dqn", "digits", "torchscript_to_c"),
 )
 
 

@@ -1,5 +1,5 @@
 """``torch.jit``: archives of TorchScript as modules, without PyTorch."""
 
-from jitgraph.runtime import stubs
+from jitgraph.torch import packages
 
-__getattr__, __dir__ = stubs.attach(__name__)
+__getattr__, __dir__ = packages.attach(__name__)

@@ -110,6 +110,16 @@ class _Function:
         self.call = call
 
 
+class SizeData(tuple[int, ...]):
+    """A ``torch.Size``."""
+
+
+class DeviceName(str):
+    """A ``torch.device``."""
+
+    __slots__ = ()
+
+
 class ClassName(NamedTuple):
     """A class that the caller allows, of which a pickle makes instances."""
 
@@ -125,7 +135,7 @@ class Unpickler:
 
     def __init__(
         self,
-        data: bytes | bytearray,
+        data: bytes | bytearray | memoryview,
         storage: Callable[[str, Any, int], Storage],
         classes: Callable[[str], Any] = lambda _: None,
         name: str = "data.pkl",
@@ -139,6 +149,11 @@ class Unpickler:
         self._marks = 0
         self._memo: dict[int, Any] = {}
         self._storages: dict[str, Storage] = {}
+
+    @property
+    def position(self) -> int:
+        """Behind which byte reading has come to."""
+        return self._at
 
     def error(self, what: str) -> LoadError:
         """The error at the place that was reached."""
@@ -528,16 +543,16 @@ def _ordered(reader: Unpickler, items: Any = ()) -> OrderedDict[Any, Any]:
     return made
 
 
-def _sized(reader: Unpickler, sizes: Any = ()) -> tuple[int, ...]:
+def _sized(reader: Unpickler, sizes: Any = ()) -> SizeData:
     if not isinstance(sizes, list | tuple) or not all(type(n) is int for n in sizes):
         raise reader.error("sizes that are no ints")
-    return tuple(sizes)
+    return SizeData(sizes)
 
 
-def _device(reader: Unpickler, *parts: Any) -> str:
+def _device(reader: Unpickler, *parts: Any) -> DeviceName:
     if not parts or not isinstance(parts[0], str):
         raise reader.error("a device that has no name")
-    return ":".join(map(str, parts))
+    return DeviceName(":".join(map(str, parts)))
 
 
 def _set_of(reader: Unpickler, values: Iterable[Any] = ()) -> set[Any]:

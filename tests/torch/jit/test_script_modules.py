@@ -255,3 +255,25 @@ def test_errors() -> None:
     for args, kwargs in (((), {}), ((jg.ones(1), 1, 2), {}), ((jg.ones(1),), {"m": 1}), ((jg.ones(1),), {"x": 1})):
         with pytest.raises(TypeError):
             module(*args, **kwargs)
+
+
+def test_names_for_programs_in_python() -> None:
+    """Decorators of ``torch.jit`` compile functions, or leave them as they are."""
+
+    @jit.script
+    def countdown(x: Any) -> Any:
+        while x.sum() > 0:
+            x = x - 1
+        return x
+
+    assert countdown(jg.asarray([2.5])).tolist() == [-0.5]
+    traced = jit.trace(lambda x: x * 2, (jg.ones(2),))
+    assert traced(jg.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    module = loaded("mlp_traced")
+    assert jit.freeze(module) is module is jit.script(module) is jit.optimize_for_inference(module)
+    function = jit.export(jit.unused(jit.ignore(len)))
+    assert function is len and jit.ignore(drop=True)(len) is len and jit.interface(int) is int
+    assert not jit.is_scripting() and not jit.is_tracing() and jit.annotate(int, 3) == 3
+    assert jit.wait(jit.fork(max, 1, 2)) == 2 and jit.script_if_tracing(lambda x: x)(3) == 3
+    with pytest.raises(RuntimeError, match=r"jg\.save"):
+        jit.save(module, "x.pt")

@@ -9,7 +9,7 @@ from typing import Any
 from jitgraph.eager import tape
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
-from jitgraph.tensor import Tensor, TensorLike, wrap
+from jitgraph.tensor import Tensor, TensorLike, wrap_as
 from jitgraph.tensor.gradients import cotangent
 
 # ----------------------------------------------------------------------
@@ -96,5 +96,5 @@ def grad(
         value = gradients.get((target.record, target.output))
         if value is None and not allow_unused:
             raise JitgraphError(f"outputs do not depend on input {number}\n  hint: pass allow_unused=True to get None")
-        results.append(None if value is None else wrap(value))
+        results.append(None if value is None else wrap_as(value, xs[number]))
     return tuple(results)

@@ -18,7 +18,7 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting, tensor_of, wrap
+from jitgraph.tensor import Tensor, lifting, tensor_of, wrap, wrap_as
 from jitgraph.tensor.gradients import cotangent
 
 # ----------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Variables:
         for leaf in leaves:
             if is_module(leaf):
                 parameters = [(name, p) for name, p in leaf.named_parameters() if p.requires_grad]
-                fresh = [variable(wrap(stopped(p.value)) if p._requires_grad else p) for _, p in parameters]
+                fresh = [variable(wrap_as(stopped(p.value), p) if p._requires_grad else p) for _, p in parameters]
                 self._of_modules += [(p, own) for (_, p), own in zip(parameters, fresh, strict=True)]
                 parts.append(_Leaf(tuple(name for name, _ in parameters), len(parameters)))
                 self.variables += fresh
@@ -183,7 +183,7 @@ def variable(leaf: Any) -> Tensor:
     value = lifting.value_of(leaf)
     if not dtypes.is_inexact(value.type.dtype):
         raise DTypeError(f"only floats have gradients, not {value.type.dtype.name}", hint="x.astype(jg.float32)")
-    fresh = wrap(ops.reshape(value, shape=value.type.shape))
+    fresh: Tensor = wrap_as(ops.reshape(value, shape=value.type.shape), leaf)
     return fresh if fresh.requires_grad else fresh.requires_grad_()
 
 
@@ -201,16 +201,19 @@ def own_part(gradient: Tensor | None, variable: Tensor, variables: list[Tensor])
     if isinstance(value, COMPUTED) and value.record is not None:
         own = {v.value.record for v in variables}
         if not _reaches_leaf(value.record, own):
-            return wrap(value.recorded(None))
+            return wrap_as(value.recorded(None), gradient)  # type: ignore[no-any-return]
     elif gradient._requires_grad and any(gradient is v for v in variables):
-        return wrap(value)  # the variable of a traced transform itself: its mark is the transform's, not the result's
+        # the variable of a traced transform itself: its mark is the transform's, not the result's
+        return wrap_as(value, gradient)  # type: ignore[no-any-return]
     return gradient
 
 
 def zeros_beside(tensor: Tensor, shape: Sequence[DimLike]) -> Tensor:
     """Zeros of the dtype of a tensor, where it lies."""
     with placement.beside(tensor.value):
-        return wrap(lifting.constant(0.0 if dtypes.is_inexact(tensor.dtype) else 0, tensor.dtype, shape))
+        dtype = tensor._static.type.dtype
+        zeros = lifting.constant(0.0 if dtypes.is_inexact(dtype) else 0, dtype, shape)
+        return wrap_as(zeros, tensor)  # type: ignore[no-any-return]
 
 
 def _reaches_leaf(start: Record, own: set[Any]) -> bool:
@@ -308,7 +311,11 @@ class CallSite:
                 raise JitgraphError(f"{what}\n  hint: call jg.{self._name} inside, where its {self._made} is used")
             recomputed = trace.gradients.recomputed([self._trace.read(tensor) for tensor in (*outputs, *variables)])
             outputs, variables = [
-                [wrap(value) for value in part] for part in (recomputed[: len(outputs)], recomputed[len(outputs) :])
+                [wrap_as(value, example) for value, example in zip(part, examples, strict=True)]
+                for part, examples in (
+                    (recomputed[: len(outputs)], outputs),
+                    (recomputed[len(outputs) :], variables),
+                )
             ]
         return list(
             tensor_grad(outputs, variables, cotangents, create_graph=True, retain_graph=retain_graph, allow_unused=True)
@@ -322,7 +329,7 @@ def _swept(
     weights = [trace.own(cotangent(y, weight)) for y, weight in zip(outputs, cotangents, strict=True)]
     ends, targets = [y._value for y in outputs], [x._value for x in variables]
     gradients = tape.gradients(ends, weights, targets, create_graph=True)
-    return [None if value is None else wrap(value) for value in gradients]
+    return [None if value is None else wrap_as(value, x) for value, x in zip(gradients, variables, strict=True)]
 
 
 def pullback(

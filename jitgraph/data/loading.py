@@ -15,7 +15,7 @@ from jitgraph import random
 from jitgraph.data.dataset import BatchSampler, RandomSampler, SequentialSampler, TensorDataset, is_iterable
 from jitgraph.data.workers import ENDED, Workers, batches
 from jitgraph.errors import JitgraphError
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap_as
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
@@ -34,7 +34,7 @@ def collate(batch: Sequence[Any]) -> Any:
         raise JitgraphError("collate: a batch of no items\n  hint: a sampler gave an empty list of numbers")
     first = batch[0]
     if isinstance(first, Tensor):
-        return stack(list(batch))
+        return wrap_as(stack(list(batch)).value, *batch)
     if isinstance(first, Mapping):
         return _like(first, {key: collate([item[key] for item in batch]) for key in first})
     if isinstance(first, tuple | list):

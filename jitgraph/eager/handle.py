@@ -289,6 +289,11 @@ def class_of_tensors(api: Api) -> type[ValueHandle]:
     return NATIVE_CLASSES[api, False]
 
 
+def api_of(*xs: Any) -> Api:
+    """Whose methods a tensor has that stands for one of these: PyTorch's where one of them has those."""
+    return next((x._api for x in xs if isinstance(x, ValueHandle) and x._api), "")
+
+
 def stopped(value: Any) -> Any:
     """The value through which no gradient flows."""
     if isinstance(value, COMPUTED):

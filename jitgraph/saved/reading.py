@@ -31,7 +31,7 @@ from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader.artifact import MAX_GRAPH_BYTES, Artifact
 from jitgraph.runtime.loader.model import verify_state
 from jitgraph.saved.entry import CONSTANT
-from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor import Tensor, lifting, scalars, wrap, wrap_as
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tracing.call.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -107,7 +107,7 @@ class SavedModel:
     def _there(self, arg: Any) -> Any:
         """An argument for a model on a GPU: what lies in the host's memory is copied there, numbers stay."""
         is_host = isinstance(arg, np.ndarray) or (isinstance(arg, Tensor) and arg.device == CPU)
-        return asarray(arg, device=self.device) if is_host and arg.ndim else arg
+        return wrap_as(asarray(arg, device=self.device).value, arg) if is_host and arg.ndim else arg
 
     def _traced(self) -> TracedFunction:
         """What runs."""
@@ -152,7 +152,7 @@ class SavedModel:
         )  # which now hold, or are assumed by the graph around
         outputs = ops.call(*values, regions=(region,))
         results = outputs if isinstance(outputs, tuple) else (outputs,)
-        shown = _rebuilt(self.signature.structure, [wrap(value) for value in results])
+        shown = _rebuilt(self.signature.structure, [wrap_as(value, *arguments) for value in results])
         for output, state in self.signature.writes:
             handles[state]._rebind(results[output])
         return shown

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import functions
 from jitgraph.tensor.lifting import TensorLike
-from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, tensor_of, wrap
+from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, tensor_of, wrap, wrap_as
 
-__all__ = ["Tensor", "TensorLike", "compare", "elementwise", "functions", "settled", "tensor_of", "wrap"]
+__all__ = ["Tensor", "TensorLike", "compare", "elementwise", "functions", "settled", "tensor_of", "wrap", "wrap_as"]
 
 
 class _Module(types.ModuleType):

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import tape
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.handle import Api, ValueHandle, class_of_tensors
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.tensor.tensor import Tensor, wrap
+from jitgraph.tensor.tensor import Tensor
 
-Hook = Callable[[Tensor], Any]
+Hook = Callable[[Any], Any]
 _STATES = itertools.count(1)
 _leaf_hooks: set[int] = set()  # the ids of the entries of leaves, which traces that are recorded now contain
 
@@ -54,11 +54,11 @@ def registered(x: Tensor, hook: Hook) -> HookHandle:
         one = ops.full_like(1.0, value) if not dtypes.is_complex(value.dtype) else None
         x._rebind((x * 1.0).value if one is None else ops.mul(value, one))
         value = x.value
-    return _entered(x if is_leaf else value.record, value.output, hook, is_leaf)
+    return _entered(x if is_leaf else value.record, value.output, hook, is_leaf, x._api)
 
 
-def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool) -> HookHandle:
-    key, entry = id(watched), (output, lambda ct: changed(hook, ct))
+def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool, api: Api) -> HookHandle:
+    key, entry = id(watched), (output, lambda ct: changed(hook, ct, api))
     if key not in tape.HOOKS:
         tape.HOOKS[key] = []
         weakref.finalize(watched, tape.HOOKS.pop, key, None).atexit = False
@@ -83,9 +83,10 @@ def _tell_traces() -> None:
     context.set_hooks(next(_STATES) if _leaf_hooks else None)
 
 
-def changed(hook: Hook, ct: Any) -> Any:
-    """The value of the gradient behind a hook; errors for what is no gradient of the tensor."""
-    replacement = hook(wrap(ct))
+def changed(hook: Hook, ct: Any, api: Api) -> Any:
+    """The value of the gradient behind a hook, which gets a tensor of this API; errors for what is no gradient of the
+    tensor."""
+    replacement = hook(class_of_tensors(api)._of(ct))
     if replacement is None:
         return ct
     if not isinstance(replacement, ValueHandle):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.start import make_handles_of
-from jitgraph.eager.handle import NATIVE_CLASSES, class_of_tensors, stopped
+from jitgraph.eager.handle import NATIVE_CLASSES, api_of, class_of_tensors, stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
@@ -117,7 +117,7 @@ class Tensor(ReadableHandle):
     # --- copies --------------------------------------------------------------------------------------------------
 
     def __copy__(self) -> Tensor:
-        return wrap(self.value)
+        return wrap_as(self.value, self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         """A handle of its own on the same value, with its own ``.grad``; only of a leaf, as in PyTorch."""
@@ -126,7 +126,7 @@ class Tensor(ReadableHandle):
         copied = type(self)._of(stopped(self.value), self._requires_grad)
         memo[id(self)] = copied
         gradient = self.grad
-        copied.grad = None if gradient is None else wrap(stopped(gradient.value))
+        copied.grad = None if gradient is None else wrap_as(stopped(gradient.value), gradient)
         vars(copied).update(deepcopy(vars(self), memo))
         return copied
 
@@ -350,8 +350,8 @@ def wrap(value: Any) -> Tensor:
 
 
 def wrap_as(value: Any, *examples: Any) -> Any:
-    """A new tensor on ``value``, of PyTorch's API where one of the examples is a tensor of that, else of jitgraph's."""
-    return class_of_tensors(next((x._api for x in examples if isinstance(x, Tensor) and x._api), ""))._of(value)
+    """A new tensor on ``value`` that stands for one of the examples: of PyTorch's API where one of them is."""
+    return class_of_tensors(api_of(*examples))._of(value)
 
 
 def tensor_of(x: TensorLike) -> Tensor:

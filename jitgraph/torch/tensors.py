@@ -600,6 +600,9 @@ class View(Tensor):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         self.base._rebind(new.value)
 
+    def __copy__(self) -> Tensor:
+        return Tensor._of(self.value)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """A view of the base's copy, so that what shares elements does so among the copies."""
         if not self.is_leaf or not self.base.is_leaf:

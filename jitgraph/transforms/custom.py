@@ -22,7 +22,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType, Type, is_inexact_tensor
 from jitgraph.ops.effects import zeros
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap, wrap_as
 from jitgraph.transforms.recording import Closed, own_value
 from jitgraph.tree import TreeDef
 
@@ -108,7 +108,8 @@ def _eager(rule: GradientRule, leaves: list[Any], structure: TreeDef, positions:
     states = streams.snapshot()
 
     def forward(inputs: Sequence[Any]) -> tuple[Any, Any]:
-        return rule.forward(*structure.unflatten(_filled(leaves, positions, [wrap(value) for value in inputs])))
+        handles = [wrap_as(value, leaves[i]) for i, value in zip(positions, inputs, strict=True)]
+        return rule.forward(*structure.unflatten(_filled(leaves, positions, handles)))
 
     with no_grad():
         out, residuals = forward([value.recorded(None) for value in values])
@@ -124,11 +125,12 @@ def _eager(rule: GradientRule, leaves: list[Any], structure: TreeDef, positions:
         out_cts: list[Any] = [None] * len(out_leaves)
         for i, ct, output in zip(out_positions, cotangents, outputs, strict=True):
             if dtypes.is_inexact(output.dtype):
-                out_cts[i] = wrap(zeros(output.type) if ct is None else ct)
+                out_cts[i] = wrap_as(zeros(output.type) if ct is None else ct, out_leaves[i])
         return _fitted(rule.name, rule.backward(saved, shape.unflatten(out_cts)), [value.type for value in values])
 
     record = _RuleRecord(rule.name, tuple(values), outputs, residuals, again, back)
-    return shape.unflatten(_filled(out_leaves, out_positions, [wrap(value) for value in taped(record, outputs)]))
+    results = [wrap_as(value, out_leaves[i]) for i, value in zip(out_positions, taped(record, outputs), strict=True)]
+    return shape.unflatten(_filled(out_leaves, out_positions, results))
 
 
 class _RuleRecord(Record):
@@ -204,7 +206,7 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, positio
     shapes: list[TreeDef] = []
 
     def forward() -> list[Any]:
-        call_args = structure.unflatten(_filled(leaves, positions, closed.parameters))
+        call_args = structure.unflatten(_filled(leaves, positions, closed.parameters([leaves[i] for i in positions])))
         result, residuals = rule.forward(*call_args)
         for into, subtree in ((out, result), (saved, residuals)):
             parts, shape = tree.flatten(subtree)
@@ -224,7 +226,9 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, positio
 
     back_types = [*residual_types, *(shown[i].type for i in seeds)]
     back = Closed(f"{rule.name}_backward", trace, back_types, [False] * len(back_types))
-    parameters = back.parameters
+    examples = [saved[i] for i in saved_positions]
+    examples += [out[out_positions[i]] if i < len(out_positions) else None for i in seeds]
+    parameters = back.parameters(examples)
 
     def backward() -> list[Any]:
         cotangents: list[Any] = [None] * len(out)
@@ -248,7 +252,8 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, positio
     outputs = context.emitter().emit(ops.custom_gradient, operands, attrs, (forward_region, region))
     for handle, value in zip(closed.written, outputs[len(out_positions) :], strict=False):
         trace.write(handle, value)
-    return shapes[0].unflatten(_filled(out, out_positions, [wrap(value) for value in outputs[: len(out_positions)]]))
+    results = [wrap_as(value, out[i]) for i, value in zip(out_positions, outputs, strict=False)]
+    return shapes[0].unflatten(_filled(out, out_positions, results))
 
 
 def _with_inputs(graph: Graph, types: Sequence[Type]) -> Graph:
@@ -465,7 +470,7 @@ def _together(name: str, tangents: Any, cotangents: Any) -> tuple[list[Any], lis
 
 def _zeros(leaf: Any) -> Any:
     value = lifting.value_of(leaf)
-    return wrap(ops.zeros_like(value))
+    return wrap_as(ops.zeros_like(value), leaf)
 
 
 # ----------------------------------------------------------------------

@@ -34,7 +34,7 @@ from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.vmap import applied
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap, wrap_as
 from jitgraph.tensor.functions.creation import eye
 from jitgraph.tensor.functions.manipulation import moveaxis, split, stack
 from jitgraph.tensor.functions.shapes import reshape
@@ -89,6 +89,7 @@ def _derivatives(
                 shape = recorded.shape
             else:
                 rows, shape, aux = one_by_one(recorded or chosen, has_aux)
+            rows = [[wrap_as(d.value, v) for d, v in zip(row, chosen.variables, strict=True)] for row in rows]
         derivatives = shape.unflatten([chosen.packed(row) for row in rows])
         return (derivatives, aux) if has_aux else derivatives
 
@@ -275,7 +276,7 @@ def _direction(variables: Sequence[Tensor], number: int, index: int) -> list[Ten
         array = np.zeros(tuple(int(extent) for extent in v.shape), v.dtype)
         if n == number:
             array.reshape(-1)[index] = 1
-        tangents.append(wrap(placement.brought(lifting.value_of(array), v.value)))
+        tangents.append(wrap_as(placement.brought(lifting.value_of(array), v.value), v))
     return tangents
 
 

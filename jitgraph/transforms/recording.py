@@ -11,13 +11,14 @@ import numpy as np
 from jitgraph import ops, tree
 from jitgraph.autograd.transforms import own_part
 from jitgraph.eager import placement, replay
+from jitgraph.eager.handle import Api, api_of, class_of_tensors
 from jitgraph.eager.tape import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap_as
 from jitgraph.tracing.record.planning import GENERATOR
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import Region, operands_of
@@ -81,7 +82,10 @@ def at_once(name: str, function: Callable[[], Any]) -> Any:
         graph = root.builder.graph([value.ir for value in traced], name)
     values = run(graph, root)
     rest = iter(values)
-    new_leaves = [wrap(next(rest)) if isinstance(value, TracedValue) else value for value in results]
+    new_leaves = [
+        wrap_as(next(rest), leaf) if isinstance(value, TracedValue) else value
+        for value, leaf in zip(results, leaves, strict=True)
+    ]
     if root.variables:
         new_leaves = [own_part(x, x, root.variables) if isinstance(x, Tensor) else x for x in new_leaves]
     for state in written:
@@ -110,14 +114,13 @@ class Closed:
         self.trace = trace
         self.region = Region(name, trace, types, flags)
 
-    @property
-    def parameters(self) -> list[Tensor]:
-        """Handles for the parameters."""
-        return [wrap(value) for value in self.region.parameters]
+    def parameters(self, examples: Sequence[Any]) -> list[Tensor]:
+        """Handles for the parameters, each of the API of its example."""
+        return [wrap_as(value, example) for value, example in zip(self.region.parameters, examples, strict=True)]
 
     def record(self, function: Callable[[], Any]) -> None:
         """Record a call; its result is a tree whose numbers and arrays become tensors."""
-        self.leaves, self.structure = self.region.record(self._called, function)
+        self.leaves, self.apis, self.structure = self.region.record(self._called, function)
         self.kept = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, TracedValue)]
         self.written = self.region.written()
         values = [self.region.own(self.leaves[i]) for i in self.kept]
@@ -129,15 +132,16 @@ class Closed:
         self.keys, self.outer = operands_of([self.region])
         self.graph = self.region.close(self.keys, [value.type for value in self.outer], values)
 
-    def _called(self, function: Callable[[], Any]) -> tuple[list[Any], Any]:
+    def _called(self, function: Callable[[], Any]) -> tuple[list[Any], list[Api], Any]:
         leaves, structure = tree.flatten(function())
-        return [lifting.value_of(leaf) if is_data(leaf) else leaf for leaf in leaves], structure
+        values = [lifting.value_of(leaf) if is_data(leaf) else leaf for leaf in leaves]
+        return values, list(map(api_of, leaves)), structure
 
     def rebuilt(self, values: Sequence[Any]) -> Any:
         """The result with these values in place of its tensors."""
         new_leaves = list(self.leaves)
         for i, value in zip(self.kept, values, strict=True):
-            new_leaves[i] = wrap(value)
+            new_leaves[i] = class_of_tensors(self.apis[i])._of(value)
         return self.structure.unflatten(new_leaves)
 
 
@@ -192,7 +196,7 @@ def _record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     name = getattr(function, "__name__", type(function).__name__)
     closed = Closed(name, trace, [value.type for value in values], [value.requires_grad for value in values])
     new_leaves = list(leaves)
-    for i, parameter in zip(positions, closed.parameters, strict=True):
+    for i, parameter in zip(positions, closed.parameters([leaves[i] for i in positions]), strict=True):
         new_leaves[i] = parameter
     call_args, call_kwargs = structure.unflatten(new_leaves)
     closed.record(lambda: function(*call_args, **call_kwargs))

@@ -23,7 +23,7 @@ from jitgraph.ops.rules import same_dims
 from jitgraph.passes.autodiff import expand_region_grads
 from jitgraph.passes.batching import Lane, each, moved
 from jitgraph.passes.vmap import Batcher
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap, wrap_as
 from jitgraph.tensor.functions.manipulation import broadcast_to, moveaxis
 from jitgraph.tensor.functions.method import array_function, axis_of
 from jitgraph.tensor.lifting import TensorLike
@@ -168,7 +168,7 @@ def _record(
                 state = closed.region.state_of(handle)
                 state.value = state.initial = next(rest)
         if number in positions:
-            new_leaves[number] = wrap(next(rest))
+            new_leaves[number] = wrap_as(next(rest), leaf)
     call_args, call_kwargs = structure.unflatten(new_leaves)
     closed.record(lambda: function(*call_args, **call_kwargs))
     return _batched(closed, samples, size, out_axes, randomness)
@@ -295,7 +295,7 @@ def apply_along_axis(function: Callable[..., Any], axis: int, x: TensorLike, *ar
 
     All at once, by ``vmap``; gradients flow. Results may be numbers, which leave the axis out, or tensors of any rank.
     """
-    tensor = wrap(lifting.value_of(x))
+    tensor: Tensor = wrap_as(lifting.value_of(x), x)
     if not tensor.ndim:
         raise ShapeError("apply_along_axis of a number, which has no axis", hint="x.reshape(1)")
     number = axis_of(axis, tensor.ndim, "apply_along_axis")
@@ -344,7 +344,8 @@ def vectorize(
         ]
         if arguments is not None and len(keys) != len(arguments):
             raise JitgraphError(f"vectorize: {len(keys)} arguments for the signature {signature!r}")
-        tensors = [wrap(lifting.value_of(args[i] if isinstance(i, int) else kwargs[i])) for i in keys]
+        operands = [args[i] if isinstance(i, int) else kwargs[i] for i in keys]
+        tensors: list[Tensor] = [wrap_as(lifting.value_of(x), x) for x in operands]
         cores = [0] * len(tensors) if arguments is None else [len(names) for names in arguments]
         outer = []
         for tensor, core in zip(tensors, cores, strict=True):

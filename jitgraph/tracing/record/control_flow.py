@@ -16,7 +16,7 @@ from jitgraph.errors import ShapeError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.tensor import Tensor, lifting, scalars, tensor_of, wrap
+from jitgraph.tensor import Tensor, lifting, scalars, tensor_of, wrap, wrap_as
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tracing.record.recorder import Recorder
@@ -42,7 +42,7 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     test = _predicate(pred)
     if trace is None:
         chosen, structure = _flattened(true_fn if bool(test) else false_fn, _new_handles(operands))
-        return structure.unflatten([tensor_of(leaf) if _is_number(leaf) else leaf for leaf in chosen])
+        return _new_handles(structure.unflatten([tensor_of(leaf) if _is_number(leaf) else leaf for leaf in chosen]))
     return record_cond(test, watched("cond", trace, true_fn), watched("cond", trace, false_fn), operands)
 
 
@@ -59,7 +59,7 @@ def record_cond(
         region = _region(name, trace, values)
         mine = list(leaves)
         for i, parameter in zip(numbers, region.parameters, strict=True):
-            mine[i] = wrap(parameter)
+            mine[i] = wrap_as(parameter, leaves[i])
         results.append(region.record(_flattened, function, structure.unflatten(mine)))
         regions.append(region)
     (left, shape), (right, other) = results
@@ -87,7 +87,7 @@ def record_cond(
     write_back(trace, written, outputs[len(tensor_indices) :])
     final = list(left)
     for i, value in zip(tensor_indices, outputs[: len(tensor_indices)], strict=True):
-        final[i] = wrap(value)
+        final[i] = wrap_as(value, left[i], right[i])
     return shape.unflatten(final)
 
 
@@ -116,14 +116,14 @@ def record_while(
     values = [trace.own(leaf.value) for leaf in leaves]
     types = [value.type for value in values]
     condition, body = _region("cond_fn", trace, values), _region("body_fn", trace, values)
-    test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
+    test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure, leaves))).value)
     if any(handle is not trace.order() for handle in condition.written()):
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
     if condition.written():
         return _while_it_prints(cond_fn, body_fn, structure.unflatten(leaves), types)
 
     def run() -> list[Any]:
-        after = _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
+        after = _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure, leaves)), structure, types)
         return [leaf.value for leaf in after]
 
     after = body.record(run)
@@ -140,7 +140,7 @@ def record_while(
     attrs = {"num_carries": len(values) + len(written)}
     outputs = _apply(trace, ops.while_, [*values, *outer], attrs, graphs)
     write_back(trace, written, outputs[len(values) :])
-    return _wrapped(outputs[: len(values)], structure)
+    return _wrapped(outputs[: len(values)], structure, leaves)
 
 
 def _while_it_prints(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, types: list[Type]) -> Any:
@@ -199,9 +199,13 @@ def record_scan(
     )
     count = len(values)
 
+    ys_leaves: list[Any] = []
+
     def run() -> tuple[list[Any], list[Any], TreeDef]:
-        carry, x = _wrapped(body.parameters[:count], structure), _wrapped(body.parameters[count:], shape)
+        carry = _wrapped(body.parameters[:count], structure, leaves)
+        x = _wrapped(body.parameters[count:], shape, tensors)
         after, ys, ys_structure = _split("scan", f(carry, x), structure, types)
+        ys_leaves.extend(ys)
         return [leaf.value for leaf in after], [_output(body, y) for y in ys], ys_structure
 
     after, ys, ys_structure = body.record(run)
@@ -226,7 +230,7 @@ def record_scan(
     outputs = _apply(trace, ops.scan, [operands[i] for i in order], attrs, [graph])
     write_back(trace, written, outputs[count : count + len(written)])
     stacked = outputs[count + len(written) :]
-    return _wrapped(outputs[:count], structure), ys_structure.unflatten([wrap(value) for value in stacked])
+    return _wrapped(outputs[:count], structure, leaves), _wrapped(stacked, ys_structure, ys_leaves)
 
 
 def _eager_scan(
@@ -242,40 +246,45 @@ def _eager_scan(
     rows: list[list[Any]] = []
     ys_structure: TreeDef | None = None
     if steps == 0:
-        return structure.unflatten(leaves), _empty_results(f, types, structure, tensors, shape)
+        return structure.unflatten(leaves), _empty_results(f, leaves, structure, tensors, shape)
     for i in reversed(range(steps)) if reverse else range(steps):
-        carry, x = structure.unflatten(leaves), shape.unflatten([tensor[i] for tensor in tensors])
+        carry = structure.unflatten(leaves)
+        x = _wrapped([Tensor.__getitem__(tensor, i).value for tensor in tensors], shape, tensors)
         leaves, ys, ys_structure = _split("scan", f(_new_handles(carry), x), structure, types)
         rows.append([tensor_of(y) for y in ys])
     if reverse:
         rows.reverse()
     assert ys_structure is not None
-    return structure.unflatten(leaves), ys_structure.unflatten(
-        [stack(list(column)) for column in zip(*rows, strict=True)]
+    return _new_handles(structure.unflatten(leaves)), ys_structure.unflatten(
+        [wrap_as(stack(list(column)).value, *column) for column in zip(*rows, strict=True)]
     )
 
 
 def _empty_results(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    types: Sequence[Type],
+    leaves: Sequence[Tensor],
     structure: TreeDef,
     tensors: list[Tensor],
     shape: TreeDef,
 ) -> Any:
     """The ys of a scan of no steps: their types are found by recording the body once."""
-    root = Trace("scan")
+    root, types = Trace("scan"), [leaf._static.type for leaf in leaves]
     slices = [TensorType(t.dtype, t._static.type.shape[1:]) for t in tensors]
     body = Region("f", root, [*types, *slices], [False] * (len(types) + len(slices)))
 
+    ys_leaves: list[Any] = []
+
     def run() -> tuple[list[Any], TreeDef]:
-        carry = _wrapped(body.parameters[: len(types)], structure)
-        _, ys, ys_structure = _split("scan", f(carry, _wrapped(body.parameters[len(types) :], shape)), structure, types)
+        carry = _wrapped(body.parameters[: len(types)], structure, leaves)
+        row = _wrapped(body.parameters[len(types) :], shape, tensors)
+        _, ys, ys_structure = _split("scan", f(carry, row), structure, types)
+        ys_leaves.extend(ys)
         return [_output(body, y) for y in ys], ys_structure
 
     with context.using(emitter=root, trace=root, constraints=root.constraints):
         ys, ys_structure = body.record(run)
     body.ended = root.ended = True
-    return ys_structure.unflatten([wrap(lifting.constant(0, y.dtype, (0, *y.shape))) for y in ys])
+    return _wrapped([lifting.constant(0, y.dtype, (0, *y.shape)) for y in ys], ys_structure, ys_leaves)
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
@@ -288,7 +297,7 @@ def _is_tensor(leaf: Any) -> bool:
 def _new_handles(values: Any) -> Any:
     """A tree whose tensors and arrays are new handles on the same values, as the bodies of recorded loops get them."""
     leaves, structure = tree.flatten(values)
-    return structure.unflatten([wrap(lifting.value_of(leaf)) if _is_tensor(leaf) else leaf for leaf in leaves])
+    return structure.unflatten([wrap_as(lifting.value_of(leaf), leaf) if _is_tensor(leaf) else leaf for leaf in leaves])
 
 
 def _is_number(leaf: Any) -> bool:
@@ -308,7 +317,7 @@ def _carry(init: Any) -> tuple[list[Tensor], TreeDef]:
     for leaf in leaves:
         if not _is_tensor(leaf) and not isinstance(leaf, bool | int | float):
             raise TraceError(f"a carry holds tensors and numbers, not {type(leaf).__name__}")
-        tensors.append(tensor_of(leaf))
+        tensors.append(wrap_as(lifting.value_of(leaf), *leaves) if scalars.is_scalar(leaf) else tensor_of(leaf))
     return tensors, structure
 
 
@@ -323,7 +332,7 @@ def _next_carry(name: str, carry: Any, structure: TreeDef, types: Sequence[Type]
         value = lifting.value_of(leaf, type.dtype) if scalars.is_scalar(leaf) else lifting.value_of(leaf)
         if context.current().autocast is not None and {value.dtype, type.dtype} <= _AUTOCAST:
             value = lifting.cast(value, type.dtype)  # what products made of it; a carry has one dtype
-            leaf = wrap(value)
+            leaf = wrap_as(value, leaf)
         if value.type != type:
             raise ShapeError(
                 f"{name}: {tree.path_text('carry', path)} starts as {type} and becomes {value.type}",
@@ -370,8 +379,9 @@ def _output(region: Region, leaf: Any) -> TracedValue:
     return region.own(lifting.value_of(leaf))
 
 
-def _wrapped(values: Sequence[Any], structure: TreeDef) -> Any:
-    return structure.unflatten([wrap(value) for value in values])
+def _wrapped(values: Sequence[Any], structure: TreeDef, examples: Sequence[Any]) -> Any:
+    """A tree of new tensors on values, each of the API of its example."""
+    return structure.unflatten([wrap_as(value, example) for value, example in zip(values, examples, strict=True)])
 
 
 def _apply(

@@ -13,7 +13,7 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import imports
-from jitgraph.tensor import Tensor, wrap
+from jitgraph.tensor import Tensor, wrap_as
 from jitgraph.tracing.record.values import TracedValue
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Gradients:
         )
         results: list[Tensor | None] = [None] * len(targets)
         for number, value in zip(used, gradients, strict=True):
-            results[number] = wrap(self._behind_hooks(targets[number].ir, value))
+            results[number] = wrap_as(self._behind_hooks(targets[number].ir, value), inputs[number])
         return results
 
     def _behind_hooks(self, ir: Value, gradient: Any) -> Any:
@@ -111,7 +111,7 @@ class Gradients:
         """
         value = self._recorder.read(handle)
         changed: Any = imports.module("jitgraph.tensor.gradient_hooks").changed
-        run: Callable[[Any], Any] = lambda ct: changed(hook, ct)
+        run: Callable[[Any], Any] = lambda ct: changed(hook, ct, handle._api)
         if value.ir in self.leaves:
             entries = self._hooks.setdefault(value.ir, [])
             entries.append(run)
@@ -125,7 +125,7 @@ class Gradients:
                 "register_hook of a tensor from which something was computed already, in a trace",
                 hint="register the hook right after the tensor is computed",
             )
-        origin, known = self._passed.get(value.ir, (wrap(value), ()))
+        origin, known = self._passed.get(value.ir, (wrap_as(value, handle), ()))
         hooks = (*known, run)  # a hook that is registered later sees what an earlier one gave
         passing: Any = imports.provided("op with a gradient function")
 
@@ -133,7 +133,7 @@ class Gradients:
             cotangent: Any = cts[0].value
             for each in hooks:
                 cotangent = each(cotangent)
-            return (wrap(cotangent),)
+            return (wrap_as(cotangent, origin),)
 
         (passed,) = passing(behind, origin)
         self._recorder.write(handle, passed.value)

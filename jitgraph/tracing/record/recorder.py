@@ -266,7 +266,10 @@ class Recorder:
         self, op: Op, inputs: Sequence[Value], attrs: Attrs, regions: Sequence[Graph], needed: bool
     ) -> list[TracedValue]:
         location = self.builder.location = self.location or self._places.here()
-        attrs = {name: without_numbers(value) for name, value in attrs.items()}
+        attrs = {
+            name: dtypes.canonical(value) if name == "dtype" else without_numbers(value)
+            for name, value in attrs.items()
+        }
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]
         self.producers.update(dict.fromkeys(outputs, node))

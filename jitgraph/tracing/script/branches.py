@@ -13,7 +13,7 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Node
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap, wrap_as
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import (
     UNBOUND,
@@ -432,7 +432,7 @@ def lazily(test: Any, side: Callable[[], Any], cells: Cells, *, conjunction: boo
             other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
             op = ops.logical_and if conjunction else ops.logical_or
             both = op(truth(test).value, other)
-            return StagedNumber(both) if is_number else wrap(both)
+            return StagedNumber(both) if is_number else wrap_as(both, test, value)
     sides = (side, lambda: test) if conjunction else (lambda: test, side)
     return choose_value(test, sides, cells, f"the value of {'and' if conjunction else 'or'}")
 
@@ -488,4 +488,4 @@ def _inlined(trace: Recorder, region: Region, result: Tensor | StagedNumber) -> 
     for node in region.builder.nodes:
         outputs = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)
         known.update(zip(node.outputs, outputs, strict=True))
-    return wrap(known[last])
+    return wrap_as(known[last], result)  # type: ignore[no-any-return]

@@ -17,10 +17,11 @@ from types import MappingProxyType
 from typing import Any, Final, SupportsIndex, TypeGuard
 
 from jitgraph import ops, tree
+from jitgraph.eager.handle import class_of_tensors
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap, wrap_as
 from jitgraph.tensor.functions.manipulation import concat, moveaxis, stack
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import WriteLog
@@ -77,7 +78,7 @@ class ElementRows:
         self, i: int, known: Mapping[int, Tensor] = MappingProxyType({})
     ) -> tuple[Any, list[tuple[Tensor, Any]]]:
         leaves = [
-            known[n] if n in known else leaf if weak is None else handle(leaf[i].value, Kind(leaf.dtype, (), weak))
+            known[n] if n in known else leaf if weak is None else _row(leaf, i, weak=weak)
             for n, (leaf, weak) in enumerate(zip(self.leaves, self.weak, strict=True))
         ]
         values = [(leaf, leaf._value) for leaf, weak in zip(leaves, self.weak, strict=True) if weak is not None]
@@ -102,7 +103,7 @@ class ElementRows:
         """An element made of one row of each tensor, as ``stacked`` lists them."""
         remaining = iter(rows)
         leaves = [
-            leaf if weak is None else handle(next(remaining).value, Kind(None, (), weak))
+            leaf if weak is None else handle(next(remaining).value, Kind(None, (), weak, leaf._api))
             for leaf, weak in zip(self.leaves, self.weak, strict=True)
         ]
         return self.structure.unflatten(leaves)
@@ -111,6 +112,11 @@ class ElementRows:
     def stacked(self) -> list[Tensor]:
         """The tensors of which the elements are rows."""
         return [leaf for leaf, weak in zip(self.leaves, self.weak, strict=True) if weak is not None]
+
+
+def _row(rows: Tensor, i: int, *, weak: bool) -> Any:
+    """Row ``i`` of stacked elements, as an element of its own."""
+    return handle(Tensor.__getitem__(rows, i).value, Kind(rows._static.type.dtype, (), weak, rows._api))
 
 
 class _Length:
@@ -551,7 +557,9 @@ def joined_rows(parts: Sequence[Any]) -> ElementRows | None:
         if type(part) is ElementRows:
             structure, leaves, weak = part.structure, list(part.leaves), list(part.weak)
             types = [
-                (None, leaf) if w is None else Kind(leaf.dtype, tuple(leaf._static.type.shape[1:]), w)
+                (None, leaf)
+                if w is None
+                else Kind(leaf._static.type.dtype, tuple(leaf._static.type.shape[1:]), w, "" if w else leaf._api)
                 for leaf, w in zip(leaves, weak, strict=True)
             ]
         else:
@@ -578,7 +586,8 @@ def joined_rows(parts: Sequence[Any]) -> ElementRows | None:
             pieces.append(leaves[number])
         if singles:
             pieces.append(stack([wrap(value) for value in singles]))
-        joined.append(concat(pieces) if len(pieces) > 1 else pieces[0])
+        whole = concat(pieces) if len(pieces) > 1 else pieces[0]
+        joined.append(class_of_tensors(kind.api)._of(whole.value))
     return ElementRows(length_of(parts), structure, joined, [kind.weak for kind in first], trace)
 
 
@@ -619,7 +628,7 @@ def _tensor_of(values: Any) -> Tensor | None:
             if singles:
                 pieces.append(stack(singles))
                 singles = []
-            pieces.append(wrap(lifting.cast(part.leaves[0].value, dtype)))
+            pieces.append(wrap_as(lifting.cast(part.leaves[0].value, dtype), part.leaves[0]))
         else:
             singles.append(wrap(lifting.cast(lifting.value_of(part, dtype), dtype)))
     if singles:

@@ -17,7 +17,7 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.ir.types import Constant
-from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap
+from jitgraph.tensor import Tensor, lifting, scalars, weak_ints, wrap, wrap_as
 from jitgraph.tensor.functions.manipulation import stack
 from jitgraph.tensor.weak_ints import GREATEST, LEAST, between
 from jitgraph.tracing.record.region import CONTAINERS
@@ -219,7 +219,7 @@ def pick(values: Sequence[Any], position: Any) -> Any:
     if all(isinstance(value, Tensor) for value in values):
         types = {(value.dtype, tuple(value.shape)) for value in values}
         if len(types) == 1:
-            chosen: Tensor = stack(list(values))[wrap(position)]
+            chosen: Tensor = wrap_as(stack(list(values))[wrap(position)].value, *values)
             holds = [partial(ops.eq, position, number_of(number)) for number in range(len(values))]
             note_choice(context.current().trace, chosen, list(map(SameWhere, values, holds)))
             return chosen

@@ -15,7 +15,7 @@ from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
-from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
+from jitgraph.tensor import Tensor, lifting, weak_ints, wrap, wrap_as
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.record import control_flow
 from jitgraph.tracing.record.region import (
@@ -101,7 +101,7 @@ class _Column(NamedTuple):
 def _flat(x: Tensor) -> Tensor:
     """The first two axes as one."""
     shape = x.value.type.shape
-    return wrap(ops.reshape(x.value, shape=(shape[0] * shape[1], *shape[2:])))
+    return wrap_as(ops.reshape(x.value, shape=(shape[0] * shape[1], *shape[2:])), x)  # type: ignore[no-any-return]
 
 
 class Growth:
@@ -587,7 +587,7 @@ class _Carry:
                 continue
             other = kind_of(leaf)
             both = None if other is None else joined(kind, other)
-            if both is None or (not kind.weak and both != kind):
+            if both is None or (not kind.weak and both != kind._replace(api=both.api)):
                 raise _mismatch(name, variable, value)
             kinds.append(both)
             tensors.append(wrap(operand(leaf, both, trace)))

@@ -17,7 +17,7 @@ from jitgraph.errors import LocatedError, ScriptError
 from jitgraph.ir import context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime.loader import CHECK_KINDS
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor import Tensor, lifting, wrap_as
 from jitgraph.tracing.record.recorder import WRITE_TO_ARRAY
 from jitgraph.tracing.record.region import CONTAINERS
 from jitgraph.tracing.record.values import aliases_of
@@ -65,14 +65,18 @@ def _step(step: Any) -> Any:
 def _follow(value: Any, step: Any) -> Any:
     if type(step) is AttributeStep:
         return getattr(value, step.name)
-    return wrap(lifting.value_of(value))[step] if _is_gather(value, step) else value[step]
+    return wrap_as(lifting.value_of(value), *_indices(step))[step] if _is_gather(value, step) else value[step]
+
+
+def _indices(step: Any) -> tuple[Any, ...]:
+    return step if type(step) is tuple else (step,)
 
 
 def _is_gather(value: Any, step: Any) -> bool:
     """Whether a NumPy array is indexed by what a graph computes."""
     if type(value) is not np.ndarray or context.current().trace is None:
         return False
-    indices = step if type(step) is tuple else (step,)
+    indices = _indices(step)
     ends = [end for x in indices if type(x) is slice for end in (x.start, x.stop, x.step)]
     return any(map(is_staged, (*indices, *ends)))
 

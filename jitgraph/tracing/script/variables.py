@@ -11,12 +11,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from jitgraph import dtypes, tree
+from jitgraph.eager.handle import Api, class_of_tensors
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location, raised_at
 from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor import Tensor, lifting, scalars
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import UNBOUND, WriteTarget
 from jitgraph.tracing.script.exits import RESULT
@@ -150,11 +151,13 @@ class Cells:
 
 
 class Kind(NamedTuple):
-    """What a leaf is as an operand; ``weak`` where it stands for a Python number."""
+    """What a leaf is as an operand; ``weak`` where it stands for a Python number. ``api`` says whose methods a tensor
+    has."""
 
     dtype: Any
     shape: tuple[Any, ...]
     weak: bool
+    api: Api = ""
 
     def __str__(self) -> str:
         if not self.weak:
@@ -174,7 +177,7 @@ def kind_of(leaf: Any) -> Kind | None:
         return Kind(leaf.dtype, (), True)
     if isinstance(leaf, Tensor):
         tensor_type = leaf._static.type
-        return Kind(tensor_type.dtype, tensor_type.shape, leaf._weak)
+        return Kind(tensor_type.dtype, tensor_type.shape, leaf._weak, "" if leaf._weak else leaf._api)
     if isinstance(leaf, np.bool_ | np.number):
         return Kind(dtypes.canonical(leaf.dtype), (), False)
     if isinstance(leaf, bool):
@@ -185,9 +188,12 @@ def kind_of(leaf: Any) -> Kind | None:
 
 
 def joined(a: Kind, b: Kind) -> Kind | None:
-    """The kind that both become, or None where they do not fit: only weak ones give way."""
+    """The kind that both become, or None where they do not fit: only weak ones give way. A tensor that may be of
+    either API is of PyTorch's."""
     if a == b:
         return a
+    if a.api != b.api and not (a.weak or b.weak):
+        return joined(a._replace(api="torch"), b._replace(api="torch"))
     if a.shape != b.shape:
         return None
     if not (a.weak or b.weak):
@@ -222,7 +228,7 @@ def zero(kind: Kind) -> Any:
 
 def handle(value: Any, kind: Kind) -> Any:
     """A traced value as the body has it: a number where its kind is weak, else a new tensor."""
-    return StagedNumber(value) if kind.weak else wrap(value)
+    return StagedNumber(value) if kind.weak else class_of_tensors(kind.api)._of(value)
 
 
 def same(a: Any, b: Any) -> bool:

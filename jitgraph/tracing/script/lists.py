@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, Final, SupportsIndex, TypeGuard
 
 from jitgraph import ops, tree
-from jitgraph.eager.handle import class_of_tensors
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
 from jitgraph.location import Location
@@ -587,7 +586,7 @@ def joined_rows(parts: Sequence[Any]) -> ElementRows | None:
         if singles:
             pieces.append(stack([wrap(value) for value in singles]))
         whole = concat(pieces) if len(pieces) > 1 else pieces[0]
-        joined.append(class_of_tensors(kind.api)._of(whole.value))
+        joined.append(handle(whole.value, kind._replace(weak=False)))
     return ElementRows(length_of(parts), structure, joined, [kind.weak for kind in first], trace)
 
 

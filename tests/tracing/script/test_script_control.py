@@ -20,7 +20,7 @@ def outcome(function: Callable[..., Any], args: Any) -> Any:
     try:
         return function(*(jg.asarray(a) if isinstance(a, np.ndarray) else a for a in args))
     except (ArithmeticError, AssertionError, LookupError, NameError, TypeError, ValueError) as error:
-        kind = next(k for k in type(error).__mro__ if k.__module__ == "builtins")
+        kind = next(k for k in type(error).__mro__ if k.__module__ == "builtins" and k is not RuntimeError)
         return kind.__name__, str(error).partition("\n")[0]
 
 

@@ -329,6 +329,10 @@ class Tensor(ReadableHandle):
             raise TypeError("iteration over a 0-d tensor")
         return (self[i] for i in range(len(self)))
 
+    def _row(self, i: Any, row: Tensor) -> Tensor:
+        """Element ``i`` of the first axis, whose elements ``row`` has, as going along the tensor gives it."""
+        return row
+
     def __getitem__(self, index: Any) -> Tensor:
         return _getitem(self, index)  # type: ignore[no-any-return]
 

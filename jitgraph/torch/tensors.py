@@ -416,6 +416,13 @@ class Tensor(jg.Tensor):
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
+    def _row(self, i: Any, row: Any) -> Tensor:
+        view = indexed(self, i)
+        element: Row = object.__new__(Row)
+        element._become(view.base, view.steps, view.offset, view.strided)
+        element.brought = row
+        return element
+
     def __getitem__(self, index: Any) -> Tensor:
         if is_basic(index):
             return indexed(self, index)  # type: ignore[no-any-return]
@@ -622,6 +629,20 @@ class View(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return Tensor._of(self._read(), self._requires_grad).__reduce_ex__(protocol)
+
+
+class Row(View):
+    """A row of a tensor along which a staged loop goes: until the tensor is written, the loop brings its elements."""
+
+    __slots__ = ("brought",)
+
+    brought: Tensor
+
+    def _read(self) -> Any:
+        trace = context.current().trace
+        if trace is None or trace.is_written(self.base, self.brought._value.trace):
+            return super()._read()
+        return self.brought.value
 
 
 def _write_data(base: Tensor, value: Any) -> None:

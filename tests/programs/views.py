@@ -197,9 +197,12 @@ class Writer:
             last = -(-size // part) - 1
             cut = ", ".join([":"] * axis + [f"{last * part}:"])
             yield "split", (f"{name}.split({part}, {axis})[-1]", f"{name}[{cut}]")
-            yield "expand", (
-                f"{name}.unsqueeze(0).expand(2, {', '.join(['-1'] * rank)})",
-                f"np.broadcast_to({name}, (2, *{shape}))",
+            yield (
+                "expand",
+                (
+                    f"{name}.unsqueeze(0).expand(2, {', '.join(['-1'] * rank)})",
+                    f"np.broadcast_to({name}, (2, *{shape}))",
+                ),
             )
         other = draw.randrange(rank)
         yield "transpose", (f"{name}.transpose({axis}, {other})", f"np.swapaxes({name}, {axis}, {other})")
@@ -261,9 +264,13 @@ class Writer:
                 source = draw.choice([other for other in self.names if _broadcasts(self.env[other].shape, a.shape)])
                 texts = f"{name}.copy_({source})", f"np.copyto({name}, {source})"
             case "fill_":
-                texts = (f"{name}.zero_()", f"{name}[...] = 0") if w[0] == "-" else (
-                    f"{name}.fill_(5)",
-                    f"{name}[...] = 5",
+                texts = (
+                    (f"{name}.zero_()", f"{name}[...] = 0")
+                    if w[0] == "-"
+                    else (
+                        f"{name}.fill_(5)",
+                        f"{name}[...] = 5",
+                    )
                 )
             case "remainder_":
                 texts = f"{name}.remainder_({MODULUS})", f"np.remainder({name}, {MODULUS}, out={name})"

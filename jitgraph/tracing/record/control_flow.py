@@ -116,6 +116,7 @@ def record_while(
     values = [trace.own(leaf.value) for leaf in leaves]
     types = [value.type for value in values]
     condition, body = _region("cond_fn", trace, values), _region("body_fn", trace, values)
+    condition.repeats = body.repeats = True
     test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure, leaves))).value)
     if any(handle is not trace.order() for handle in condition.written()):
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
@@ -197,6 +198,7 @@ def record_scan(
         [*types, *(TensorType(v.dtype, v.shape[1:]) for v in sliced)],
         [value.requires_grad for value in (*values, *sliced)],
     )
+    body.repeats = True
     count = len(values)
 
     ys_leaves: list[Any] = []

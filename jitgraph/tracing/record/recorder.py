@@ -32,6 +32,7 @@ from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.events import run_watched
 from jitgraph.tracing.capture.kinds import PACKAGE
 from jitgraph.tracing.record.gradients import Gradients
+from jitgraph.tracing.record.stand_ins import StandIns
 from jitgraph.tracing.record.values import Aliases, GrownElement, TracedValue, aliases_of, chosen, unknown_write
 from jitgraph.tracing.symbolic.number import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -213,6 +214,8 @@ class Recorder:
         self.location: Location | None = None  # of an op that is recorded again; else the line that runs counts
         self.states: dict[int, HandleState] = {}
         self.aliases = Aliases()
+        self.stand_ins: StandIns = StandIns() if parent is None else parent.stand_ins
+        self.repeats = False  # whether it records the body of a loop
         self.gradients = Gradients(self)
         self.producers: dict[Value, Node] = {}
         self.positions: dict[Value, int] = {}  # of what nodes produced: later values have greater ones
@@ -373,6 +376,8 @@ class Recorder:
 
     def read(self, handle: Tensor) -> TracedValue:
         """The handle's value here; a handle from outside is lifted to an input on its first read."""
+        if self.stand_ins.by_handle:
+            self.stand_ins.read(handle, self)
         value = handle._value
         state = None
         if not (isinstance(value, TracedValue) and value.trace is self):
@@ -387,6 +392,17 @@ class Recorder:
             else:
                 state.value = value
         return value
+
+    def is_written(self, handle: Tensor, up_to: Recorder | None = None) -> bool:
+        """Whether a handle from outside is rebound here, or in a recorder around this one that is inside of
+        ``up_to``."""
+        for recorder in self.outwards():
+            state = recorder.states.get(id(handle))
+            if state is not None and state.written and state.value is not state.initial:
+                return True
+            if recorder is (up_to or self):
+                break
+        return False
 
     def state_of(self, handle: Tensor) -> HandleState:
         """The shadow of a handle from outside."""
@@ -413,6 +429,7 @@ class Recorder:
     def write(self, handle: Tensor, value: Any) -> None:
         """Rebind a handle, and those that are the same one where the graph says so; one from outside in the shadow."""
         own = self.own(value)
+        self.stand_ins.require_unshared(handle)
         for other, condition in aliases_of(self, handle):
             if isinstance(other, GrownElement):
                 raise unknown_write(other.location)
@@ -423,6 +440,8 @@ class Recorder:
     def rebind(self, handle: Tensor, value: Any) -> None:
         """Rebind this handle alone."""
         own = self.own(value)
+        if self.stand_ins.by_handle:
+            self.stand_ins.note_write(handle, self)
         old = handle._value
         if isinstance(old, TracedValue) and old.trace is self:
             handle._value = own

@@ -13,6 +13,7 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import Region
+from jitgraph.tracing.record.stand_ins import moved
 from jitgraph.tracing.record.values import Condition, GrownElement, TracedValue, aliases_of, unknown_write, value_of
 from jitgraph.tracing.script.variables import Name
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
@@ -119,6 +120,7 @@ class Merging:
     """
 
     def __init__(self, regions: Sequence[Region], pairs: Sequence[Pair]) -> None:
+        self._regions = regions
         self.objects: list[Pair] = []
         for pair in pairs:
             count = max(0 if side is None else len(side) for side in pair)
@@ -160,6 +162,7 @@ class Merging:
     def note(self, trace: Recorder, test: Any, results: Sequence[Any], computed: Iterator[Any]) -> None:
         """Let ``trace`` know which objects the results may be."""
         result_objects = [object_ for value in results for object_ in objects_in(value)]
+        self._note_views(trace, result_objects)
         known: dict[tuple[Condition, Condition], Condition] = {
             (True, False): lambda: test,
             (False, True): lambda: ops.logical_not(test),
@@ -172,6 +175,24 @@ class Merging:
             other = target.value if isinstance(target, Outside) else result_objects[target]
             if result_objects[number] is not None and other is not None:
                 trace.aliases.add(result_objects[number], other, condition)
+
+    def _note_views(self, trace: Recorder, result_objects: Sequence[Any]) -> None:
+        """Let ``trace`` know which results stand for views of what."""
+        new: dict[int, list[Any]] = {}
+        for pair, result in zip(self.objects, result_objects, strict=True):
+            for part in pair:
+                if isinstance(part, Tensor) and result is not part and result is not None:
+                    new.setdefault(id(part), []).append(result)
+        for pair, result in zip(self.objects, result_objects, strict=True):
+            if result is None or any(part is result for part in pair):
+                continue
+            roots = [
+                root
+                for part, region in zip(pair, self._regions, strict=True)
+                if isinstance(part, Tensor)
+                for root in moved(trace.stand_ins.roots_of(region, part), new, partial(outlives, region))
+            ]
+            trace.stand_ins.add(result, roots, trace)
 
 
 def _itself(value: Any) -> Any:
@@ -207,6 +228,7 @@ def outlives(region: Recorder, value: Any) -> bool:
 Position: TypeAlias = "tuple[Name, int]"  # of an object in a carried variable
 Identity: TypeAlias = "tuple[Position, Position | Outside]"  # of two objects
 Objects: TypeAlias = "Mapping[Position, Any]"
+Roots: TypeAlias = "Mapping[Position, Mapping[Position | Outside, None]]"  # of positions in which a view is
 
 
 class UnforeseenIdentityError(Exception):
@@ -221,6 +243,8 @@ class KnownIdentities:
         self.every: dict[Identity, None] = {}
         self.latest: list[Identity] = []
         self.transient: set[Position] = set()
+        self.roots: dict[Position, dict[Position | Outside, None]] = {}
+        """Of positions that a view is in: the roots that it has when the loop or a turn ends."""
 
     def require(self, left: dict[Identity, Condition], foreseen: Sequence[Identity]) -> dict[Identity, Condition]:
         """``left`` without what a turn makes; UnforeseenIdentityError where a recording has to foresee more."""
@@ -251,11 +275,16 @@ class CarriedObjects:
         self._before: Mapping[Identity, Condition] = {}
         self._entered: dict[Identity, Condition] = {}
         self._left: Mapping[Identity, Condition] = {}
+        self._start: Objects = {}
+        self._roots_before: Roots = {}
+        self._roots_left: Roots = {}
 
     def start(self, trace: Recorder, objects: Objects) -> list[Tensor]:
         """The conditions before the loop, of the objects with which it starts."""
         self._before = relations(trace, objects, lambda _: True)
         self._identities = [*dict.fromkeys((*self._before, *self._known.every))]
+        self._start = objects
+        self._roots_before = _roots(trace, objects, lambda _: True)
         return [wrap(value_of(self._before.get(identity, False))) for identity in self._identities]
 
     def enter(self, body: Recorder, objects: Objects, conditions: Sequence[Tensor]) -> None:
@@ -263,9 +292,15 @@ class CarriedObjects:
         for identity, condition in zip(self._identities, conditions, strict=True):
             self._entered[identity] = partial(_itself, condition.value)
             _note(body, identity, objects, self._entered[identity])
+        _note_roots(body, _both(self._roots_before, self._known.roots), objects, {})
 
     def leave(self, body: Recorder, objects: Objects) -> list[Tensor]:
         """The conditions of the next turn; UnforeseenIdentityError where the body has to be recorded again."""
+        roots = self._roots_left = _roots(body, objects, partial(outlives, body))
+        known = _both(self._roots_before, self._known.roots)
+        if any(roots[position].keys() - known.get(position, {}).keys() for position in roots):
+            self._known.roots = _both(self._known.roots, roots)
+            raise UnforeseenIdentityError
         left = relations(body, objects, partial(outlives, body))
         self._left = self._known.require(left, self._identities)
         return [wrap(value_of(self._left.get(identity, False))) for identity in self._identities]
@@ -280,6 +315,37 @@ class CarriedObjects:
             sides = {left} if runs else {before, left}
             if sides != {False}:
                 _note(trace, identity, objects, True if sides == {True} else partial(_itself, condition.value))
+        roots = self._roots_left if runs else _both(self._roots_before, self._roots_left)
+        if any(isinstance(key, tuple) for keys in self._roots_left.values() for key in keys):
+            roots = _both(self._roots_before, self._roots_left)  # those of an object that was there before
+        _note_roots(trace, roots, objects, self._start)
+
+
+def _roots(recorder: Recorder, objects: Objects, outlives: Callable[[Any], bool]) -> Roots:
+    """The roots of views, and of what stands for them, by position: objects of other positions, or from outside."""
+    positions: dict[int, list[Position]] = {}
+    for position, value in objects.items():
+        positions.setdefault(id(value), []).append(position)
+    roots = {}
+    for position, value in objects.items():
+        if isinstance(value, Tensor) and (of_value := recorder.stand_ins.roots_of(recorder, value)):
+            keys = [key for root in of_value for key in positions.get(id(root), ())]
+            keys += [Outside(root) for root in of_value if outlives(root)]
+            roots[position] = dict.fromkeys(keys)
+    return roots
+
+
+def _both(first: Roots, second: Roots) -> dict[Position, dict[Position | Outside, None]]:
+    return {key: {**first.get(key, {}), **second.get(key, {})} for key in (*first, *second)}
+
+
+def _note_roots(trace: Recorder, roots: Roots, objects: Objects, unchanged: Objects) -> None:
+    """Let ``trace`` know which objects stand for views of what; at other positions stands what is ``unchanged``."""
+    for position, keys in roots.items():
+        value = objects.get(position)
+        if isinstance(value, Tensor):
+            found = [key.value if isinstance(key, Outside) else objects.get(key, unchanged.get(key)) for key in keys]
+            trace.stand_ins.add(value, [root for root in found if isinstance(root, Tensor)], trace)
 
 
 def _note(trace: Recorder, identity: Identity, objects: Objects, condition: Condition) -> None:

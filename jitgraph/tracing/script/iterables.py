@@ -10,6 +10,7 @@ from jitgraph.errors import ScriptError, ShapeError
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, lifting, scalars, weak_ints
+from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.lists import STEPS, is_growing
 from jitgraph.tracing.script.variables import is_staged
 from jitgraph.tracing.symbolic.staged_integers import require
@@ -21,12 +22,16 @@ _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
     """A sequence whose items a graph can compute: ``item(i, rows)`` is item ``i``, of a step number (an int or a weak
-    0-d tensor) and row ``i`` of each tensor in ``rows``. ``length`` is an int, a symbolic size or a 0-d tensor."""
+    0-d tensor) and row ``i`` of each tensor in ``rows``. ``length`` is an int, a symbolic size or a 0-d tensor.
+
+    ``tensors`` are those along which it goes: where one of them is written meanwhile, ``fetch(i)`` is item ``i``."""
 
     length: Any
     rows: Any
     item: Callable[[Any, Any], Any]
     element: Callable[[int], Any] | None = None  # the item itself, where it is an element of a list or has some
+    tensors: tuple[Tensor, ...] = ()
+    fetch: Callable[[Any], Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         """The items one by one, where the length is or becomes known to Python."""
@@ -42,6 +47,8 @@ class Steps:
 
     def at(self, i: Any) -> Any:
         """Item ``i``."""
+        if self.fetch is not None:
+            return self.fetch(i)
         return self.item(i, tree.map_leaves(lambda rows: rows[i], self.rows))
 
     def each(self, i: int) -> Any:
@@ -50,14 +57,25 @@ class Steps:
 
     def behind_first(self) -> Steps:
         """All items but the first; ``length`` is an int."""
-        rows = tree.map_leaves(lambda rows: rows[1:], self.rows)
+        rows = tree.map_leaves(lambda rows: Tensor.__getitem__(rows, slice(1, None)), self.rows)
         element = None if self.element is None else lambda i: self.each(i + 1)
-        return Steps(self.length - 1, rows, lambda i, row: self.item(i + 1, row), element)
+        return Steps(
+            self.length - 1,
+            rows,
+            lambda i, row: self.item(i + 1, row),
+            element,
+            self.tensors,
+            lambda i: self.at(i + 1),
+        )
 
     def values_of(self, item: Any) -> list[tuple[Tensor, Any]]:
         """The tensors of an item whose values have to stay, with these."""
         leaves = [] if self.element is None else tree.flatten(item)[0]
         return [(leaf, leaf._value) for leaf in leaves if isinstance(leaf, Tensor)]
+
+    def is_written(self, trace: Recorder) -> bool:
+        """Whether a turn writes to a tensor along which this goes."""
+        return any(trace.is_written(tensor._root) for tensor in self.tensors)
 
     def require_unwritten(self, snapshots: list[tuple[Tensor, Any]]) -> None:
         """ScriptError where the body wrote into an item that is an element of a list."""
@@ -76,7 +94,7 @@ def steps_of(iterable: Any, threshold: int) -> Steps | None:
     if isinstance(iterable, Tensor):
         if iterable.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return Steps(iterable.shape[0], iterable, lambda i, row: row)
+        return Steps(iterable.shape[0], iterable, iterable._row, None, (iterable,), lambda i: iterable[i])
     if is_growing(iterable):
         return _elements_of(iterable, threshold)
     if isinstance(iterable, range) and len(iterable) > threshold:
@@ -156,7 +174,14 @@ def make_enumerate(iterable: Any, start: Any = 0) -> Any:
     if steps is None:
         return enumerate(iterable, start)
     element = None if steps.element is None else lambda i: (start + i, steps.each(i))
-    return Steps(steps.length, steps.rows, lambda i, rows: (start + i, steps.item(i, rows)), element)
+    return Steps(
+        steps.length,
+        steps.rows,
+        lambda i, rows: (start + i, steps.item(i, rows)),
+        element,
+        steps.tensors,
+        lambda i: (start + i, steps.at(i)),
+    )
 
 
 def make_zip(*iterables: Any, strict: bool = False) -> Any:
@@ -173,10 +198,12 @@ def make_zip(*iterables: Any, strict: bool = False) -> Any:
         length = _shorter(length, steps.length)
     lists = any(steps.element is not None for steps in parts)
     element = (lambda i: tuple(steps.each(i) for steps in parts)) if lists else None
+    fetch = lambda i: tuple(steps.at(i) for steps in parts)
     if is_staged(length):
-        return Steps(length, None, lambda i, _: tuple(steps.at(i) for steps in parts), element)
-    rows = tuple(tree.map_leaves(lambda t: t[:length], steps.rows) for steps in parts)
-    return Steps(length, rows, lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True)), element)
+        return Steps(length, None, lambda i, _: fetch(i), element)
+    rows = tuple(tree.map_leaves(lambda t: Tensor.__getitem__(t, slice(length)), steps.rows) for steps in parts)
+    item = lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True))
+    return Steps(length, rows, item, element, tuple(x for steps in parts for x in steps.tensors), fetch)
 
 
 def _shorter(a: Any, b: Any) -> Any:
@@ -206,5 +233,12 @@ def reversed_steps(steps: Steps) -> Steps:
     element = None if steps.element is None else lambda i: steps.each(last - i)
     if is_staged(last):
         return Steps(steps.length, None, lambda i, _: steps.at(last - i), element)
-    rows = tree.map_leaves(lambda t: t[::-1], steps.rows)
-    return Steps(steps.length, rows, lambda i, row: steps.item(last - i, row), element)
+    rows = tree.map_leaves(lambda t: Tensor.__getitem__(t, slice(None, None, -1)), steps.rows)
+    return Steps(
+        steps.length,
+        rows,
+        lambda i, row: steps.item(last - i, row),
+        element,
+        steps.tensors,
+        lambda i: steps.at(last - i),
+    )

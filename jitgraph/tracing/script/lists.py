@@ -101,8 +101,9 @@ class ElementRows:
     def item(self, rows: Sequence[Any]) -> Any:
         """An element made of one row of each tensor, as ``stacked`` lists them."""
         remaining = iter(rows)
+        inherit = context.current().trace.stand_ins.inherit
         leaves = [
-            leaf if weak is None else handle(next(remaining).value, Kind(None, (), weak, leaf._api))
+            leaf if weak is None else inherit(handle(next(remaining).value, Kind(None, (), weak, leaf._api)), leaf)
             for leaf, weak in zip(self.leaves, self.weak, strict=True)
         ]
         return self.structure.unflatten(leaves)
@@ -115,7 +116,8 @@ class ElementRows:
 
 def _row(rows: Tensor, i: int, *, weak: bool) -> Any:
     """Row ``i`` of stacked elements, as an element of its own."""
-    return handle(Tensor.__getitem__(rows, i).value, Kind(rows._static.type.dtype, (), weak, rows._api))
+    row = handle(Tensor.__getitem__(rows, i).value, Kind(rows._static.type.dtype, (), weak, rows._api))
+    return context.current().trace.stand_ins.inherit(row, rows)
 
 
 class _Length:
@@ -587,6 +589,9 @@ def joined_rows(parts: Sequence[Any]) -> ElementRows | None:
             pieces.append(stack([wrap(value) for value in singles]))
         whole = concat(pieces) if len(pieces) > 1 else pieces[0]
         joined.append(handle(whole.value, kind._replace(weak=False)))
+        for _, leaves in columns:
+            if isinstance(leaves[number], Tensor):
+                trace.stand_ins.add(joined[-1], trace.stand_ins.roots_of(trace, leaves[number]), trace)
     return ElementRows(length_of(parts), structure, joined, [kind.weak for kind in first], trace)
 
 

@@ -221,7 +221,9 @@ def pick(values: Sequence[Any], position: Any) -> Any:
         if len(types) == 1:
             chosen: Tensor = wrap_as(stack(list(values))[wrap(position)].value, *values)
             holds = [partial(ops.eq, position, number_of(number)) for number in range(len(values))]
-            note_choice(context.current().trace, chosen, list(map(SameWhere, values, holds)))
+            trace = context.current().trace
+            note_choice(trace, chosen, list(map(SameWhere, values, holds)))
+            trace.stand_ins.add(chosen, [root for x in values for root in trace.stand_ins.roots_of(trace, x)], trace)
             return chosen
     if all(isinstance(value, Tensor) or is_number(value) for value in values) and any(map(is_number, values)):
         raise ScriptError(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from math import inf
 from types import FunctionType
@@ -18,6 +19,7 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap, wrap_as
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.record import control_flow
+from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.region import (
     UNBOUND,
     Changed,
@@ -27,6 +29,7 @@ from jitgraph.tracing.record.region import (
     grows_by_data,
     other_extent,
 )
+from jitgraph.tracing.record.stand_ins import moved
 from jitgraph.tracing.record.values import GrownElement, SameWhere, note_choice
 from jitgraph.tracing.script.aliasing import (
     CarriedObjects,
@@ -34,6 +37,7 @@ from jitgraph.tracing.script.aliasing import (
     Position,
     UnforeseenIdentityError,
     objects_in,
+    outlives,
 )
 from jitgraph.tracing.script.branches import drop, in_body, innermost, rebuilt_here, set_entry, start_body, truth
 from jitgraph.tracing.script.exits import RESULT
@@ -73,12 +77,14 @@ class _Column(NamedTuple):
     structure: TreeDef
     leaves: Sequence[Any]
     weak: Sequence[bool | None]
+    body: Recorder
 
     @staticmethod
     def of(part: Any) -> _Column:
+        body = context.current().trace
         if type(part) is ElementRows:
-            return _Column(part.length, part.structure, part.leaves, part.weak)
-        return _Column(None, *single_rows(part))
+            return _Column(part.length, part.structure, part.leaves, part.weak, body)
+        return _Column(None, *single_rows(part), body)
 
     def rows(self, turns: Any, remaining: Iterator[Any], ended: Mapping[int, Tensor]) -> ElementRows:
         """What all turns appended, made of the stacked tensors; ``ended`` are tensors that the last turn appended."""
@@ -87,7 +93,13 @@ class _Column(NamedTuple):
         if self.length is not None:
             count = turns * self.length
             leaves = [leaf if weak is None else _flat(leaf) for leaf, weak in zip(leaves, self.weak, strict=True)]
-        element_rows = ElementRows(count, self.structure, leaves, self.weak, context.current().trace)
+        trace = context.current().trace
+        for leaf, rows in zip(self.leaves, leaves, strict=True):
+            if isinstance(leaf, Tensor) and leaf is not rows:
+                new = {number: [tensor] for number, tensor in ended.items()}
+                roots = moved(trace.stand_ins.roots_of(self.body, leaf), new, partial(outlives, self.body))
+                trace.stand_ins.add(rows, roots, trace)
+        element_rows = ElementRows(count, self.structure, leaves, self.weak, trace)
         last = {i: ended[id(leaf)] for i, leaf in enumerate(self.leaves) if id(leaf) in ended}
         if last and self.has_last(turns):
             element_rows.adopt(turns - 1, last)
@@ -252,6 +264,7 @@ class StagedLoop:
     runs: bool  # the body runs at least once
     turns: Any = None  # how often it runs, where a list may grow by each turn
     stacked: Sequence[Any] = ()  # what the turns appended, stacked
+    fetches: bool = False  # whether each turn takes its item from the tensors as they are then
 
     def record(self, make: Callable[[_Carry], Any]) -> None:
         """Record the loop by ``make`` and bind the variables to what it gives."""
@@ -447,7 +460,12 @@ class _Carry:
     def _require_own(self, entry: Tail, parts: Sequence[Any]) -> None:
         """ScriptError where a turn may write into a tensor that another turn appended."""
         trace = context.current().trace
-        appended = {id(leaf) for leaf in tree.flatten(parts)[0] if isinstance(leaf, Tensor)}
+        appended = {
+            id(tensor)
+            for leaf in tree.flatten(parts)[0]
+            if isinstance(leaf, Tensor)
+            for tensor in (leaf, *trace.stand_ins.roots_of(trace, leaf))
+        }
         entered = [
             (leaf, value)
             for value, values in self._entered.values()
@@ -716,10 +734,13 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                 def once() -> tuple[list[Tensor], list[Any]]:
                     carry.enter(state[1:])
                     number = _number(state[0], steps.length)
-                    item = steps.item(number, rows)
+                    item = steps.at(number) if loop.fetches else steps.item(number, rows)
                     snapshots = steps.values_of(item)
                     body(item)
                     steps.require_unwritten(snapshots)
+                    if not loop.fetches and steps.is_written(context.current().trace):
+                        loop.fetches = True
+                        raise _ReviseError({})
                     return [_following(number), *carry.leave()], carry.growth.tensors
 
                 outputs: tuple[list[Tensor], list[Any]] = in_body(context.current().trace, once)
@@ -727,7 +748,7 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
 
             start = wrap(lifting.value_of(0))
             leaves, structure = tree.flatten([start, *carry.initial()])
-            rows, shape = tree.flatten(steps.rows)
+            rows, shape = tree.flatten(None if loop.fetches else steps.rows)
             state, loop.stacked = control_flow.record_scan(run, leaves, structure, rows, shape, steps.length)
             return state[1:]
 

@@ -1,4 +1,4 @@
-"""Random programs that make views of tensors and write through them, each as two texts: for PyTorch's API and for NumPy.
+"""Random programs of views and writes through them, each as two texts: for PyTorch's API and for NumPy.
 
 NumPy's arrays alias as PyTorch's tensors do, so that they say what a program means. All numbers are int64, so that
 results are exact. Shapes and which views may be written are known by running the text for NumPy.
@@ -313,7 +313,7 @@ class Writer:
         except IndexError:
             return ()
 
-    # --- loops and branches --------------------------------------------------------------------------------------------
+    # --- loops and branches ------------------------------------------------------------------------------------------
 
     def block(self, indent: str) -> None:
         kind = self.random.choice(("for n", "for row", "if", "while", "for 3"))

@@ -142,7 +142,7 @@ def read_in_the_turn_behind_a_write(x: Any, n: Any) -> Any:
         h = x[0]
     else:
         h = x[1]
-    for i in range(n):
+    for _ in range(n):
         x[0].add_(h)  # here
     return x
 
@@ -171,7 +171,7 @@ def one_of_a_list(x: Any, n: Any) -> Any:
 def appended(x: Any, n: Any) -> Any:
     rows = []
     for i in range(40):
-        rows.append(x[i % 3])
+        rows.append(x[i % 3])  # noqa: PERF401
     rows[0].add_(1)  # here
     return x
 

@@ -393,7 +393,7 @@ class Recorder:
                 state.value = value
         return value
 
-    def is_written(self, handle: Tensor, up_to: Recorder | None = None) -> bool:
+    def is_written(self, handle: Any, up_to: Recorder | None = None) -> bool:
         """Whether a handle from outside is rebound here, or in a recorder around this one that is inside of
         ``up_to``."""
         for recorder in self.outwards():

@@ -326,10 +326,10 @@ def _roots(recorder: Recorder, objects: Objects, outlives: Callable[[Any], bool]
     positions: dict[int, list[Position]] = {}
     for position, value in objects.items():
         positions.setdefault(id(value), []).append(position)
-    roots = {}
+    roots: dict[Position, Mapping[Position | Outside, None]] = {}
     for position, value in objects.items():
         if isinstance(value, Tensor) and (of_value := recorder.stand_ins.roots_of(recorder, value)):
-            keys = [key for root in of_value for key in positions.get(id(root), ())]
+            keys: list[Position | Outside] = [key for root in of_value for key in positions.get(id(root), ())]
             keys += [Outside(root) for root in of_value if outlives(root)]
             roots[position] = dict.fromkeys(keys)
     return roots

@@ -198,7 +198,7 @@ def make_zip(*iterables: Any, strict: bool = False) -> Any:
         length = _shorter(length, steps.length)
     lists = any(steps.element is not None for steps in parts)
     element = (lambda i: tuple(steps.each(i) for steps in parts)) if lists else None
-    fetch = lambda i: tuple(steps.at(i) for steps in parts)
+    fetch: Callable[[Any], Any] = lambda i: tuple(steps.at(i) for steps in parts)
     if is_staged(length):
         return Steps(length, None, lambda i, _: fetch(i), element)
     rows = tuple(tree.map_leaves(lambda t: Tensor.__getitem__(t, slice(length)), steps.rows) for steps in parts)

@@ -109,9 +109,6 @@ class HandleStore(Protocol):
     def is_own(self, handle: ValueHandle) -> bool:
         """Whether the handle was made in the trace."""
 
-    def is_written(self, handle: ValueHandle, up_to: Any = None) -> bool:
-        """Whether a handle from outside is rebound in this recorder, or in one around it up to ``up_to``."""
-
     def state_of(self, handle: ValueHandle) -> Any:
         """The shadow of a handle from outside: its ``value`` there, the ``initial`` one, whether it was ``written``."""
 

@@ -632,16 +632,14 @@ class View(Tensor):
 
 
 class Row(View):
-    """A row of a tensor along which a staged loop goes: until the tensor is written, the loop brings its elements."""
+    """A row of a tensor along which a staged loop goes, which brings its elements while no turn writes to the tensor:
+    otherwise each turn takes a view."""
 
     __slots__ = ("brought",)
 
     brought: Tensor
 
     def _read(self) -> Any:
-        trace = context.current().trace
-        if trace is None or trace.is_written(self.base, self.brought._value.trace):
-            return super()._read()
         return self.brought.value
 
 

@@ -393,16 +393,10 @@ class Recorder:
                 state.value = value
         return value
 
-    def is_written(self, handle: Any, up_to: Recorder | None = None) -> bool:
-        """Whether a handle from outside is rebound here, or in a recorder around this one that is inside of
-        ``up_to``."""
-        for recorder in self.outwards():
-            state = recorder.states.get(id(handle))
-            if state is not None and state.written and state.value is not state.initial:
-                return True
-            if recorder is (up_to or self):
-                break
-        return False
+    def is_written(self, handle: Any) -> bool:
+        """Whether a handle from outside is rebound here."""
+        state = self.states.get(id(handle))
+        return state is not None and state.written and state.value is not state.initial
 
     def state_of(self, handle: Tensor) -> HandleState:
         """The shadow of a handle from outside."""

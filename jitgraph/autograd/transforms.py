@@ -18,7 +18,7 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple
-from jitgraph.tensor import Tensor, lifting, tensor_of, wrap, wrap_as
+from jitgraph.tensor import Tensor, lifting, tensor_of, wrap_as
 from jitgraph.tensor.gradients import cotangent
 
 # ----------------------------------------------------------------------

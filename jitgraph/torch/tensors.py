@@ -419,7 +419,7 @@ class Tensor(jg.Tensor):
     def _row(self, i: Any, row: Any) -> Tensor:
         view = indexed(self, i)
         element: Row = object.__new__(Row)
-        element._become(view.base, view.steps, view.placed)
+        element._become(view.base, view.steps, view._layout)
         element.brought = row
         return element
 

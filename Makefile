@@ -52,6 +52,7 @@ $(NIGHT)/rounds: $(STAMP)  # references and memory over a million warm calls, an
 
 $(NIGHT)/files: $(STAMP)  # hostile files
 	$(BIN)/python -m tests.fuzz --files 20000
+	HOSTILE_PROGRAMS=5000 $(BIN)/python $(SUITE) tests/torch/export/test_files.py -k random
 	@$(passed)
 
 $(NIGHT)/models: $(STAMP)  # mixed precision of all models

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="PyTorch's samples need it")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-SAMPLES = int(os.environ.get("ATEN_SAMPLES", "2"))
+SAMPLES = int(os.environ.get("ATEN_SAMPLES", "1"))
 LARGEST = 3000  # elements of an argument
 RANDOM = [
     "rand",
@@ -107,13 +107,13 @@ def calls_of(function: Any, sample: Any) -> list[Any]:
     try:
         with recorder:
             function(*args, **sample.kwargs)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+    except Exception:  # what PyTorch itself does not run on this machine is no sample
         return []
     try:
         overload = torch._C._jit_resolve_packet(f"aten::{function.aten_name}", *args, **sample.kwargs)
         own = getattr(getattr(torch.ops.aten, function.aten_name), overload or "default")
         return [*recorder.calls, (own._schema.name, overload, args, sample.kwargs, own(*args, **sample.kwargs))]
-    except (RuntimeError, AttributeError, NotImplementedError, TypeError):
+    except Exception:
         return recorder.calls
 
 
@@ -174,7 +174,7 @@ def test_samples_of_pytorch() -> None:
     wrong: dict[str, set[str]] = defaultdict(set)
     for function in op_db:
         for dtype in (torch.float32, torch.int64):
-            if dtype not in function.dtypes:
+            if dtype not in function.dtypes or function.name.startswith("jiterator"):
                 continue
             try:
                 samples = list(function.sample_inputs("cpu", dtype))

@@ -184,8 +184,8 @@ def _nodes(document: Any) -> Any:
 
 
 EDITS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
-    "a size": ("weights_config.json", lambda d: _weight(d)["tensor_meta"]["sizes"][0].update(as_int=10**9), "storage"),
-    "a stride": (
+    "a_size": ("weights_config.json", lambda d: _weight(d)["tensor_meta"]["sizes"][0].update(as_int=10**9), "storage"),
+    "a_stride": (
         "weights_config.json",
         lambda d: _weight(d)["tensor_meta"]["strides"][0].update(as_int=999),
         "storage",
@@ -195,26 +195,26 @@ EDITS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
         lambda d: _weight(d)["tensor_meta"]["storage_offset"].update(as_int=-8),
         "offset",
     ),
-    "a path": ("weights_config.json", lambda d: _weight(d).update(path_name="../../secret"), "no data/weights"),
-    "a pickle": ("weights_config.json", lambda d: _weight(d).update(use_pickle=True), "pickle"),
-    "a dtype": ("weights_config.json", lambda d: _weight(d)["tensor_meta"].update(dtype=29), "float8"),
-    "another dtype": ("weights_config.json", lambda d: _weight(d)["tensor_meta"].update(dtype=4), "in mind"),
-    "a name": ("model.json", lambda d: _nodes(d)[0]["inputs"][0]["arg"]["as_tensor"].update(name="later"), "before it"),
-    "a version": ("model.json", lambda d: d["schema_version"].update(major=9), "version 9"),
-    "an output": ("model.json", lambda d: d["graph_module"]["graph"]["outputs"].pop(), "inputs and outputs"),
-    "a structure": (
+    "a_path": ("weights_config.json", lambda d: _weight(d).update(path_name="../../secret"), "no data/weights"),
+    "a_pickle": ("weights_config.json", lambda d: _weight(d).update(use_pickle=True), "pickle"),
+    "a_dtype": ("weights_config.json", lambda d: _weight(d)["tensor_meta"].update(dtype=29), "float8"),
+    "another_dtype": ("weights_config.json", lambda d: _weight(d)["tensor_meta"].update(dtype=4), "in mind"),
+    "a_name": ("model.json", lambda d: _nodes(d)[0]["inputs"][0]["arg"]["as_tensor"].update(name="later"), "before it"),
+    "a_version": ("model.json", lambda d: d["schema_version"].update(major=9), "version 9"),
+    "an_output": ("model.json", lambda d: d["graph_module"]["graph"]["outputs"].pop(), "inputs and outputs"),
+    "a_structure": (
         "model.json",
         lambda d: d["graph_module"]["module_call_graph"][0]["signature"].update(in_spec='[1, {"type": "os.system"}]'),
         "treespec",
     ),
-    "a class": (
+    "a_class": (
         "model.json",
         lambda d: d["graph_module"]["module_call_graph"][0]["signature"].update(
             out_spec='[1, {"type": "os.system", "context": "null", "children_spec": []}]'
         ),
         "os.system",
     ),
-    "a size as code": (
+    "a_size_as_code": (
         "model.json",
         lambda d: next(iter(d["graph_module"]["graph"]["tensor_values"].values()))["sizes"].__setitem__(
             0, {"as_expr": {"expr_str": "__import__('os').system('true')"}}

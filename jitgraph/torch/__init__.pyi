@@ -5,6 +5,7 @@ from typing import Any, Final
 from jitgraph.torch import amp as amp
 from jitgraph.torch import autograd as autograd
 from jitgraph.torch import cuda as cuda
+from jitgraph.torch import distributions as distributions
 from jitgraph.torch import fft as fft
 from jitgraph.torch import func as func
 from jitgraph.torch import linalg as linalg

@@ -113,7 +113,7 @@ class Translator:
         if isinstance(f, types.FunctionType) and "torch.testing" in f.__module__ and not hasattr(f, "__wrapped__"):
             return self._rebuilt(f)
         if isinstance(f, torch._ops.OpOverloadPacket | torch._ops.OpOverload):
-            raise Missing(f"{f} of ATen")
+            return self._of_aten(f)
         name = getattr(f, "__name__", "")
         if getattr(torch.Tensor, name, None) is f:
             return self.attribute(f"Tensor.{name}")
@@ -121,6 +121,16 @@ class Translator:
             return f
         module = getattr(f, "__module__", None) or ""
         raise Missing(f"{module}.{name}" if module else str(f))
+
+    def _of_aten(self, f: Any) -> Any:
+        """An operator of ATen, whose results are jitgraph's tensors."""
+        from jitgraph.torch.aten_ops import lookup
+
+        name, _, overload = str(f).removeprefix("aten.").partition(".")
+        operator = lookup(f"aten::{name}", overload)
+        if operator is None:
+            raise Missing(f"aten::{name} is not there")
+        return operator
 
     def _rebuilt(self, f: types.FunctionType) -> Any:
         """The function with other globals: ``torch`` is the module, functions that it calls are translated."""

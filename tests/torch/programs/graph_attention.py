@@ -52,7 +52,7 @@ def run(torch: Any, compile: Compile = eagerly) -> list[float]:
     model = GAT(5, 4, 2, 2)
     fill(torch, model)
     net = compile(model)
-    optimizer = torch.optim.Rprop(model.parameters(), lr=0.01)
+    optimizer = torch.optim.ASGD(model.parameters(), lr=0.2, t0=5)
     losses = []
     for _ in range(20):
         optimizer.zero_grad()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jitgraph as jg
 from jitgraph.ir import context
 from jitgraph.torch import functions
-from jitgraph.torch.places import Size
+from jitgraph.torch.metadata import Size
 from jitgraph.torch.scalar_types import finfo, get_default_dtype
 
 torch: Any = functions

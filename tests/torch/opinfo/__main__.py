@@ -81,6 +81,7 @@ def collect(arguments: argparse.Namespace, progress: bool = True) -> dict[str, d
     to = Translator(importlib.import_module(arguments.module))
     results: dict[str, dict[str, Record]] = collections.defaultdict(dict)
     current: dict[str, str] = {}
+    written = time.monotonic()
     for name, values in in_workers(jobs_of(arguments, to), arguments.jobs, arguments.seconds):
         variant = values.pop("variant", None)
         if values.get("status") == "started":
@@ -92,12 +93,20 @@ def collect(arguments: argparse.Namespace, progress: bool = True) -> dict[str, d
         if values.get("status") == "none" or "skipped" in values:
             continue
         results[name][variant] = values
+        if arguments.json and time.monotonic() - written > 20:
+            written = time.monotonic()
+            _dump(results, arguments.json)
         if progress and values["status"] != "passed":
             print(
                 f"{name} {variant}: {values['status']} ({values['passed']}/{values['total']}) {values['text']}",
                 flush=True,
             )
     return dict(results)
+
+
+def _dump(results: Any, path: str) -> None:
+    with open(path, "w") as file:
+        json.dump(results, file, indent=1)
 
 
 def main() -> int:
@@ -129,8 +138,7 @@ def main() -> int:
     print(report.summary(results))
     print(f"{time.monotonic() - start:.0f} s")
     if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(results, file, indent=1)
+        _dump(results, arguments.json)
     if arguments.table:
         with open(arguments.table, "w") as file:
             file.write(report.table(results))

@@ -27,7 +27,7 @@ check: $(STAMP)
 # past Python from the first one.
 LAST_PYTHON = $(lastword $(OTHER_PYTHONS))
 CALLS = tests/tracing tests/runtime tests/optim tests/nn
-PARTS = calls cuda rounds files models gradients scripts arrays captures sizes mutants $(OTHER_PYTHONS)
+PARTS = calls cuda rounds files models gradients scripts arrays captures sizes opinfo mutants $(OTHER_PYTHONS)
 NIGHT := build/nightly/$(shell git diff --quiet HEAD 2>/dev/null && git rev-parse HEAD || date +%s)
 
 nightly: $(addprefix $(NIGHT)/,$(PARTS))
@@ -81,6 +81,11 @@ $(NIGHT)/captures: $(STAMP)
 $(NIGHT)/sizes: $(STAMP)  # arithmetic of sizes
 	SIZE_FORMULAS=2000 $(BIN)/python $(SUITE) tests/tracing/test_size_arithmetic.py
 	@$(passed)
+
+TORCH_PYTHON = $(BIN)/python
+$(NIGHT)/opinfo: $(STAMP)  # PyTorch's samples of ops, modules and optimisers, where TORCH_PYTHON has PyTorch
+	@if ! $(TORCH_PYTHON) -c "import torch" 2>/dev/null; then echo "skipped: PyTorch's samples; set TORCH_PYTHON"; exit 0; fi; \
+	set -e; $(TORCH_PYTHON) -m tests.torch.opinfo --what ops,modules,optimizers --samples 2 --check; $(passed)
 
 $(NIGHT)/mutants: $(STAMP)  # the planted faults
 	$(BIN)/python tests/mutants/run.py

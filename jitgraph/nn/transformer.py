@@ -23,6 +23,10 @@ from jitgraph.tensor.functions.elementwise import where
 # MultiheadAttention (Vaswani et al. 2017). Names, keys, layouts and defaults as PyTorch.
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """The projection of the results, which PyTorch shows by this name."""
+
+
 class MultiheadAttention(Module):
     """Attention of ``num_heads`` heads: query [L, N, E], key [S, N, kdim], value [S, N, vdim] to [L, N, E].
 
@@ -61,7 +65,7 @@ class MultiheadAttention(Module):
         for name, size in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
             setattr(self, f"{name}_proj_weight", None if one else Parameter(zeros((embed_dim, size))))
         self.in_proj_bias = Parameter(zeros(3 * embed_dim)) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias)
         self.bias_k = self.bias_v = None
         if add_bias_kv:
             self.bias_k, self.bias_v = (Parameter(zeros((1, 1, embed_dim))) for _ in range(2))

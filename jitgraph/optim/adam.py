@@ -14,6 +14,7 @@ from jitgraph.optim.settings import (
     counted,
     decayed,
     decayed_either_way,
+    rate,
     rounded,
     without_effect,
     zero_count,
@@ -49,7 +50,7 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "beta1": float(betas[0]),
             "beta2": float(betas[1]),
             "eps": float(eps),
@@ -157,7 +158,7 @@ class Adamax(Optimizer):
         capturable: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "beta1": float(betas[0]),
             "beta2": float(betas[1]),
             "eps": float(eps),
@@ -214,7 +215,7 @@ class NAdam(Optimizer):
         differentiable: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "beta1": float(betas[0]),
             "beta2": float(betas[1]),
             "eps": float(eps),
@@ -285,7 +286,7 @@ class RAdam(Optimizer):
         differentiable: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "beta1": float(betas[0]),
             "beta2": float(betas[1]),
             "eps": float(eps),

@@ -8,10 +8,21 @@ from typing import Any
 
 from jitgraph import dtypes
 from jitgraph.dtypes import is_complex
-from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.errors import DTypeError
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer
-from jitgraph.optim.settings import Setting, average_in, counted, decayed, rounded, shrink, without_effect, zero_count
+from jitgraph.optim.settings import (
+    Setting,
+    SettingError,
+    average_in,
+    counted,
+    decayed,
+    rate,
+    rounded,
+    shrink,
+    without_effect,
+    zero_count,
+)
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.dtype_queries import finfo
 from jitgraph.tensor.functions.creation import full_like, ones_like, zeros, zeros_like
@@ -43,7 +54,7 @@ class Adagrad(Optimizer):
         fused: bool | None = None,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "lr_decay": float(lr_decay),
             "eps": float(eps),
             "weight_decay": float(weight_decay),
@@ -104,7 +115,7 @@ class Adadelta(Optimizer):
         differentiable: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "rho": float(rho),
             "eps": float(eps),
             "weight_decay": float(weight_decay),
@@ -161,7 +172,7 @@ class RMSprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "alpha": float(alpha),
             "eps": float(eps),
             "weight_decay": float(weight_decay),
@@ -238,9 +249,9 @@ class Rprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise JitgraphError(f"Rprop: etas are {etas}; the first lies between 0 and 1, the second above 1")
+            raise SettingError(f"Rprop: etas are {etas}; the first lies between 0 and 1, the second above 1")
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "eta_minus": float(etas[0]),
             "eta_plus": float(etas[1]),
             "step_size_min": float(step_sizes[0]),
@@ -304,11 +315,11 @@ class Adafactor(Optimizer):
     ) -> None:
         if beta2_decay > 0 or d < 1 or (eps[0] or 0.0) < 0 or eps[1] < 0:
             actual = f"beta2_decay={beta2_decay}, d={d}, eps={eps}"
-            raise JitgraphError(
+            raise SettingError(
                 f"Adafactor takes a beta2_decay of at most 0, d of at least 1 and no negative eps: {actual}"
             )
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "beta2_decay": float(beta2_decay),
             "eps1": None if eps[0] is None else float(eps[0]),
             "eps2": float(eps[1]),

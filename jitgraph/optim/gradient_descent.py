@@ -7,10 +7,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from jitgraph import dtypes
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer
-from jitgraph.optim.settings import Setting, average_in, counted, decayed, rounded, shrink, without_effect, zero_count
+from jitgraph.optim.settings import (
+    Setting,
+    SettingError,
+    average_in,
+    counted,
+    decayed,
+    rate,
+    rounded,
+    shrink,
+    without_effect,
+    zero_count,
+)
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import ones, zeros, zeros_like
 from jitgraph.tensor.functions.elementwise import maximum, sign, sqrt, where
@@ -43,7 +54,7 @@ class SGD(Optimizer):
         fused: bool | None = None,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "momentum": float(momentum),
             "dampening": float(dampening),
             "weight_decay": float(weight_decay),
@@ -58,7 +69,7 @@ class SGD(Optimizer):
             ),
         }
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise JitgraphError("SGD: nesterov needs a momentum and no dampening")
+            raise SettingError("SGD: nesterov needs a momentum and no dampening")
         super().__init__(params, defaults)
 
     def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +124,7 @@ class ASGD(Optimizer):
         capturable: bool = False,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "lambd": float(lambd),
             "alpha": float(alpha),
             "t0": float(t0),
@@ -178,7 +189,7 @@ class Lion(Optimizer):
         foreach: bool | None = None,
     ) -> None:
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "beta1": float(betas[0]),
             "beta2": float(betas[1]),
             "weight_decay": float(weight_decay),
@@ -237,13 +248,13 @@ class Muon(Optimizer):
         adjust_lr_fn: str | None = None,
     ) -> None:
         if len(ns_coefficients) != 3:
-            raise JitgraphError(f"Muon: ns_coefficients are three numbers, not {ns_coefficients!r}")
+            raise SettingError(f"Muon: ns_coefficients are three numbers, not {ns_coefficients!r}")
         if not 0 <= ns_steps < _MOST_STEPS:
-            raise JitgraphError(f"Muon: ns_steps={ns_steps} does not lie between 0 and {_MOST_STEPS - 1}")
+            raise SettingError(f"Muon: ns_steps={ns_steps} does not lie between 0 and {_MOST_STEPS - 1}")
         if adjust_lr_fn not in _RATES:
-            raise JitgraphError(f"Muon: adjust_lr_fn={adjust_lr_fn!r} is none of {', '.join(map(repr, _RATES))}")
+            raise SettingError(f"Muon: adjust_lr_fn={adjust_lr_fn!r} is none of {', '.join(map(repr, _RATES))}")
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "weight_decay": float(weight_decay),
             "momentum": float(momentum),
             "nesterov": bool(nesterov),

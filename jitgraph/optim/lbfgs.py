@@ -12,6 +12,7 @@ from jitgraph.dtypes import is_complex, part_of
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.optim.optimizer import Optimizer
+from jitgraph.optim.settings import SettingError, rate
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros
@@ -146,9 +147,9 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
-            raise JitgraphError(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {line_search_fn!r}")
+            raise SettingError(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {line_search_fn!r}")
         defaults = {
-            "lr": float(lr),
+            "lr": rate(lr),
             "max_iter": max_iter,
             "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
             "tolerance_grad": float(tolerance_grad),
@@ -161,7 +162,7 @@ class LBFGS(Optimizer):
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """The one group; JitgraphError for a second, or one with settings of its own."""
         if self.param_groups:
-            raise JitgraphError("LBFGS takes one group of parameters, as it moves all of them along one direction")
+            raise SettingError("LBFGS takes one group of parameters, as it moves all of them along one direction")
         super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -198,7 +199,7 @@ class LBFGS(Optimizer):
             raise JitgraphError(f"this is no state of an optimiser: it has no {missing[0]!r}")
         (group, *more), own = state["param_groups"], self.param_groups[0]
         if more or len(group["params"]) != len(own["params"]):
-            raise JitgraphError("the saved optimiser has other parameter groups")
+            raise SettingError("the saved optimiser has other parameter groups")
         saved = state["state"].get(0, state["state"].get("0", {}))
         if saved and not {"n_iter", "func_evals"} <= saved.keys():
             raise JitgraphError(f"the saved state has {sorted(saved)}; it is of another optimiser than LBFGS")

@@ -20,7 +20,7 @@ from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.nn import hooks
 from jitgraph.nn.module import Parameter
-from jitgraph.optim.settings import Setting, SettingsGroup, require_in_range
+from jitgraph.optim.settings import ParameterTypeError, Setting, SettingError, SettingsGroup, require_in_range
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.complex_numbers import view_as_complex, view_as_real
 from jitgraph.tensor.functions.creation import asarray, zeros_like
@@ -44,14 +44,18 @@ class Optimizer:
     _state_hooks: tuple[hooks.Hook, ...] = ()
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if not self._steps_itself():
+            require_in_range(defaults)
         if not isinstance(params, Iterable) or isinstance(params, Tensor | Mapping):
             fix = "model.parameters()" if hasattr(params, "parameters") else "a list: [parameter]"
-            raise JitgraphError(f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {fix}")
+            raise ParameterTypeError(
+                f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {fix}"
+            )
         entries = list(params)
         if not entries:
             what = "an optimiser needs at least one parameter"
             fix = "call model.parameters() again, which gives them once; modules in a plain list need jg.nn.ModuleList"
-            raise JitgraphError(f"{what}\n  hint: {fix}")
+            raise SettingError(f"{what}\n  hint: {fix}")
         self.defaults = self._group(defaults)
         self.param_groups: list[dict[str, Any]] = []
         self._states: list[dict[str, Any]] = []  # of the parameters of all groups, in their order
@@ -66,21 +70,25 @@ class Optimizer:
         members = param_group["params"]
         members = [members] if isinstance(members, Tensor) else list(members)
         names: dict[str, Any] = {}
-        if members and all(isinstance(member, tuple) and len(member) == 2 for member in members):
+        pairs = [isinstance(member, tuple) and len(member) == 2 for member in members]
+        if members and all(pairs):
             names = {"param_names": [name for name, _ in members]}
             members = [member for _, member in members]
+        named = bool(names) or "param_names" in param_group
+        if (any(pairs) and not all(pairs)) or any(("param_names" in other) != named for other in self.param_groups):
+            raise SettingError("an optimiser takes all parameters with names, or all without")
         known = {id(p) for p in self._parameters()}
         for member in members:
             if not isinstance(member, Tensor):
-                raise JitgraphError(
+                raise ParameterTypeError(
                     f"an optimiser takes parameters, not a {type(member).__name__}\n  hint: model.parameters()"
                 )
             if member.requires_grad and not member.is_leaf:
-                raise JitgraphError(
+                raise SettingError(
                     "an optimiser takes parameters, not results computed from them\n  hint: x.detach(), a new leaf"
                 )
             if id(member) in known:
-                raise JitgraphError("a parameter is given to the optimiser twice")
+                raise SettingError("a parameter is given to the optimiser twice")
             known.add(id(member))
         settings = self._group({**self.defaults, **self._own_settings(param_group), **names, "params": members})
         if not self._steps_itself():
@@ -326,7 +334,7 @@ class Optimizer:
             raise JitgraphError(f"{what}\n  hint: pass what optimizer.state_dict() gave, not a model's")
         groups = state["param_groups"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
-            raise JitgraphError("the saved optimiser has other parameter groups")
+            raise SettingError("the saved optimiser has other parameter groups")
         settings = [{k: v for k, v in self._own_settings(group).items() if k != "params"} for group in groups]
         for own in settings:
             if missing := sorted(k for k, v in self.defaults.items() if isinstance(v, float) and k not in own):

@@ -19,6 +19,15 @@ from jitgraph.tracing.call.host import host_float
 # ----------------------------------------------------------------------
 # Settings of parameter groups: their ranges, PyTorch's that change nothing here, and how an update reads them.
 
+
+class SettingError(JitgraphError, ValueError):
+    """A setting, or a list of parameters, that an optimiser does not take."""
+
+
+class ParameterTypeError(JitgraphError, TypeError):
+    """What is no parameter, where an optimiser takes parameters."""
+
+
 _NOT_NEGATIVE: Final = (
     "lr",
     "eps",
@@ -32,19 +41,26 @@ _BELOW_ONE: Final = ("beta1", "beta2", "eta_minus")
 _FRACTIONS: Final = ("rho",)
 
 
+def rate(lr: Any) -> float:
+    """A learning rate as a float, from a tensor too; SettingError for one of several elements."""
+    if isinstance(lr, Tensor) and tuple(lr.shape) not in ((), (1,)):
+        raise SettingError(f"a learning rate is one number, not a tensor {lr._static.type}")
+    return float(lr)
+
+
 def require_in_range(settings: Mapping[str, Any]) -> None:
-    """JitgraphError where a setting of a group is none that its formula takes; NaN is none."""
+    """SettingError where a setting of a group is none that its formula takes; NaN is none."""
     for name in _NOT_NEGATIVE:
         value = settings.get(name, 0.0)
         if value is not None and not value >= 0:
             what = "the learning rate" if name == "lr" else name
-            raise JitgraphError(f"{what} is {value}; it must not be negative")
+            raise SettingError(f"{what} is {value}; it must not be negative")
     for name in _BELOW_ONE:
         if not 0.0 <= settings.get(name, 0.0) < 1.0:
-            raise JitgraphError(f"{name} is {settings[name]}; it must lie between 0 and 1, and below 1")
+            raise SettingError(f"{name} is {settings[name]}; it must lie between 0 and 1, and below 1")
     for name in _FRACTIONS:
         if not 0.0 <= settings.get(name, 0.0) <= 1.0:
-            raise JitgraphError(f"{name} is {settings[name]}; it must lie between 0 and 1")
+            raise SettingError(f"{name} is {settings[name]}; it must lie between 0 and 1")
 
 
 def without_effect(
@@ -93,7 +109,7 @@ class SettingsGroup(dict[str, Any]):
             return
         values = tuple(value)
         if len(values) != len(names):
-            raise JitgraphError(f"{name} are {len(names)} numbers, not {value!r}")
+            raise SettingError(f"{name} are {len(names)} numbers, not {value!r}")
         for each, number in zip(names, values, strict=True):
             dict.__setitem__(self, each, float(number) if isinstance(number, int) else number)
 

@@ -158,6 +158,9 @@ def batch_norm(
         statistics = [lifting.cast(running.value, x.dtype) for running in (running_mean, running_var)]
         return wrap(ops.batch_norm(x, w, b, *statistics, eps=float(eps)))
     count = dims.product((x.shape[0], *x.shape[2:]))
+    if isinstance(count, int) and not count:  # an empty batch has no statistics, and leaves the running ones
+        neutral = (lifting.repeated(value, x.dtype, shape) for value in (0.0, 1.0))
+        return wrap(ops.batch_norm(x, w, b, *neutral, eps=float(eps)))
     rules.at_least(f"batch_norm in training needs more than one value per channel of {x.type}", count, 2)
     result, mean, var = ops.batch_norm_train(x, w, b, eps=float(eps))
     with no_grad():

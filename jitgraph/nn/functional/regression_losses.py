@@ -143,14 +143,14 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """(log v + (x - t)^2 / v) / 2 for variances v of at least ``eps``, whose gradient is as if they were not raised.
 
-    ``var`` has the shape of the input, or a last axis of 1, or none. ``full`` adds log(2 pi) / 2.
+    ``var`` has the shape of the input, or 1 along one axis, or no last axis. ``full`` adds log(2 pi) / 2.
     """
     x, t, variance = map(wrap, loss_floats(input, target, var))
     v = variance
     if v.ndim and v.shape != x.shape:
         if v.shape == x.shape[:-1]:
             v = expand_dims(v, -1)
-        elif v.shape != (*x.shape[:-1], 1):
+        elif v.ndim != x.ndim or [own for size, own in zip(x.shape, v.shape, strict=True) if own != size] != [1]:
             raise ShapeError(f"gaussian_nll_loss: var {variance.value.type} for an input {x.value.type}")
     if context.current().trace is None and bool((v < 0).any()):
         raise JitgraphError("gaussian_nll_loss: var has a negative element")

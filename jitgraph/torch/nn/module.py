@@ -188,9 +188,15 @@ def layer(kind: type[jg.nn.Module]) -> type[Module]:
     return _LAYERS[kind]
 
 
+_KINDS_OF: Final = {"NLLLoss2d": "NLLLoss", "NonDynamicallyQuantizableLinear": "Linear"}
+"""Layers that are of the class of another one, too."""
+
+
 def _made(kind: Any) -> Any:
     members: dict[str, Any] = {"__module__": __package__, "__doc__": kind.__doc__}
     bases: tuple[type, ...] = (kind, Module)
+    if kind.__name__ in _KINDS_OF:
+        bases = (kind, layer(getattr(jg.nn, _KINDS_OF[kind.__name__])))
     if hasattr(kind, "becomes"):
         members["becomes"] = layer(kind.becomes)
         bases = (kind, members["becomes"])

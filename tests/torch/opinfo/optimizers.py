@@ -112,8 +112,17 @@ def _train(library: Any, cls: Any, keywords: dict[str, Any], variant: str, ranks
     if variant == "state_dict":
         state = optimizer.state_dict()
         slots = {str(key): dict(sorted(value.items())) for key, value in state["state"].items()}
-        return {"state": slots, "param_groups": [dict(group) for group in state["param_groups"]]}
+        return {"state": slots, "param_groups": [_settings(group) for group in state["param_groups"]]}
     return [p.detach() for p in parameters] + [loss.detach() for loss in losses]
+
+
+def _settings(group: Any) -> dict[str, Any]:
+    """The settings of a saved group by name, in which 0 and 0.0 are the same."""
+    return {
+        name: tuple(map(float, value)) if isinstance(value, tuple) and None not in value
+        else float(value) if type(value) is int else value
+        for name, value in sorted(group.items())
+    }  # fmt: skip
 
 
 def _check_error(sample: Any, error_on: Any, name: str, info: Any, to: Translator) -> None:

@@ -12,33 +12,36 @@ from jitgraph.nn import functional
 from jitgraph.torch.adapters import torch_function, with_out
 
 
-def _axis(name: str, x: Any, dim: int | None) -> int:
-    """``dim``, or without one the axis that old code means, with a warning."""
+def _along(function: Callable[..., Any], x: Any, dim: int | None, dtype: Any) -> Any:
+    """A function along ``dim``, or without one the axis that old code means, with a warning; a number is a vector."""
+    name = function.__name__
     if dim is not None:
-        return dim
+        if x.ndim or dim not in (0, -1):
+            return function(x, dim, dtype=dtype)
+        return jg.reshape(function(jg.reshape(x, (1,)), 0, dtype=dtype), ())
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=4,
     )
-    return 0 if x.ndim in (0, 1, 3) else 1
+    return _along(function, x, 0 if x.ndim in (0, 1, 3) else 1, dtype)
 
 
 @torch_function
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along ``dim``."""
-    return functional.softmax(input, _axis("softmax", input, dim), dtype=dtype)
+    return _along(functional.softmax, input, dim, dtype)
 
 
 @torch_function
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """softmax(-x) along ``dim``."""
-    return functional.softmin(input, _axis("softmin", input, dim), dtype=dtype)
+    return _along(functional.softmin, input, dim, dtype)
 
 
 @torch_function
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """log(softmax(x)) along ``dim``."""
-    return functional.log_softmax(input, _axis("log_softmax", input, dim), dtype=dtype)
+    return _along(functional.log_softmax, input, dim, dtype)
 
 
 normalize = with_out(functional.normalize)

@@ -20,6 +20,7 @@ NAMES = (
     "digits_step",
     "amp",
     "checkpoint",
+    "torch_doors",
     "data",
     "eager",
     "models",

@@ -1,8 +1,8 @@
 """Programs of PyTorch by each door beside the same ones written for jitgraph: training steps, and what importing costs.
 
 The models are an MLP, a CNN and a small GPT, with the same weights in each form: written in jitgraph's own names, in
-``jitgraph.torch``'s under ``torch.compile``, and, where PyTorch is installed, as an exported program and as an archive of
-TorchScript. Each step is forward, backward and an update by SGD, compiled as one graph. Processor time, turn
+those of ``jitgraph.torch`` under ``torch.compile``, and, where PyTorch is installed, as an exported program and as an
+archive of TorchScript. Each step is forward, backward and an update by SGD, compiled as one graph. Processor time, turn
 by turn, in one process.
 """
 

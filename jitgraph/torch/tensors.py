@@ -514,10 +514,12 @@ _detach: Final = Detach()
 class View(Tensor):
     """A tensor whose elements are those of ``base``, as ``steps`` choose them."""
 
-    __slots__ = ("_layout", "base", "derived", "seen", "steps")
+    __slots__ = ("_layout", "base", "derived", "parent", "seen", "steps")
 
     base: Tensor
     steps: tuple[ViewStep, ...]
+    parent: tuple[View, tuple[ViewStep, ...]] | None
+    """The view of which this one was made, whose elements are those after the first steps."""
     _layout: LazyLayout
     """Where its elements lie in the storage, or what finds that out when it is asked for."""
 
@@ -574,8 +576,13 @@ class View(Tensor):
         return self.derived
 
     def _derive(self, base: Any) -> Any:
-        x = wrap(base)
-        for step in self.steps:
+        value, steps = base, self.steps
+        if self.parent is not None:
+            view, shared = self.parent
+            if view.base is self.base and view.steps is shared:  # else another view was put in its place
+                value, steps = view._read(), steps[len(shared) :]
+        x = wrap(value)
+        for step in steps:
             x = step.apply(x)
         return x.value
 
@@ -624,7 +631,7 @@ class View(Tensor):
     def _become(self, base: Tensor, steps: tuple[ViewStep, ...], layout: LazyLayout) -> None:
         """Be the view of ``base`` by steps, with this layout in its storage."""
         self.base, self.steps, self._layout = base, steps, layout
-        self.seen = self.derived = self._grad = None
+        self.seen = self.derived = self._grad = self.parent = None
         self._requires_grad = self._indexed = self._weak = False
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -666,6 +673,8 @@ def view_of(x: Tensor, step: ViewStep, layout: LazyLayout) -> View:
     if not context.current().grad_enabled and step is not _detach and x.requires_grad:
         steps = (*steps, _detach)
     view._become(base, steps, layout)
+    if before:
+        view.parent = x, before
     return view
 
 

@@ -6,8 +6,10 @@ numbers; a Python float or complex number counts as one of the default dtype, an
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.eager.handle import ValueHandle
@@ -82,6 +84,16 @@ def cast(x: Any, dtype: DType) -> Any:
     if isinstance(x, ValueHandle) and x._static.type.dtype == dtype:
         return x
     return wrap(lifting.cast(lifting.value_of(x), dtype))
+
+
+def converted(x: Any, dtype: DType) -> Any:
+    """A tensor as PyTorch casts it to a dtype, itself where it has it: complex numbers lose their imaginary parts."""
+    if dtypes.is_complex(x._static.type.dtype) and not dtypes.is_complex(dtype):
+        if dtypes.is_bool(dtype):
+            return jg.not_equal(x, 0)
+        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        x = jg.real(x)
+    return cast(x, dtype)
 
 
 def to_inexact(x: Any) -> Any:

@@ -342,7 +342,7 @@ class Tensor(jg.Tensor):
         where = canonical(device)
         result: Any = self
         if kind != self._static.type.dtype:
-            result = wrap(lifting.cast(self.value, kind))
+            result = promotion.converted(self, kind)
         if where is not None and where != self._static.device:
             result = result._on(where)
         if result is self and copy:

@@ -96,6 +96,15 @@ VALUES = {
     "torch.unsafe_chunk(u, 2)": [[1], [2]],
     "torch.norm_except_dim(x, 1, 1)": [[5.0, 7.0, 9.0]],
     "torch.stft(torch.ones(4), 2, 1, center=False, return_complex=True).real": [[2.0] * 3, [0.0] * 3],
+    "torch.maximum(b, ~b).all(), b.square().dtype == torch.int64": [True, True],
+    "torch.zeros(2, dtype=torch.bool).index_add(0, torch.tensor([1, 1]), torch.tensor([True, True]))": [False, True],
+    "torch.add(u, u, alpha=-3), torch.full_like(u, -9)": [[254, 252], [247, 247]],
+    "torch.logical_not(torch.tensor([0j, 1j])), torch.tensor([1j]).bool()": [[True, False], [True]],
+    "torch.sigmoid(torch.tensor(0j)), torch.rsqrt(torch.tensor(4 + 0j))": [0.5 + 0j, 0.5 + 0j],
+    "torch.tensordot(torch.ones(1, 2), x, dims=([0, 1], [1, 0]))": 5.0,
+    "torch.addmv(i[0, :2], i[:, :2], i[0, :2], beta=0.5, alpha=1.5)": [5, 14],
+    "torch.arange(0.0, -8.5, -4.0, dtype=torch.int64)": [0, -4],
+    "torch.linspace(4.3, -3, 3, dtype=torch.int64)": [4, 0, -3],
     "torch.typename(x), torch.is_tensor(x), torch.is_tensor(1)": ["torch.FloatTensor", True, False],
 }
 
@@ -119,6 +128,10 @@ DTYPES = {
     "torch.zeros_like(x, dtype=torch.bool)": torch.bool,
     "torch.tensor([])": torch.float32,
     "x.argsort()": torch.int64,
+    "u.all()": torch.uint8,
+    "torch.trace(i.byte()[:, :2])": torch.int64,
+    "x.to(torch.complex64).abs()": torch.float32,
+    "torch.float_power(u, 2)": torch.float64,
 }
 
 ERRORS = {
@@ -245,6 +258,14 @@ def test_names_without_a_place_say_why() -> None:
     for owner, name, reason in ((torch, "sparse_coo_tensor", "sparse"), (torch.tensor(1), "untyped_storage", "memory")):
         with pytest.raises(AttributeError, match=reason):
             getattr(owner, name)
+
+
+def test_complex_numbers_lose_their_imaginary_parts_with_a_warning() -> None:
+    z = torch.tensor([1 + 2j])
+    with pytest.warns(UserWarning, match="imaginary"):
+        assert z.to(torch.float64).tolist() == [1.0]
+    with pytest.warns(UserWarning, match="imaginary"):
+        assert torch.zeros(1).copy_(z).tolist() == [1.0]
 
 
 def test_inference_mode_records_no_gradients() -> None:

@@ -14,6 +14,7 @@ def index_Tensor(self, indices):
 _unsafe_index = index_Tensor
 
 
+@operands.with_bools
 def index_put(self, indices, values, accumulate=False):
     if accumulate:
         return fn.index_put(self, operands.full_indices(self, indices), values, True)
@@ -34,9 +35,11 @@ def index_select(self, dim, index):
     return fn.index_select(self, dim, index)
 
 
+@operands.with_bools
 @operands.with_an_axis
 def index_add(self, dim, index, source, *, alpha=1):
-    return fn.index_add(self, dim, *operands.vectors(index, source), alpha=alpha)
+    places, values = operands.vectors(index, source)
+    return fn.index_add(self, dim, places, values, alpha=operands.wrapped(alpha, self.dtype))
 
 
 @operands.with_an_axis
@@ -74,6 +77,7 @@ def take(self, index):
     return fn.take(fn.ravel(self), index)
 
 
+@operands.with_bools
 def put(self, index, source, accumulate=False):
     return fn.put(self, index, source, accumulate)
 
@@ -86,19 +90,23 @@ def scatter_value(self, dim, index, value):
     return fn.scatter(self, dim, index, value)
 
 
+@operands.with_bools
 def scatter_reduce(self, dim, index, src, *, reduce):
     return fn.scatter_reduce(self, dim, index, src, operands.REDUCTION_NAMES[reduce])
 
 
+@operands.with_bools
 def scatter_value_reduce(self, dim, index, value, *, reduce):
     source = fn.full(index.shape, value, dtype=self.dtype)
     return fn.scatter_reduce(self, dim, index, source, operands.REDUCTION_NAMES[reduce])
 
 
+@operands.with_bools
 def scatter_add(self, dim, index, src):
     return fn.scatter_add(self, dim, index, src)
 
 
+@operands.with_bools
 def scatter_reduce_two(self, dim, index, src, reduce, *, include_self=True):
     return fn.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
 

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from jitgraph import dtypes
 from jitgraph.autograd.transforms import vjp
+from jitgraph.dtypes import canonical
 from jitgraph.errors import UnsupportedOp
 from jitgraph.tensor import Tensor
 from jitgraph.tensor import functions as fn
+from jitgraph.torch.promotion import converted as converted
 from jitgraph.torch.promotion import promoted as promoted
 from jitgraph.torch.promotion import to_inexact as to_inexact
 
@@ -52,12 +54,24 @@ def scaled(operand: Any, alpha: Any) -> Any:
     """``alpha * operand``, the operand itself for 1."""
     if isinstance(alpha, int | float) and alpha == 1:
         return operand
+    if isinstance(operand, Tensor) and isinstance(alpha, int):
+        alpha = wrapped(alpha, operand.dtype)
     return operand * alpha
+
+
+def wrapped(number: Any, dtype: Any) -> Any:
+    """A number in a dtype: negative ints as the unsigned numbers with their bits, floats without fractions for ints."""
+    kind = canonical(dtype)
+    if isinstance(number, float) and category(kind) == 1:
+        number = int(number)
+    if isinstance(number, int) and number < 0 and kind.kind == "u":
+        return number % (1 << 8 * kind.itemsize)
+    return number
 
 
 def cast(result: Any, dtype: Any) -> Any:
     """``result`` in ``dtype``, unchanged for None."""
-    return result if dtype is None else fn.astype(result, dtype)
+    return result if dtype is None else converted(result, canonical(dtype))
 
 
 def sum_dtype(self: Any, dtype: Any) -> Any:
@@ -68,6 +82,11 @@ def sum_dtype(self: Any, dtype: Any) -> Any:
 def is_bool(operand: Any) -> bool:
     """Whether an operand is a bool, or a tensor of them."""
     return isinstance(operand, bool) or (isinstance(operand, Tensor) and dtypes.is_bool(operand.dtype))
+
+
+def is_complex(operand: Any) -> bool:
+    """Whether an operand is a complex number, or a tensor of them."""
+    return isinstance(operand, complex) or (isinstance(operand, Tensor) and dtypes.is_complex(operand.dtype))
 
 
 def is_integral(operand: Any) -> bool:
@@ -102,7 +121,49 @@ def with_an_axis(operator: Callable[..., Any]) -> Callable[..., Any]:
 def factors(self: Any, **numbers: Any) -> dict[str, Any]:
     """Numbers by which tensors of a dtype are scaled, as ints where it has no fractions."""
     integral = category(self.dtype) < 2
-    return {name: int(x) if integral and isinstance(x, float) else x for name, x in numbers.items()}
+    return {name: wrapped(x, self.dtype) if integral else x for name, x in numbers.items()}
+
+
+def truths(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of truth values as an operator on any numbers: complex ones count as true where they are not 0."""
+
+    def truth(x: Any) -> Any:
+        return fn.not_equal(x, 0) if isinstance(x, Tensor) and dtypes.is_complex(x.dtype) else x
+
+    if function is fn.logical_not:
+        return unary(lambda x: function(truth(x)))
+
+    def operator(self: Any, other: Any) -> Any:
+        return function(truth(self), truth(other))
+
+    return operator
+
+
+def by_kind(real: Callable[..., Any], complex: Callable[..., Any]) -> Callable[[Any], Any]:
+    """The operator of one tensor that is another formula for complex numbers; integers count as floats."""
+
+    def operator(self: Any) -> Any:
+        x = to_inexact(self)
+        return complex(x) if dtypes.is_complex(x.dtype) else real(x)
+
+    return operator
+
+
+def with_bools(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator that adds or multiplies, which takes bools as 0 and 1, and gives of bools whether it is not 0."""
+
+    @functools.wraps(operator)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_bool(self):
+            return operator(self, *args, **kwargs)
+        number = lambda x: fn.astype(x, dtypes.int64) if is_bool(x) and isinstance(x, Tensor) else x
+        words = {name: number(value) for name, value in kwargs.items()}
+        result = operator(number(self), *map(number, args), **words)
+        first, *rest = result if isinstance(result, tuple) else (result,)
+        truth = fn.not_equal(first, 0)
+        return (truth, *rest) if rest else truth
+
+    return call
 
 
 def vectors(*tensors: Any) -> list[Any]:
@@ -248,3 +309,24 @@ def degree(n: Any) -> Any:
     if isinstance(n, Tensor):
         return n if is_integral(n) else fn.astype(n, dtypes.int64)
     return int(n)
+
+
+def complex_sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x) of complex numbers, 1 at 0."""
+    angle = fn.multiply(x, math.pi)
+    return fn.where(fn.equal(x, 0), 1, fn.divide(fn.sin(angle), fn.where(fn.equal(x, 0), 1, angle)))
+
+
+def extremum(function: Callable[..., Any], of_bools: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator that gives the greater or the less of two operands, which are bools or numbers."""
+
+    def operator(self: Any, other: Any) -> Any:
+        first, second = promoted(self, other)
+        return (of_bools if is_bool(first) and is_bool(second) else function)(first, second)
+
+    return operator
+
+
+def truth(self: Any, result: Any) -> Any:
+    """Truth values, which are uint8 for uint8 as they were before PyTorch had bools."""
+    return fn.astype(result, dtypes.uint8) if self.dtype == dtypes.uint8 else result

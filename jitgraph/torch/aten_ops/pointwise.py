@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jitgraph import special
+import math
+
+from jitgraph import dtypes, special
 from jitgraph.tensor import functions as fn
 from jitgraph.torch.aten_ops import operands
 
@@ -15,7 +17,7 @@ acos = operands.unary_float(fn.acos)
 arccos = operands.unary_float(fn.acos)
 acosh = operands.unary_float(fn.acosh)
 arccosh = operands.unary_float(fn.acosh)
-angle = operands.unary(fn.angle)
+angle = operands.by_kind(fn.angle, fn.angle)
 asin = operands.unary_float(fn.asin)
 arcsin = operands.unary_float(fn.asin)
 asinh = operands.unary_float(fn.asinh)
@@ -26,10 +28,10 @@ atanh = operands.unary_float(fn.atanh)
 arctanh = operands.unary_float(fn.atanh)
 bitwise_not = operands.unary(fn.bitwise_invert)
 ceil = operands.unary(fn.ceil)
-conj = operands.unary(fn.conj)
-_conj = operands.unary(fn.conj)
-conj_physical = operands.unary(fn.conj)
-_conj_physical = operands.unary(fn.conj)
+conj = operands.with_bools(operands.unary(fn.conj))
+_conj = operands.with_bools(operands.unary(fn.conj))
+conj_physical = operands.with_bools(operands.unary(fn.conj))
+_conj_physical = operands.with_bools(operands.unary(fn.conj))
 resolve_conj = operands.unary(fn.positive)
 resolve_neg = operands.unary(fn.positive)
 cos = operands.unary_float(fn.cos)
@@ -40,7 +42,7 @@ erf = operands.unary_float(fn.erf)
 erfc = operands.unary_float(special.erfc)
 erfinv = operands.unary_float(special.erfinv)
 exp = operands.unary_float(fn.exp)
-exp2 = operands.unary_float(fn.exp2)
+exp2 = operands.by_kind(fn.exp2, lambda x: fn.exp(fn.multiply(x, math.log(2))))
 expm1 = operands.unary_float(fn.expm1)
 floor = operands.unary(fn.floor)
 frac = operands.unary(fn.frac)
@@ -58,19 +60,19 @@ log = operands.unary_float(fn.log)
 log10 = operands.unary_float(fn.log10)
 log1p = operands.unary_float(fn.log1p)
 log2 = operands.unary_float(fn.log2)
-logical_not = operands.unary(fn.logical_not)
+logical_not = operands.truths(fn.logical_not)
 neg = operands.unary(fn.negative)
 negative = operands.unary(fn.negative)
 positive = operands.unary(fn.positive)
 rad2deg = operands.unary_float(fn.rad2deg)
 real = operands.unary(fn.real)
 reciprocal = operands.unary_float(fn.reciprocal)
-rsqrt = operands.unary_float(fn.rsqrt)
-sgn = operands.unary(fn.sign)
-sign = operands.unary(fn.sign)
+rsqrt = operands.by_kind(fn.rsqrt, lambda x: fn.reciprocal(fn.sqrt(x)))
+sgn = operands.with_bools(operands.unary(fn.sign))
+sign = operands.with_bools(operands.unary(fn.sign))
 signbit = operands.unary(fn.signbit)
 sin = operands.unary_float(fn.sin)
-sinc = operands.unary_float(special.sinc)
+sinc = operands.by_kind(special.sinc, operands.complex_sinc)
 sinh = operands.unary_float(fn.sinh)
 special_entr = operands.unary_float(special.entr)
 special_erfcx = operands.unary_float(special.erfcx)
@@ -81,7 +83,7 @@ special_log_ndtr = operands.unary_float(special.log_ndtr)
 special_ndtr = operands.unary_float(special.ndtr)
 special_ndtri = operands.unary_float(special.ndtri)
 sqrt = operands.unary_float(fn.sqrt)
-square = operands.unary(fn.square)
+square = operands.unary(lambda x: fn.square(operands.cast(x, dtypes.int64 if operands.is_bool(x) else None)))
 tan = operands.unary_float(fn.tan)
 tanh = operands.unary_float(fn.tanh)
 trunc = operands.unary(fn.trunc)
@@ -124,10 +126,12 @@ clip = clamp
 
 
 def clamp_min(self, min):
-    return fn.clip(*operands.promoted(self, min))
+    return maximum(self, min) if operands.is_bool(self) else fn.clip(*operands.promoted(self, min))
 
 
 def clamp_max(self, max):
+    if operands.is_bool(self):
+        return minimum(self, max)
     values, limit = operands.promoted(self, max)
     return fn.clip(values, None, limit)
 
@@ -139,7 +143,7 @@ def clamp_max(self, max):
 def add(self, other, alpha=1):
     first, second = operands.promoted(self, other)
     if operands.is_bool(first) and operands.is_bool(second):
-        return fn.logical_or(first, second)
+        return fn.logical_or(first, second) if alpha else first
     return fn.add(first, operands.scaled(second, alpha))
 
 
@@ -200,7 +204,10 @@ def pow(self, exponent):
 
 
 def float_power(self, exponent):
-    return fn.float_power(self, exponent)
+    base, power = operands.promoted(self, exponent)
+    if any(operands.is_complex(x) for x in (base, power)):
+        return fn.pow(operands.in_dtype(base, dtypes.complex128), power)
+    return fn.float_power(base, power)
 
 
 def addcmul(self, tensor1, tensor2, *, value=1):
@@ -218,20 +225,28 @@ def lerp(self, end, weight):
 atan2 = operands.binary(fn.atan2)
 arctan2 = operands.binary(fn.atan2)
 copysign = operands.binary(fn.copysign)
-fmax = operands.binary(fn.fmax)
-fmin = operands.binary(fn.fmin)
+fmax = operands.extremum(fn.fmax, fn.logical_or)
+fmin = operands.extremum(fn.fmin, fn.logical_and)
 gcd = operands.binary(fn.gcd)
 hypot = operands.binary(fn.hypot)
 lcm = operands.binary(fn.lcm)
-logaddexp = operands.binary(fn.logaddexp)
 logaddexp2 = operands.binary(fn.logaddexp2)
-maximum = operands.binary(fn.maximum)
-minimum = operands.binary(fn.minimum)
+maximum = operands.extremum(fn.maximum, fn.logical_or)
+minimum = operands.extremum(fn.minimum, fn.logical_and)
 nextafter = operands.binary(fn.nextafter)
 special_xlog1py = operands.binary(special.xlog1py)
 special_xlogy = operands.binary(special.xlogy)
 special_zeta = operands.binary(special.zeta)
 xlogy = operands.binary(special.xlogy)
+
+
+def logaddexp(self, other):
+    first, second = operands.promoted(self, other)
+    if not operands.is_complex(first):
+        return fn.logaddexp(first, second)
+    ordered = fn.greater_equal(fn.real(first), fn.real(second))
+    great, less = fn.where(ordered, first, second), fn.where(ordered, second, first)
+    return fn.add(great, fn.log(fn.add(1, fn.exp(fn.subtract(less, great)))))
 
 
 def ldexp(self, other):
@@ -275,9 +290,9 @@ le = operands.binary(fn.less_equal)
 less_equal = operands.binary(fn.less_equal)
 lt = operands.binary(fn.less)
 less = operands.binary(fn.less)
-logical_and = operands.binary(fn.logical_and)
-logical_or = operands.binary(fn.logical_or)
-logical_xor = operands.binary(fn.logical_xor)
+logical_and = operands.truths(fn.logical_and)
+logical_or = operands.truths(fn.logical_or)
+logical_xor = operands.truths(fn.logical_xor)
 bitwise_and = operands.binary(fn.bitwise_and)
 bitwise_or = operands.binary(fn.bitwise_or)
 bitwise_xor = operands.binary(fn.bitwise_xor)

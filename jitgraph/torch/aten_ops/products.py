@@ -44,6 +44,7 @@ def inner(self, other):
     return products.inner(self, other)
 
 
+@operands.with_bools
 def outer(self, vec2):
     return fn.outer(self, vec2)
 
@@ -51,6 +52,7 @@ def outer(self, vec2):
 ger = outer
 
 
+@operands.with_bools
 def kron(self, other):
     return products.kron(self, other)
 
@@ -81,6 +83,7 @@ def addmv(self, mat, vec, *, beta=1, alpha=1):
     return products.addmv(self, mat, vec, **operands.factors(self, beta=beta, alpha=alpha))
 
 
+@operands.with_bools
 def addr(self, vec1, vec2, *, beta=1, alpha=1):
     return products.addr(self, vec1, vec2, **operands.factors(self, beta=beta, alpha=alpha))
 
@@ -90,7 +93,8 @@ def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
 
 
 def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    return products.addbmm(self, batch1, batch2, **operands.factors(self, beta=beta, alpha=alpha))
+    total = products.addbmm(self, batch1, batch2, **operands.factors(self, beta=beta, alpha=alpha))
+    return operands.cast(total, self.dtype)
 
 
 def chain_matmul(matrices):
@@ -177,6 +181,8 @@ def slogdet(self):
 
 def logdet(self):
     sign, logarithm = linalg.slogdet(self)
+    if operands.is_complex(sign):
+        return fn.add(fn.log(sign), logarithm)
     return fn.where(fn.less(sign, 0), float("nan"), logarithm)
 
 

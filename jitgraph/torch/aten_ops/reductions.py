@@ -7,7 +7,7 @@ import math
 from jitgraph import dtypes, linalg
 from jitgraph.nn import functional
 from jitgraph.tensor import functions as fn
-from jitgraph.torch.aten_ops import operands
+from jitgraph.torch.aten_ops import operands, pointwise
 
 # ----------------------------------------------------------------------
 # Sums, products, moments, norms.
@@ -20,7 +20,7 @@ def sum(self, dim=None, keepdim=False, *, dtype=None):
 
 @operands.with_an_axis
 def nansum(self, dim=None, keepdim=False, *, dtype=None):
-    return operands.cast(fn.nansum(self, operands.axes(dim), keepdims=keepdim), dtype)
+    return operands.cast(fn.nansum(self, operands.axes(dim), keepdims=keepdim), operands.sum_dtype(self, dtype))
 
 
 @operands.with_an_axis
@@ -45,6 +45,8 @@ def prod_default(self, *, dtype=None):
 
 @operands.with_an_axis
 def prod(self, dim, keepdim=False, *, dtype=None):
+    if dtype is not None and dtypes.is_bool(dtypes.canonical(dtype)):
+        return fn.all(self, dim, keepdims=keepdim)
     return fn.prod(self, dim, dtype=operands.sum_dtype(self, dtype), keepdims=keepdim)
 
 
@@ -132,7 +134,13 @@ def norm_ScalarOpt_dtype(self, p, *, dtype):
 
 @operands.with_an_axis
 def logsumexp(self, dim, keepdim=False):
-    return fn.logsumexp(self, operands.axes(dim), keepdims=keepdim)
+    axes, x = operands.axes(dim), operands.to_inexact(self)
+    if not operands.is_complex(x):
+        return fn.logsumexp(x, axes, keepdims=keepdim)
+    greatest = fn.max(fn.real(x), axes, keepdims=True)
+    level = fn.where(fn.isfinite(greatest), greatest, 0)
+    total = fn.sum(fn.exp(fn.subtract(x, level)), axes, keepdims=keepdim)
+    return fn.add(fn.log(total), level if keepdim else fn.squeeze(level, axes))
 
 
 special_logsumexp = logsumexp
@@ -144,7 +152,7 @@ def count_nonzero(self, dim=None):
 
 
 def trace(self):
-    return linalg.trace(self)
+    return operands.cast(linalg.trace(self), operands.sum_dtype(self, None))
 
 
 def dist(self, other, p=2):
@@ -157,12 +165,12 @@ def dist(self, other, p=2):
 
 @operands.with_an_axis
 def all(self, dim=None, keepdim=False):
-    return fn.all(self, operands.axes(dim), keepdims=keepdim)
+    return operands.truth(self, fn.all(self, operands.axes(dim), keepdims=keepdim))
 
 
 @operands.with_an_axis
 def any(self, dim=None, keepdim=False):
-    return fn.any(self, operands.axes(dim), keepdims=keepdim)
+    return operands.truth(self, fn.any(self, operands.axes(dim), keepdims=keepdim))
 
 
 @operands.with_an_axis
@@ -200,7 +208,7 @@ def max_dim(self, dim, keepdim=False):
 
 
 def max_other(self, other):
-    return fn.maximum(*operands.promoted(self, other))
+    return pointwise.maximum(self, other)
 
 
 def min_default(self):
@@ -213,7 +221,7 @@ def min_dim(self, dim, keepdim=False):
 
 
 def min_other(self, other):
-    return fn.minimum(*operands.promoted(self, other))
+    return pointwise.minimum(self, other)
 
 
 def median_default(self):
@@ -313,11 +321,13 @@ def cumprod(self, dim, *, dtype=None):
     return fn.cumprod(self, dim, dtype=operands.sum_dtype(self, dtype))
 
 
+@operands.with_bools
 @operands.with_an_axis
 def cummax(self, dim):
     return fn.cummax(self, dim)
 
 
+@operands.with_bools
 @operands.with_an_axis
 def cummin(self, dim):
     return fn.cummin(self, dim)

@@ -15,6 +15,7 @@ from jitgraph.dtypes import canonical as jg_dtype
 from jitgraph.ir.dims import Dim
 from jitgraph.tensor import lifting
 from jitgraph.torch.adapters import torch_function, with_out
+from jitgraph.torch.aten_ops import operands
 from jitgraph.torch.functions.views import sizes_of
 from jitgraph.torch.metadata import target
 from jitgraph.torch.promotion import cast
@@ -224,7 +225,8 @@ def full(
         dtype = default.to_complex() if isinstance(fill_value, complex) else default
     sizes = (size,) if isinstance(size, int) else tuple(size)
     kind = None if dtype is None else jg_dtype(dtype)
-    return jg.full(sizes, fill_value, dtype=kind, device=target(device), requires_grad=requires_grad)
+    number = fill_value if kind is None else operands.wrapped(fill_value, kind)
+    return jg.full(sizes, number, dtype=kind, device=target(device), requires_grad=requires_grad)
 
 
 def _like(name: str, make: Callable[..., Any]) -> Any:
@@ -269,7 +271,8 @@ def full_like(
     """A number everywhere, in the shape and dtype of another tensor."""
     kind = input._static.type.dtype if dtype is None else jg_dtype(dtype)
     where = input._static.device if device is None else target(device)
-    return jg.full(tuple(input.shape), fill_value, dtype=kind, device=where, requires_grad=requires_grad)
+    number = operands.wrapped(fill_value, kind)
+    return jg.full(tuple(input.shape), number, dtype=kind, device=where, requires_grad=requires_grad)
 
 
 @torch_function
@@ -278,7 +281,8 @@ def scalar_tensor(
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """A number as a tensor of rank 0."""
-    return jg.full((), s, dtype=dtype_or_default(dtype), device=target(device), requires_grad=requires_grad)
+    kind = dtype_or_default(dtype)
+    return jg.full((), operands.wrapped(s, kind), dtype=kind, device=target(device), requires_grad=requires_grad)
 
 
 def _in_progression(numbers: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
@@ -319,7 +323,8 @@ def arange(
             numbers[0], numbers[1], numbers[2], dtype=kind, device=target(device), requires_grad=requires_grad
         )
     if not dtypes.is_inexact(kind):
-        numbers = [int(x) for x in numbers]
+        result = _in_progression([int(x) for x in numbers], jg.int64, device, False)
+        return result if kind == jg.int64 else jg.astype(result, kind)
     return _in_progression(numbers, kind, device, requires_grad)
 
 

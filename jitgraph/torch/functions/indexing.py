@@ -9,7 +9,7 @@ from jitgraph import dtypes
 from jitgraph.tensor import lifting
 from jitgraph.tensor.tensor import wrap
 from jitgraph.torch.adapters import torch_function, with_out
-from jitgraph.torch.aten_ops import indexing, pointwise
+from jitgraph.torch.aten_ops import indexing, operands, pointwise
 from jitgraph.torch.layouts import axis_of
 from jitgraph.torch.promotion import cast
 
@@ -78,8 +78,8 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, value: Any = None
 
 
 def _number_for(x: Any, number: Any) -> Any:
-    """A number that is to be written to a tensor: an int where the dtype has no fractions."""
-    return int(number) if isinstance(number, float) and not dtypes.is_inexact(x._static.type.dtype) else number
+    """A number that is to be written to a tensor, in its dtype."""
+    return operands.wrapped(number, x._static.type.dtype)
 
 
 def require_dtype(name: str, x: Any, source: Any) -> None:

@@ -286,9 +286,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
         raise RuntimeError("both dimension lists should have same length")
     for one, two in zip(first, second, strict=True):  # an axis of one element meets all of the other's
         if a.shape[one] == 1:
-            b = jg.sum(b, axis=two, keepdims=True)
+            b = jg.sum(b, axis=two, keepdims=True, dtype=b._static.type.dtype)
         elif b.shape[two] == 1:
-            a = jg.sum(a, axis=one, keepdims=True)
+            a = jg.sum(a, axis=one, keepdims=True, dtype=a._static.type.dtype)
     return jg.tensordot(a, b, (tuple(first), tuple(second)))
 
 

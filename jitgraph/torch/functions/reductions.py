@@ -7,7 +7,6 @@ from typing import Any
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.tensor.tensor import wrap
 from jitgraph.torch import return_types
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import operands, reductions
@@ -309,5 +308,5 @@ def sum_to_size(self: Tensor, *size: Any) -> Any:
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(self.shape)}}}.")
     axes = [*_whole_numbers(lead)]
     axes += [lead + axis for axis, want in enumerate(shape) if want == 1 and self.shape[lead + axis] != 1]
-    result = jg.sum(self, axis=tuple(axes), keepdims=True) if axes else wrap(self.value)
+    result = reductions.sum(self, tuple(axes), True) if axes or not self.ndim else self
     return _adopted(jg.reshape(result, shape))

@@ -10,6 +10,7 @@ import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.tensor import lifting
 from jitgraph.torch.functions import views
+from jitgraph.torch.promotion import converted
 from jitgraph.torch.tensors import Tensor, View
 from jitgraph.torch.writing import overwritten
 
@@ -20,8 +21,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         return self
     kind, shape = self._static.type.dtype, tuple(self.shape)
     value = lifting.value_of(src)
-    if dtypes.is_complex(value.dtype) and not dtypes.is_complex(kind):
-        value = jg.real(Tensor._of(value)).value
+    if dtypes.is_complex(value.dtype):
+        value = converted(Tensor._of(value), kind).value
     if isinstance(src, jg.Tensor) and src._static.device != self._static.device:
         value = Tensor._of(value)._on(self._static.device).value
     if tuple(value.shape) != shape:

@@ -2,17 +2,23 @@
 
 from typing import Any, Final
 
+from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
 from jitgraph.torch import amp as amp
 from jitgraph.torch import autograd as autograd
+from jitgraph.torch import cpu as cpu
 from jitgraph.torch import cuda as cuda
 from jitgraph.torch import distributions as distributions
+from jitgraph.torch import export as export
 from jitgraph.torch import fft as fft
 from jitgraph.torch import func as func
+from jitgraph.torch import functional as functional
+from jitgraph.torch import jit as jit
 from jitgraph.torch import linalg as linalg
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
 from jitgraph.torch import random as random
 from jitgraph.torch import return_types as return_types
+from jitgraph.torch import serialization as serialization
 from jitgraph.torch import special as special
 from jitgraph.torch import utils as utils
 from jitgraph.torch import version as version
@@ -111,6 +117,7 @@ float = float32
 half = float16
 inf: Final[Any]
 int = int32
+legacy_contiguous_format = contiguous_format
 long = int64
 nan: Final[Any]
 newaxis: Final = None

@@ -83,6 +83,20 @@ _GROUPS: Final[dict[str, str]] = {
     "processes work on data of their own; there is no group of them": "distributed multiprocessing",
     "gradients have the dtype of their tensors": "grad_dtype",
     "a tensor is the only output of what made it": "output_nr",
+    "torch.autocast says what is cast; jg.amp has the rest": """
+        clear_autocast_cache get_autocast_cpu_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
+        is_autocast_cpu_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+        set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype""",
+    "torch.linalg.eigh gives all eigenvalues; lobpcg's iteration is not here": "lobpcg",
+    "np.ma and torch.where do what masked tensors do": "masked",
+    "jg.profiler times kernels": "profiler",
+    "numpy.testing and torch.allclose compare": "testing",
+    "jg.hann_window and its like are torch.hann_window; other windows are not here": "signal",
+    "hooks of gradients run before they are added; optimizer.step() sees the sums": """
+        register_post_accumulate_grad_hook""",
+    "JITGRAPH_NUM_THREADS, torch.device and jg.cuda choose what computes": "backends",
+    "torch.compile is the whole interface": "compiler",
+    "streams are those of torch.cuda: torch.cuda.Stream, torch.cuda.Event": "Event Stream",
 }
 """Reasons, and the names of functions of ``torch`` and methods of ``Tensor`` that each is for."""
 

@@ -279,6 +279,11 @@ class Tensor(jg.Tensor):
             self._rebind(self.value)
         return self
 
+    @property
+    def retains_grad(self) -> bool:
+        """Whether the gradient of this tensor, which is no leaf, was kept in ``.grad``."""
+        return not self.is_leaf and self.grad is not None
+
     def retain_grad(self) -> None:
         """Keep the gradient of a tensor that is no leaf in ``.grad`` at the next backward."""
         if not self.requires_grad:

@@ -299,3 +299,16 @@ def test_calls_with_other_numbers_are_not_taken_for_those_before() -> None:
                 expected = first.setdefault(d, result.numpy() if not round_ else None)
                 np.testing.assert_array_equal(result.numpy(), expected, err_msg=f"{name} {d}")
                 assert name != "unsqueeze_copy" or (result.shape[d] == 1 and result.ndim == 4)
+
+
+def test_conditions_choose_and_repeat_functions() -> None:
+    x = torch.tensor(3.0)
+    assert torch.cond(x > 2, lambda a: a + 1, lambda a: a - 1, (x,)).item() == 4
+    count, y = torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (torch.tensor(0), x))
+    assert (count.item(), y.item()) == (3, 24) and isinstance(y, torch.Tensor)
+
+
+def test_rows_of_a_table_are_scaled_in_place() -> None:
+    table = torch.ones(3, 4)
+    assert torch.embedding_renorm_(table, torch.tensor([1]), 1.0, 2.0) is table
+    np.testing.assert_allclose(table.norm(dim=1).numpy(), [2, 1, 2], rtol=1e-5)

@@ -270,6 +270,8 @@ from jitgraph.torch.aten_ops.reductions import nansum as nansum  # method
 from jitgraph.torch.aten_ops.reductions import softmax as softmax  # method
 from jitgraph.torch.aten_ops.reductions import sum as sum  # method
 from jitgraph.torch.aten_ops.reductions import trace as trace  # method
+from jitgraph.torch.functions.control import cond as cond
+from jitgraph.torch.functions.control import while_loop as while_loop
 from jitgraph.torch.functions.creation import arange as arange
 from jitgraph.torch.functions.creation import as_tensor as as_tensor
 from jitgraph.torch.functions.creation import asarray as asarray
@@ -365,6 +367,12 @@ from jitgraph.torch.functions.joining import view_as_complex_copy as view_as_com
 from jitgraph.torch.functions.joining import view_as_real_copy as view_as_real_copy
 from jitgraph.torch.functions.joining import view_copy as view_copy
 from jitgraph.torch.functions.joining import vstack as vstack
+from jitgraph.torch.functions.layers import embedding_renorm_ as embedding_renorm_
+from jitgraph.torch.functions.layers import gru as gru
+from jitgraph.torch.functions.layers import lstm as lstm
+from jitgraph.torch.functions.layers import native_channel_shuffle as native_channel_shuffle
+from jitgraph.torch.functions.layers import rnn_relu as rnn_relu
+from jitgraph.torch.functions.layers import rnn_tanh as rnn_tanh
 from jitgraph.torch.functions.linear_algebra import geqrf as geqrf  # method
 from jitgraph.torch.functions.linear_algebra import lu as lu  # method
 from jitgraph.torch.functions.linear_algebra import lu_solve as lu_solve  # method

@@ -277,8 +277,9 @@ def test_inference_mode_records_no_gradients() -> None:
     assert (x * 2).requires_grad
 
 
-def test_calls_with_other_numbers_are_not_taken_for_those_before() -> None:
+def test_calls_with_other_numbers_are_not_taken_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that came back go past Python: by their very numbers."""
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
     functions: dict[str, tuple[Any, range]] = {
         "unsqueeze_copy": (lambda x, d: torch.unsqueeze_copy(x, d), range(-4, 4)),
         "select_copy": (lambda x, d: torch.select_copy(x, d, d), range(-2, 2)),

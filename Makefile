@@ -53,6 +53,7 @@ $(NIGHT)/rounds: $(STAMP)  # references and memory over a million warm calls, an
 $(NIGHT)/files: $(STAMP)  # hostile files
 	$(BIN)/python -m tests.fuzz --files 20000
 	HOSTILE_PROGRAMS=5000 $(BIN)/python $(SUITE) tests/torch/export/test_files.py -k random
+	HOSTILE_ARCHIVES=20000 $(BIN)/python $(SUITE) tests/torch/jit/test_hostile_archives.py
 	@$(passed)
 
 $(NIGHT)/models: $(STAMP)  # mixed precision of all models

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import jitgraph as jg
@@ -21,6 +21,7 @@ from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.manipulation import concat, stack
 from jitgraph.torch import aten_ops
 from jitgraph.torch.torchscript import aliasing, python_ops, quantised, values
+from jitgraph.torch.writing import overwritten, written_to
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.lists import is_growing
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
@@ -28,28 +29,29 @@ from jitgraph.tracing.symbolic.staged_number import StagedNumber
 # ----------------------------------------------------------------------
 # Dtypes, which TorchScript has as numbers.
 
-DTYPES: Final[Sequence[Any]] = (
-    dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64,
-    None, dtypes.complex64, dtypes.complex128, dtypes.bool_, "qint8", "quint8", "qint32", dtypes.bfloat16,
-)  # fmt: skip
+DTYPES: Final[Mapping[int, Any]] = {
+    0: dtypes.uint8, 1: dtypes.int8, 2: dtypes.int16, 3: dtypes.int32, 4: dtypes.int64, 5: dtypes.float16,
+    6: dtypes.float32, 7: dtypes.float64, 9: dtypes.complex64, 10: dtypes.complex128, 11: dtypes.bool_,
+    15: dtypes.bfloat16, 27: dtypes.uint16, 28: dtypes.uint32, 29: dtypes.uint64,
+}  # fmt: skip
 """The dtypes by PyTorch's number of a ``ScalarType``."""
 
-_CODES: Final = {dtype: code for code, dtype in enumerate(DTYPES) if dtype is not None}
+_CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
 
 
 def dtype_of(code: Any) -> Any:
     """The dtype of a number, itself where it is none; DTypeError for numbers of dtypes that are not here."""
     if type(code) is not int:
         return code
-    dtype = DTYPES[code] if 0 <= code < len(DTYPES) else None
-    if dtype is None or isinstance(dtype, str):
+    dtype = DTYPES.get(code)
+    if dtype is None:
         raise jg.errors.DTypeError(f"a TorchScript archive asks for the dtype number {code}, which is not known here")
     return dtype
 
 
 def code_of(dtype: Any) -> int:
     """The number of a dtype."""
-    return _CODES[dtypes.canonical(dtype)]
+    return dtype if type(dtype) is int else _CODES[dtypes.canonical(dtype)]
 
 
 # ----------------------------------------------------------------------
@@ -181,8 +183,7 @@ def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if "out" not in kwargs:
             return function(*args, **kwargs)
-        out = kwargs.pop("out")
-        return overwrite(out, function(*args, **kwargs))
+        return written_to(kwargs.pop("out"), function(*args, **kwargs))
 
     return call
 
@@ -191,7 +192,7 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that writes its result to its first argument, and gives that."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return overwrite(self, function(self, *args, **kwargs))
+        return overwritten(self, function(self, *args, **kwargs))
 
     return call
 

@@ -40,6 +40,11 @@ class QuantisedTensor:
         return self.kind
 
     @property
+    def dtype(self) -> int:
+        """PyTorch's number of the type."""
+        return next(code for code, kind in _KINDS.items() if kind == self.kind)
+
+    @property
     def shape(self) -> Any:
         """The sizes of the axes."""
         return self.integers.shape

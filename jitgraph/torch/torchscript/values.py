@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from jitgraph.tensor import Tensor, scalars
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.torch.torchscript.source import dotted, refused
 from jitgraph.tracing.script import staging
+from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.staged_number import StagedNumber
 
 
@@ -196,8 +198,10 @@ def shown(value: Any) -> str:
 
 def _converted(kind: Any) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
-        if type(value) is kind:
+        if type(value) is kind or (isinstance(value, SymbolicNumber) and isinstance(value, kind)):
             return value
+        if kind is float and isinstance(value, SymbolicNumber):
+            return operator.mul(value, 1.0)
         if isinstance(value, Tensor) and value.ndim:
             value = value.reshape(())
         return staging.callee(kind)(value)

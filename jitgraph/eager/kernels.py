@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from jitgraph import config, errors
 from jitgraph.dtypes import is_inexact
 from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.eager.tape import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from jitgraph.code_cache import CodeEntry
+    from jitgraph.eager.number_operands import NumberOperands
 
 # ----------------------------------------------------------------------
 # Work that may be late: a thread does it while calls go on without, as they did before.
@@ -183,10 +185,14 @@ class Half(NamedTuple):
 
 
 class OpKernel(NamedTuple):
-    """Compiled code. Of a gradient, ``raw`` numbers the operands for which it gives one."""
+    """Compiled code. Of a gradient, ``given`` numbers the operands for which it gives one.
+
+    ``numbers`` are its last operands: what it computes for certain attributes alone (``number_operands.py``).
+    """
 
     entry: loader.Entry
     given: tuple[int, ...]
+    numbers: tuple[EagerValue, ...] = ()
 
 
 class Prepared(NamedTuple):
@@ -203,6 +209,7 @@ class EagerKernels:
     def __init__(self) -> None:
         self._made: dict[tuple[Any, ...], OpKernel] = {}
         self._target: tuple[str, Target | None] | None = None
+        self._with_numbers: dict[tuple[Any, ...], NumberOperands | None] = {}  # None once one kernel was asked for
         self._requests: dict[tuple[Any, ...], int] = {}  # of kernels that can wait
         self._background: Background | None = None
 
@@ -261,17 +268,55 @@ class EagerKernels:
     ) -> Prepared:
         key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))
         kernel = self._made.get(key)
+        if kernel is None and (kernel := self._by_numbers(op, dtypes, pattern, half, target, can_wait)) is not None:
+            self._store(key, kernel)
         if kernel is None and can_wait and not config.DISPATCH.raw():
             kernel = self._late(key, op, dtypes, pattern, half, target)
         if kernel is None:
-            begin, profile = time.perf_counter_ns(), context.current().profile
-            kernel = self._store(key, _kernel(op, dtypes, pattern, half, target))
-            if profile is not None:
-                profile.compiled_op(op.name, begin, time.perf_counter_ns())
+            kernel = self._store(key, _profiled(op, lambda: _kernel(op, dtypes, pattern, half, target)))
         shapes = pattern.shapes
         if half is not None:
             shapes = self._with_outputs(op, dtypes, pattern, half, target)
-        return Prepared(kernel, kernel.entry.plan(shapes), target)
+        return Prepared(kernel, kernel.entry.plan((*shapes, *[()] * len(kernel.numbers))), target)
+
+    def _by_numbers(
+        self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target, can_wait: bool
+    ) -> OpKernel | None:
+        """A kernel that has numbers among the attributes as operands; None where none is, or for the first numbers.
+
+        Those are constants of their code, as in a trace: most programs have no others.
+        """
+        fixed = {name: attr for name, attr in pattern.attrs.items() if attr.__class__ not in (float, int)}
+        if len(fixed) == len(pattern.attrs):
+            return None
+        family = (op, half, dtypes, pattern.open, target.name, exact(fixed), *pattern.attrs)
+        if family not in self._with_numbers:
+            if len(self._with_numbers) >= _MOST_KERNELS:
+                self._with_numbers.clear()
+            self._with_numbers[family] = None
+            return None
+
+        def build(attrs: Attrs) -> Graph:
+            with shared.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
+                return _graph(op, dtypes, pattern._replace(attrs=attrs), half)
+
+        known = self._with_numbers[family]
+        if known is None:
+            with imports.importing():
+                from jitgraph.eager.number_operands import NumberOperands  # here, as most programs have one set each
+            known = self._with_numbers[family] = NumberOperands(build, target)
+        applied = known.apply(pattern.attrs)
+        if applied is None:
+            return None
+        key = ("numbers", *family, applied.graph.canonical)
+        kernel = self._made.get(key)
+        if kernel is None and can_wait:
+            return None
+        if kernel is None:
+            entry = _entry_of(op, dtypes, pattern._replace(attrs={"numbers": applied.graph.canonical}), half, target)
+            make = lambda: _cached_kernel(entry) or _compiled(entry, lambda: applied.graph, target)
+            kernel = self._store(key, _profiled(op, make))
+        return kernel._replace(numbers=applied.numbers)
 
     def _store(self, key: tuple[Any, ...], kernel: OpKernel) -> OpKernel:
         if len(self._made) >= _MOST_KERNELS:
@@ -333,6 +378,15 @@ class EagerKernels:
         return target
 
 
+def _profiled(op: Op, make: Callable[[], OpKernel]) -> OpKernel:
+    """The kernel that ``make`` gives; a profile is told what it took."""
+    begin, profile = time.perf_counter_ns(), context.current().profile
+    kernel = make()
+    if profile is not None:
+        profile.compiled_op(op.name, begin, time.perf_counter_ns())
+    return kernel
+
+
 def _entry_of(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> CodeEntry | None:
     """Where the kernel is in the persistent cache; None where there is none."""
     from jitgraph.runtime import disk_cache  # here, as ops that NumPy evaluates need no cache
@@ -354,13 +408,16 @@ def _cached_kernel(entry: CodeEntry | None) -> OpKernel | None:
 def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> OpKernel:
     """The kernel of an earlier process, or a new one."""
     entry = _entry_of(op, dtypes, pattern, half, target)
-    if (cached := _cached_kernel(entry)) is not None:
-        return cached
+    return _cached_kernel(entry) or _compiled(entry, lambda: _graph(op, dtypes, pattern, half), target)
+
+
+def _compiled(entry: CodeEntry | None, build: Callable[[], Graph], target: Target) -> OpKernel:
+    """A new kernel of a graph, which the persistent cache keeps."""
     with imports.importing():
         from jitgraph import compilation  # here, as most kernels are in the cache
         from jitgraph.code_cache import Cached
     with shared.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
-        graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
+        graph = build()
     compiled = compilation.compiled(graph, target, (), None)
     if entry is not None:
         entry.store(Cached(compiled.image, compiled.signature))
@@ -385,6 +442,11 @@ def _inputs(builder: GraphBuilder, dtypes: DTypes, shapes: Sequence[OpenShape]) 
 
 def _dim(extent: int | str) -> DimLike:
     return Dim.name(extent) if isinstance(extent, str) else extent
+
+
+def _graph(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None) -> Graph:
+    """What a kernel computes."""
+    return _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
 
 
 def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:

@@ -67,7 +67,8 @@ class KernelCall:
     def _take(self, prepared: Prepared) -> None:
         self.entry = entry = prepared.kernel.entry
         self.checks = bool(entry.signature.checks)
-        self._kernel = entry.call, prepared.plan, entry.pack  # in one, as another thread may be about to call it
+        numbers = prepared.kernel.numbers
+        self._kernel = entry.call, prepared.plan, entry.pack, numbers  # in one, as another thread may call it just now
 
     def _by_python(self, *values: EagerValue) -> tuple[EagerValue, ...]:
         self._served += 1
@@ -75,12 +76,12 @@ class KernelCall:
             self.go_native(values)
         operands = [value if value.native is not None else readable(value) for value in values]
         results = [make() for make in self._makes]
-        call, plan, pack = self._kernel
+        call, plan, pack, numbers = self._kernel
         if self._exact is None:
-            call(plan, pack(*[value.address for value in operands + results]))
+            call(plan, pack(*[value.address for value in (*operands, *numbers, *results)]))
             return tuple(results)
         begin = time.perf_counter_ns()
-        call(plan, pack(*[value.address for value in operands + results]))
+        call(plan, pack(*[value.address for value in (*operands, *numbers, *results)]))
         took = time.perf_counter_ns() - begin
         self._took, self._least = self._took + took, min(self._least, took)
         if self._took >= LONG:
@@ -129,7 +130,8 @@ class KernelCall:
             raise Unsupported("a kernel for these sizes may take its place")
         types = [native_type(value.dtype, value.shape) for value in values]
         require_short([*types, *self.results], self._multiplies)
-        return LaunchTable(self.entry, self._kernel[1], arguments or types, self._outputs, *ambient)
+        _, plan, _, numbers = self._kernel
+        return LaunchTable(self.entry, plan, numbers, arguments or types, self._outputs, *ambient)
 
 
 def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], EagerValue]:

@@ -16,7 +16,7 @@ from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
 from jitgraph.eager.handle import Api, class_of_tensors
 from jitgraph.eager.native import fresh
-from jitgraph.eager.tape import native_type
+from jitgraph.eager.tape import EagerValue, native_type
 from jitgraph.ir.context import Context
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import dispatch_records as layout
@@ -62,11 +62,11 @@ class LaunchTable(NativeTable):
     """A kernel on operands of known types, given by position."""
 
     def __init__(
-        self, entry: loader.Entry, plan: loader.ShapePlan, arguments: Sequence[Argument],
+        self, entry: loader.Entry, plan: loader.ShapePlan, numbers: Sequence[EagerValue], arguments: Sequence[Argument],
         results: Sequence[tuple[TensorType, int]], ambient: Context | None = None, required: Sequence[bool] = (),
         finish: Callable[..., Any] | None = None, api: Api = "",
     ) -> None:  # fmt: skip
-        """``results`` are their types and bytes.
+        """``results`` are their types and bytes, and ``numbers`` operands of every call, behind those that are given.
 
         Operands are values, and the result is a tuple of values, unless ``ambient`` is given: then operands are
         tensors under that context, of which those ``required`` require a gradient, and numbers, and the result is a new
@@ -93,6 +93,12 @@ class LaunchTable(NativeTable):
                     flags=int(any(required[number : number + 1])) + 2 * bool(api), a=program.refer(argument), b=sizes,
                     offset=len(argument.shape), expected=program.refer(argument.dtype),
                 )  # fmt: skip
+            count += 1
+        for value in numbers:
+            program.op(
+                "value", program.constant(value), count, a=program.refer(value.type), b=sizes_of(program, value.type),
+                offset=0, expected=program.refer(value.dtype),
+            )  # fmt: skip
             count += 1
         if ambient is not None:  # last, as it takes longest
             check_context(program, ambient)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -169,8 +170,29 @@ def matrices(x: Any, y: Any) -> Any:
     return x
 
 
+def by_other_ways(x: Any) -> Any:
+    """``print`` as an attribute and an item, under a name of its own, and imported."""
+    from builtins import print as imported
+
+    builtins.print("attribute", x)
+    getattr(builtins, "print")("by name", x)  # noqa: B009 - as programs that look a function up
+    vars(builtins)["print"]("item", x)
+    own = print
+    own("own name", x, x.sum())
+    imported("imported", x)
+    return x + 1
+
+
+def in_a_branch(x: Any) -> Any:
+    if x.sum() > 0:
+        builtins.print("positive", x)
+    return x
+
+
 PROGRAMS = {
     "plain": Program(plain, (X,)),
+    "lookups": Program(by_other_ways, (X,)),
+    "branch": Program(in_a_branch, (X,), staged=True),
     "formats": Program(formats, (X,)),
     "dead": Program(dead, (X,)),
     "branches": Program(branches, (X,)),

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jitgraph as jg
+from jitgraph.location import Location
 from jitgraph.tracing.guards.guard import (
     Absent,
     Distinct,
@@ -241,3 +242,23 @@ def test_a_retrace_says_what_was_expected_and_what_is_there() -> None:
     name = scaled(1.0).__qualname__
     expected = ["function is len, but now it is abs", f"function is abs, but now it is {name}"]
     assert [line.reason for line in traced.ledger[1:]] == [*expected, f"function is {name}, but now it is another"]
+
+
+def test_a_retrace_for_other_code_of_a_function_names_a_line_where_one_read_it() -> None:
+    def other(x: Any) -> Any:
+        return x * 3
+
+    def called(x: Any) -> Any:
+        return x * 2
+
+    def calling(x: Any) -> Any:
+        return called(x)
+
+    line = calling.__code__.co_firstlineno + 1
+    for function, where in ((calling, f" (read at {Location(__file__, line)})"), (called, "")):
+        traced = jg.trace(function)
+        traced(ARRAY)
+        code, called.__code__ = called.__code__, other.__code__
+        traced(ARRAY)
+        called.__code__ = code
+        assert traced.ledger[-1].reason == f"called.__code__ is this code{where}, but now it is another"

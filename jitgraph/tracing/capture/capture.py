@@ -351,10 +351,7 @@ class Capture(Sink):
             return self.limits.expect(names[name])
         self.reads.record(slot, MISSING)
         known = frame.f_builtins
-        value = known.get(name, MISSING)
-        replacement = self.identities.known(value)
-        if replacement is not None and replacement.replaces is not MISSING:
-            value = replacement.replaces
+        value = self.identities.original_of(known.get(name, MISSING))
         if value is not MISSING:
             self.reads.refuse(value, name)
         self.reads.record(Slot("item", known, name, f"builtins.{name}"), value)

@@ -43,7 +43,7 @@ class UsedContainer(NamedTuple):
     container: Any
     before: Any
     text: str
-    location: Location
+    location: Location | None
     soft: bool = False
     by_identity: bool = False
 
@@ -107,6 +107,11 @@ class IdentityTable:
     def known(self, value: Any) -> ObjectEntry | None:
         """The entry of an object, if it has one."""
         return self._entries.get(id(value))
+
+    def original_of(self, value: Any) -> Any:
+        """The object in whose place another stands among the builtins meanwhile; any other object itself."""
+        entry = self._entries.get(id(value))
+        return value if entry is None or entry.replaces is MISSING else entry.replaces
 
     # --- where an object comes from ---------------------------------------------------------------------------------
 
@@ -240,10 +245,10 @@ class Position:
         self.in_package = view is not None and view.in_package
 
     @property
-    def line(self) -> Location:
-        """The line of the user's code that is being run."""
+    def line(self) -> Location | None:
+        """The line of the user's code that is being run; None before the first and after the last."""
         if self.view is None or self.site is None:
-            return Location("", 0)
+            return None
         if not self.view.in_package:
             return Location(self.view.frame.f_code.co_filename, self.site.line)
         frame = self.view.frame.f_back
@@ -272,8 +277,8 @@ class RecordingLimits:
     """
 
     def __init__(self, position: Position) -> None:
-        self.unguarded: dict[str, Location] = {}
-        self.bound: dict[str, Location] = {}
+        self.unguarded: dict[str, Location | None] = {}
+        self.bound: dict[str, Location | None] = {}
         self._position = position
 
     def cannot_guard(self, what: str, location: Location | None = None) -> None:
@@ -478,7 +483,7 @@ class FirstRead:
 
     slot: Slot
     value: Any
-    location: Location
+    location: Location | None
     by_user: bool = False  # read by code outside of this package, too
     soft: bool = False  # library code may change it for its own purposes: then the recording serves once
 
@@ -517,7 +522,7 @@ class ReadLog:
 
     def record(self, slot: Slot, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
         """``value`` was found at a place of a guarded object; ``at_first`` before the function wrote there."""
-        value = resolved(value)
+        value = self._identities.original_of(resolved(value))
         identity = slot.identity
         if identity in self._effects.writes and not at_first:
             return

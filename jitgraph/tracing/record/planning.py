@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import dtypes, tree
@@ -175,11 +175,8 @@ class Planning:
             fresh=tuple(self.results.fresh),
             result=template,
             effects=tuple(effects),
-            unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
-            bound=tuple(
-                f"{what} ({location})"
-                for what, location in (capture.limits.bound if capture is not None else {}).items()
-            ),
+            unguarded=_with_lines(unguarded),
+            bound=_with_lines(capture.limits.bound if capture is not None else {}),
             copied=copied,
             shared_templates=tuple(self.results.made),
             pinned=tuple(PinnedSource(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
@@ -394,3 +391,8 @@ class Planning:
 
 def _whole(leaf: Leaf) -> Template:
     return Template(tree.LEAF, (leaf,))
+
+
+def _with_lines(reasons: Mapping[str, Location | None]) -> tuple[str, ...]:
+    """Reasons with the lines that gave them; some there are before the first line runs."""
+    return tuple([what if location is None else f"{what} ({location})" for what, location in reasons.items()])

@@ -42,7 +42,8 @@ class Context:
     ``autocast`` is the 16-bit dtype in which products run (``eager/emitter.py``), ``device`` and ``random`` are the
     default device's name and the handle of the random state where a program set its own. ``sweeping``: a tape is being
     walked backward just now. ``profile`` is told what runs (``profiler/``). ``hooks`` numbers the state of the hooks
-    that gradients of leaves pass, None for none.
+    that gradients of leaves pass, None for none. ``default_dtype`` is that of Python's floats in PyTorch's API, where a
+    program has set one.
     """
 
     emitter: Emitter = _NoEmitter()
@@ -56,15 +57,18 @@ class Context:
     sweeping: bool = False
     profile: Any = None
     hooks: int | None = None
+    default_dtype: Any = None
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """What of the context changes the code that a trace gives: part of every specialisation key."""
         random = id(self.random) if self.random else None
-        return (self.grad_enabled, self.anomaly, self.autocast, self.device, random, self.hooks)
+        return (self.grad_enabled, self.anomaly, self.autocast, self.device, random, self.hooks, self.default_dtype)
 
 
-_outermost = Context()
+OUTERMOST: Final = [Context()]
+"""The context of every thread and task outside of ``using``; native code compares what stands here."""
+
 _current: Final[ContextVar[Context]] = ContextVar("jitgraph_context")
 VARIABLE: Final = _current
 """Where the context stands, for native code that compares it."""
@@ -75,21 +79,31 @@ def begin(context: Context) -> None:
 
     Ops stand far below what applies them at once, which says so here where it is defined: ``eager/emitter.py``.
     """
-    global _outermost
-    _outermost = context
+    OUTERMOST[0] = context
 
 
-def set_hooks(hooks: int | None) -> None:
-    """Number the state of hooks of leaves, here and outside of ``using``."""
-    begin(replace(_outermost, hooks=hooks))
+_EVERYWHERE: Final = ("hooks", "default_dtype")
+"""The fields that no block changes, but a call for all that follows."""
+
+
+def set_everywhere(**changes: Any) -> None:
+    """Change fields of ``_EVERYWHERE``, here and outside of ``using``; blocks that are open here end with them."""
+    begin(replace(OUTERMOST[0], **changes))
+    _renew()
+
+
+def _renew() -> None:
+    """Let a context inside of ``using`` have the fields that were changed everywhere."""
     inside = _current.get(None)
-    if inside is not None:
-        _current.set(replace(inside, hooks=hooks))
+    if inside is not None and not (
+        inside.hooks is OUTERMOST[0].hooks and inside.default_dtype is OUTERMOST[0].default_dtype
+    ):
+        _current.set(replace(inside, **{name: getattr(OUTERMOST[0], name) for name in _EVERYWHERE}))
 
 
 def current() -> Context:
     """The context of the running thread or task."""
-    return _current.get(_outermost)
+    return _current.get(OUTERMOST[0])
 
 
 def unprofiled(context: Context) -> Context:
@@ -107,7 +121,7 @@ def unprofiled(context: Context) -> Context:
 
 def is_outermost(context: Context) -> bool:
     """Whether this is the context of those who have set none."""
-    return context is _outermost
+    return context is OUTERMOST[0]
 
 
 _MODES: Final = frozenset({"grad_enabled", "anomaly", "autocast"})
@@ -138,7 +152,7 @@ class _Changed:
         self._changes = changes
 
     def __enter__(self) -> Context:
-        context = _current.get(_outermost)
+        context = _current.get(OUTERMOST[0])
         if any(getattr(context, name) is not value for name, value in self._changes.items()):
             context = _changed(context, self._changes)
         self._token = _current.set(context)
@@ -146,6 +160,7 @@ class _Changed:
 
     def __exit__(self, *failure: object) -> None:
         _current.reset(self._token)
+        _renew()
 
 
 def using(**changes: Any) -> _Changed:
@@ -155,17 +170,17 @@ def using(**changes: Any) -> _Changed:
 
 def outside(**changes: Any) -> _Changed:
     """Run a block as outside of traces, where ops are applied at once, under the modes in force and ``changes``."""
-    return _Changed({"emitter": _outermost.emitter, "trace": None, "constraints": None, **changes})
+    return _Changed({"emitter": OUTERMOST[0].emitter, "trace": None, "constraints": None, **changes})
 
 
 def emitter() -> Emitter:
     """The emitter in force."""
-    return _current.get(_outermost).emitter
+    return _current.get(OUTERMOST[0]).emitter
 
 
 def constraints() -> Constraints:
     """What may be assumed of sizes just now; outside traces and passes nothing is, and nothing needs to be."""
-    known = _current.get(_outermost).constraints
+    known = _current.get(OUTERMOST[0]).constraints
     return _NOTHING if known is None else known
 
 

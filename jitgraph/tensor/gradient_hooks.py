@@ -80,7 +80,7 @@ def _entered(watched: Any, output: int, hook: Hook, is_leaf: bool, api: Api) -> 
 
 def _tell_traces() -> None:
     """A trace contains the hooks of the leaves at its recording: with others it is recorded anew."""
-    context.set_hooks(next(_STATES) if _leaf_hooks else None)
+    context.set_everywhere(hooks=next(_STATES) if _leaf_hooks else None)
 
 
 def changed(hook: Hook, ct: Any, api: Api) -> Any:

@@ -8,6 +8,9 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
+from jitgraph.errors import TraceError
+from jitgraph.ir import context
+from jitgraph.location import Location
 
 
 class dtype:  # noqa: N801 - PyTorch's name
@@ -25,7 +28,10 @@ class dtype:  # noqa: N801 - PyTorch's name
         return f"torch.{self.name}"
 
     def __eq__(self, other: object) -> bool:
-        return self is other or self.dtype == getattr(other, "dtype", other)
+        if self is other:
+            return True
+        compared = getattr(other, "dtype", other)
+        return compared is not None and self.dtype == compared  # NumPy takes None for float64
 
     def __hash__(self) -> int:
         return hash(self.dtype)
@@ -94,19 +100,23 @@ bool_ = dtype("bool", dtypes.bool_)
 complex64 = dtype("complex64", dtypes.complex64)
 complex128 = dtype("complex128", dtypes.complex128)
 
-_default: list[dtype] = [float32]
-
 
 def get_default_dtype() -> dtype:
     """The dtype of floats made from Python's own."""
-    return _default[0]
+    return context.current().default_dtype or float32
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Make floats from Python's own in this dtype, a float; TypeError for others."""
+    """Make floats from Python's own in this dtype, a float; TypeError for others, TraceError in a traced function."""
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, not {d!r}")
-    _default[0] = d
+    if context.current().trace is not None:
+        raise TraceError(
+            "torch.set_default_dtype in a traced function, which changes what follows its calls",
+            location=Location.of_user(),
+            hint="set it before the call, or pass dtype=",
+        )
+    context.set_everywhere(default_dtype=None if d is float32 else d)
 
 
 class finfo:  # noqa: N801 - PyTorch's name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,6 +83,40 @@ def test_traces_are_recorded_anew_where_hooks_of_leaves_change() -> None:
         assert gradient() == [31.0, 31.0]
     assert gradient() == [4.0, 4.0]
     second.remove()
+    second.remove()
+    assert gradient() == [3.0, 3.0]
+
+
+def test_warm_calls_and_files_of_traces_know_of_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+    monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path))
+    a = leaf()
+
+    @jg.trace
+    def step(a: Any) -> None:
+        (a * 3).sum().backward()
+
+    @jg.trace
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    def gradient() -> Any:
+        a.grad = None
+        step(a)
+        return a.grad.tolist()  # type: ignore[union-attr]
+
+    x = jg.asarray([1.0])
+    for _ in range(3):
+        assert gradient() == [3.0, 3.0]
+        doubled(x)
+    with a.register_hook(lambda g: g * 10):
+        for _ in range(3):
+            assert gradient() == [30.0, 30.0]
+            doubled(x)
+        assert doubled.cache_info().misses == 2
+        with jg.no_grad(), jg.enable_grad():
+            second = a.register_hook(lambda g: g + 1)
+        assert gradient() == [31.0, 31.0]
     second.remove()
     assert gradient() == [3.0, 3.0]
 

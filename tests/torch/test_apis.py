@@ -279,3 +279,31 @@ def test_copies_and_pickles_keep_the_class() -> None:
     stream.seek(0)
     loaded = pickle.load(stream)
     assert loaded["view"].tolist() == [3, 4] and loaded["leaf"].requires_grad
+
+
+def test_traces_know_of_the_default_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+    half = jg.trace(lambda x: (x / 2, torch.zeros(1) + 0.5))
+    x = torch.tensor([1, 2])
+
+    def dtypes() -> list[Any]:
+        return [str(y.dtype) for _ in range(3) for y in half(x)]
+
+    single, double = ["torch.float32"] * 6, ["torch.float64"] * 6
+    assert dtypes() == single
+    try:
+        torch.set_default_dtype(torch.float64)
+        assert dtypes() == double
+        with torch.no_grad():
+            with torch.enable_grad():
+                torch.set_default_dtype(torch.float32)
+                assert dtypes() == single
+            assert dtypes() == single and torch.get_default_dtype() is torch.float32
+            torch.set_default_dtype(torch.float64)
+        assert dtypes() == double
+        with pytest.raises(jg.TraceError, match="default_dtype"):
+            jg.trace(lambda x: torch.set_default_dtype(torch.float32))(x)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert dtypes() == single
+    assert torch.float64 != None and torch.float32 != "x"  # noqa: E711

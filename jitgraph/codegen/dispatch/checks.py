@@ -509,14 +509,15 @@ class _Checks(Operands, Reads):
     # --- what is around a call --------------------------------------------------------------------------------------
 
     def op_context(self) -> None:
-        """The context variable ``a`` holds the object ``b``, or nothing where ``b`` is 0 or a flag allows that."""
+        """The context variable ``a`` holds the object ``b``, or nothing, and then the list ``expected`` holds it."""
         code = self.code
         status = code.api("PyContextVar_Get", "i32", f"ptr {self._word('a')}", "ptr null", f"ptr {self.found}")
         code.need(code.compare("eq", "i32", status, 0), "error")
         obj = code.load("ptr", self.found)
         with code.when(code.differs(obj)):
             code.drop(obj)  # the context holds it, too
-        unset = code.both(code.is_same(obj), code.compare("ne", "i8", self._flags(), 0))
+        outermost = code.load("ptr", code.load("ptr", self._word("expected"), cpython.LIST_ITEMS))
+        unset = code.both(code.is_same(obj), code.is_same(outermost, self._word("b")))
         known = code.both(code.differs(obj, NULL), code.is_same(obj, self._word("b")))
         code.need(code.either(unset, known), "fail")
         code.jump("next")

@@ -138,10 +138,15 @@ def require_plain(entry: loader.Entry, plan: loader.ShapePlan) -> None:
         raise Unsupported("its temporaries are large")
 
 
-def check_context(program: Program, ambient: Context) -> None:
-    """Write the check that calls are made under this context."""
+def check_context(program: Program, ambient: Context, *, exactly: bool = False) -> None:
+    """Write the check that calls are made under this context. What stands for those who have set none may have been
+    replaced (``set_everywhere``): ``exactly`` refuses that."""
+    outermost: list[Any] = context.OUTERMOST if exactly else [ambient if context.is_outermost(ambient) else None]
     program.op(
-        "context", flags=int(context.is_outermost(ambient)), a=program.refer(context.VARIABLE), b=program.refer(ambient)
+        "context",
+        a=program.refer(context.VARIABLE),
+        b=program.refer(ambient),
+        expected=program.refer(outermost),
     )
 
 

@@ -384,6 +384,8 @@ def _unfit(call: NewCall) -> str:
 def _key(call: NewCall) -> str:
     """What all calls that one trace may serve have in common; NotStorableError where no text tells it."""
     function, ambient = call.function, call.ambient
+    if ambient.hooks is not None:
+        raise NotStorableError("as gradients of leaves pass hooks")
     code = getattr(function, "__code__", None)
     names = (
         call.name,
@@ -395,7 +397,7 @@ def _key(call: NewCall) -> str:
         [str(name) for name in names],
         digest_of(code) if code is not None else "",
         [_structure(call.arguments.structure), [_leaf(key) for key in call.arguments.keys]],
-        [ambient.grad_enabled, ambient.anomaly, str(ambient.autocast), ambient.device],
+        [ambient.grad_enabled, ambient.anomaly, str(ambient.autocast), ambient.device, str(ambient.default_dtype)],
         repr([getattr(call.options, name) for name in Options.__slots__]),
         [config.TARGET_CPU.text(), str(sorted(np.geterr().items()))],
     )

@@ -21,7 +21,10 @@ def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequen
     """Why none of the specialisations ``known``, the last used first and at least one, fits a call."""
     same = [s for s in known if s.ambient.fingerprint == ambient.fingerprint]
     if not same:
-        return "the surroundings differ (gradient mode, autocast, anomaly detection, device or random stream)"
+        return (
+            "the surroundings differ (gradient mode, autocast, anomaly detection, device, default dtype, hooks or random "
+            "stream)"
+        )
     return mismatch(same[0], arguments, values)
 
 

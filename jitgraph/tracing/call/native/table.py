@@ -192,7 +192,7 @@ class CallTable(NativeTable):
         self.key = (id(specialisation), tuple(shapes))
         self.hits_seen = 0  # by who asks which tables were used of late
         program = Program(parameters)
-        check_context(program, specialisation.ambient)
+        check_context(program, specialisation.ambient, exactly=True)
         world = specialisation.world(values)
         reader = Reader(program, world, FixedSources(specialisation.plan, world), variadic)
         sizes = dict(zip(executable.signature.dims, plan.dims, strict=False))

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from copy import deepcopy
+from threading import RLock
 from typing import Any, Final, Self, TypeAlias
 
 import jitgraph as jg
@@ -261,7 +263,7 @@ class Tensor(jg.Tensor):
     def _resize_to(self, value: Any) -> None:
         """Take a value of any shape and dtype; a view then shares nothing with its base."""
         if isinstance(self, View):
-            self.base, self.steps, self.seen = Tensor._of(value), (), None
+            self.base, self.steps, self.cache = Tensor._of(value), (), None
             self._layout = 0, contiguous_strides(value.shape)
         else:
             self._rebind(value)
@@ -445,7 +447,8 @@ class Tensor(jg.Tensor):
             shape = shape[1:]
         if shape != tuple(value.shape):
             value = jg.reshape(value, shape)
-        self._rebind(indexing.put(self.value, index if is_basic(index) else advanced(index), value))
+        with _WRITING if context.current().trace is None else nullcontext():
+            self._rebind(indexing.put(self.value, index if is_basic(index) else advanced(index), value))
 
     # --- text ----------------------------------------------------------------------------------------------------
 
@@ -514,17 +517,21 @@ class Detach(ViewStep):
 
 
 _detach: Final = Detach()
+_WRITING: Final = RLock()
+"""Held while a write to a part reads the whole and rebinds it: threads may write to other parts of one tensor."""
 
 
 class View(Tensor):
     """A tensor whose elements are those of ``base``, as ``steps`` choose them."""
 
-    __slots__ = ("_layout", "base", "derived", "parent", "seen", "steps")
+    __slots__ = ("_layout", "base", "cache", "parent", "steps")
 
     base: Tensor
     steps: tuple[ViewStep, ...]
     parent: tuple[View, tuple[ViewStep, ...]] | None
     """The view of which this one was made, whose elements are those after the first steps."""
+    cache: tuple[Any, Any] | None
+    """A value of the base, and that of the view then: one object, so that threads see both or neither."""
     _layout: LazyLayout
     """Where its elements lie in the storage, or what finds that out when it is asked for."""
 
@@ -562,7 +569,8 @@ class View(Tensor):
             return trace.read(self)
         value = self._read()
         if self._requires_grad and isinstance(value, EagerValue) and value.record is None:
-            value = self.derived = value.recorded(LeafRecord(self))
+            value = value.recorded(LeafRecord(self))
+            self.cache = self.base.value, value
         return value
 
     @property
@@ -570,15 +578,16 @@ class View(Tensor):
         return self.value
 
     def _read(self) -> Any:
-        base = self.base.value
-        if self.seen is not base:
-            if context.current().grad_enabled:
-                self.derived = self._derive(base)
-            else:  # whether it is on the tape is a matter of the base
-                with context.using(grad_enabled=True):
-                    self.derived = self._derive(base)
-            self.seen = base
-        return self.derived
+        base, cache = self.base.value, self.cache
+        if cache is not None and cache[0] is base:
+            return cache[1]
+        if context.current().grad_enabled:
+            value = self._derive(base)
+        else:  # whether it is on the tape is a matter of the base
+            with context.using(grad_enabled=True):
+                value = self._derive(base)
+        self.cache = base, value
+        return value
 
     def _derive(self, base: Any) -> Any:
         value, steps = base, self.steps
@@ -598,7 +607,8 @@ class View(Tensor):
             return
         if current.grad_enabled and self._requires_grad:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value)
+        with _WRITING if current.trace is None else nullcontext():
+            self._write(stopped(value) if not current.grad_enabled and value.requires_grad else value)
 
     def _write(self, value: Any) -> None:
         before = [wrap(self.base.value)] if self.steps else []
@@ -636,7 +646,7 @@ class View(Tensor):
     def _become(self, base: Tensor, steps: tuple[ViewStep, ...], layout: LazyLayout) -> None:
         """Be the view of ``base`` by steps, with this layout in its storage."""
         self.base, self.steps, self._layout = base, steps, layout
-        self.seen = self.derived = self._grad = self.parent = None
+        self.cache = self._grad = self.parent = None
         self._requires_grad = self._indexed = self._weak = False
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -124,7 +124,7 @@ def _reshaping(name: str) -> Any:
 def become(self: Tensor, view: Any) -> Tensor:
     """Make a handle what a view of it is: of a view another view, of another tensor one with other elements."""
     if isinstance(self, View):
-        self.steps, self._layout, self.seen = view.steps, view.storage_layout, None
+        self.steps, self._layout, self.cache = view.steps, view.storage_layout, None
     else:
         self._rebind(view.value)
     return self

@@ -21,10 +21,8 @@ def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequen
     """Why none of the specialisations ``known``, the last used first and at least one, fits a call."""
     same = [s for s in known if s.ambient.fingerprint == ambient.fingerprint]
     if not same:
-        return (
-            "the surroundings differ (gradient mode, autocast, anomaly detection, device, default dtype, hooks or random "
-            "stream)"
-        )
+        what = "gradient mode, autocast, anomaly detection, device, default dtype, hooks or random stream"
+        return f"the surroundings differ ({what})"
     return mismatch(same[0], arguments, values)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -213,13 +214,19 @@ class _Assembly:
         is_dict = structure.kind is dict and all(
             isinstance(s, Item) and isinstance(s.key, str) for s in structure.steps
         )
-        if not is_dict and structure.kind not in (tuple, list):
+        fields: tuple[str, ...] | None = getattr(structure.kind, "_fields", None)  # a named tuple, in a file a tuple
+        if not is_dict and fields is None and structure.kind not in (tuple, list):
             self._refuse_container(structure, structure.kind)
         steps = [step[0] if is_dict else f"{i}" if path else f"out{i}" for i, step in enumerate(structure.steps)]
+        steps = steps if fields is None else [*fields]
         children = [
             self._structure(child, leaves, (*path, step)) for step, child in zip(steps, structure.children, strict=True)
         ]
-        return {"dict": dict(zip(steps, children, strict=True))} if is_dict else {structure.kind.__name__: children}
+        return (
+            {"dict": dict(zip(steps, children, strict=True))}
+            if is_dict
+            else {"list" if structure.kind is list else "tuple": children}
+        )
 
     def _refuse_container(self, structure: TreeDef, kind: type) -> None:
         keys = [step.key for step in structure.steps if isinstance(step, Item) and not isinstance(step.key, str)]
@@ -237,6 +244,8 @@ class _Assembly:
         if leaf.kind == "handle":
             return self._output(self._value_after(at), name)
         returned = at.value if leaf.kind == "plain" else at if leaf.kind == "number" else self.plan.objects[at]
+        if isinstance(returned, float) and not math.isfinite(returned):
+            self._refuse(f"it returns the number {returned}, which a file does not hold", "return jg.asarray(value)")
         if isinstance(returned, bool | int | float | str):
             return {"value": returned}
         returned = returned.value if leaf.kind == "copy" else returned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 import zipfile
 from collections.abc import Callable
@@ -225,6 +226,7 @@ def test_an_argument_that_is_not_used_is_still_an_argument(path: Path) -> None:
         (3, (), "saves a function"),
         (lambda x: x, normal(2), "in a tuple"),
         (lambda x: object(), (normal(2),), "returns a object"),
+        (lambda x: (x, float("inf")), (normal(2),), "returns the number inf"),
         (lambda x: {0: x, 1: x * 2}, (normal(2),), r"dict with the key 0, [\s\S]*\{str\(key\): value for key"),
     ],
 )
@@ -371,3 +373,13 @@ def test_a_wrong_name_among_many_arguments_is_answered_shortly() -> None:
     f = jg.trace(lambda xs: xs[0], dynamic_shapes={"x": {0: "n"}})
     with pytest.raises(jg.TraceError, match=r"one of (xs\[\d\], ){8}\.\.\.$"):
         f([np.ones(2)] * 100)
+
+
+def test_a_named_tuple_is_a_tuple_in_a_file(tmp_path: Path) -> None:
+    """Its fields name the outputs."""
+    kind = collections.namedtuple("Pair", "low high")
+    jg.save(lambda x: kind(-x, (x, kind(x + 1, x + 2))), tmp_path / "m.jg", example_inputs=(jg.ones(2),))
+    low, (x, (one, two)) = jg.load(tmp_path / "m.jg")(np.ones(2, np.float32))
+    assert [part.tolist()[0] for part in (low, x, one, two)] == [-1.0, 1.0, 2.0, 3.0]
+    saved = loader.load(tmp_path / "m.jg")
+    assert [spec.name for spec in saved.outputs] == ["low", "high.0", "high.1.low", "high.1.high"]

@@ -58,8 +58,11 @@ def torch_function(function: Callable[P, Any]) -> Callable[P, Any]:
 
 
 def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A ``torch_function`` that takes ``out=``, a tensor or a tuple of them, to which results are written."""
-    own, by_count = _parameters(function), _by_count(function)
+    """A ``torch_function`` that takes ``out=``, a tensor or a tuple of them, to which results are written.
+
+    Its results are new tensors: where jitgraph's function gives an operand itself, a copy of it.
+    """
+    own, by_count = _parameters(function), _by_count(function, fresh=True)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -67,7 +70,9 @@ def with_out(function: Callable[..., Any]) -> Callable[..., Any]:
             return by_count[len(args)](*args)
         out = kwargs.pop("out", None)
         result = function(*args, **_with_own_names(kwargs, own))
-        return _results(result) if out is None else written_to(out, result)
+        if out is not None:
+            return written_to(out, result)
+        return _fresh(_results(result), (*args, *kwargs.values()))
 
     return call
 
@@ -79,15 +84,22 @@ def of_aten(operator: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-def _by_count(function: Callable[..., Any]) -> DirectCalls:
-    """A function by how many positional arguments it gets."""
+def _fresh(result: Any, operands: tuple[Any, ...]) -> Any:
+    """A result that is none of the operands."""
+    if any(result is x for x in operands) and isinstance(result, jg.Tensor):
+        return adopted(jg.clone(result))
+    return result
+
+
+def _by_count(function: Callable[..., Any], fresh: bool = False) -> DirectCalls:
+    """A function by how many positional arguments it gets; ``fresh``: its results are new tensors."""
 
     def with_adopted(*args: Any) -> Any:
         result = function(*args)
         if result.__class__ is jg.Tensor:
             result.__class__ = Tensor
             return result
-        return _results(result)
+        return _fresh(_results(result), args) if fresh else _results(result)
 
     return DirectCalls(lambda count: direct_call(with_adopted, count, api="torch"))
 

@@ -199,6 +199,10 @@ WRITES = {
     "x.unsqueeze_(0)": np.array([X]),
     "x.resize_(2)": np.array([1.0, -2.0]),
     "x.bernoulli_(1.0)": np.ones((2, 3)),
+    "x.positive().zero_()": np.zeros((2, 3)),
+    "x.resolve_conj().fill_(1)": np.ones((2, 3)),
+    "x.conj_physical_()": np.array(X),
+    "x.expand(4, 2, 3).zero_()": np.zeros((2, 3)),
     "torch.add(i, 1, out=x)": np.array(I) + 1,
 }
 
@@ -209,7 +213,7 @@ def test_writes_are_seen_in_the_tensor(text: str) -> None:
     result = eval(text, NAMES | {"x": x, "i": i, "b": i > 2, "u": torch.tensor([1, 2])})
     np.testing.assert_array_equal(x.numpy(), WRITES[text])
     assert x.dtype == torch.float32
-    assert result is x or not text.startswith("x.")
+    assert result is x or not text.startswith("x.") or "expand" in text
 
 
 def test_generators_repeat_their_streams() -> None:
@@ -313,3 +317,25 @@ def test_rows_of_a_table_are_scaled_in_place() -> None:
     table = torch.ones(3, 4)
     assert torch.embedding_renorm_(table, torch.tensor([1]), 1.0, 2.0) is table
     np.testing.assert_allclose(table.norm(dim=1).numpy(), [2, 1, 2], rtol=1e-5)
+
+
+NEW = {
+    "diff of no order": lambda x: torch.diff(x, 0),
+    "sum over no axis": lambda x: torch.sum(x[0, 0], 0),
+    "cat of one": lambda x: torch.cat([x]),
+    "flip of none": lambda x: x.flip([]),
+    "tile by one": lambda x: x.tile(1),
+    "matrix_power of one": lambda x: torch.matrix_power(x[:, :2], 1),
+    "clamp": lambda x: torch.clamp(x, -100, 100),
+    "view_copy": lambda x: torch.view_copy(x, (2, 3)),
+    "round": lambda x: torch.round(input=x),
+    "max of a number": lambda x: torch.max(x[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_results_that_are_no_views_are_new_tensors(name: str) -> None:
+    x = torch.tensor(X)
+    result = NEW[name](x)
+    result.zero_()
+    np.testing.assert_array_equal(x.numpy(), X)

@@ -123,7 +123,6 @@ from jitgraph.torch.aten_ops.pointwise import bitwise_xor as bitwise_xor  # meth
 from jitgraph.torch.aten_ops.pointwise import ceil as ceil  # method in_place
 from jitgraph.torch.aten_ops.pointwise import clamp_max as clamp_max  # method in_place
 from jitgraph.torch.aten_ops.pointwise import clamp_min as clamp_min  # method in_place
-from jitgraph.torch.aten_ops.pointwise import conj_physical as conj_physical  # method in_place
 from jitgraph.torch.aten_ops.pointwise import copysign as copysign  # method in_place
 from jitgraph.torch.aten_ops.pointwise import cos as cos  # method in_place
 from jitgraph.torch.aten_ops.pointwise import cosh as cosh  # method in_place
@@ -194,13 +193,10 @@ from jitgraph.torch.aten_ops.pointwise import negative as negative  # method in_
 from jitgraph.torch.aten_ops.pointwise import nextafter as nextafter  # method in_place
 from jitgraph.torch.aten_ops.pointwise import not_equal as not_equal  # method in_place
 from jitgraph.torch.aten_ops.pointwise import polar as polar
-from jitgraph.torch.aten_ops.pointwise import positive as positive  # method
 from jitgraph.torch.aten_ops.pointwise import pow as pow  # method in_place
 from jitgraph.torch.aten_ops.pointwise import rad2deg as rad2deg  # method in_place
 from jitgraph.torch.aten_ops.pointwise import reciprocal as reciprocal  # method in_place
 from jitgraph.torch.aten_ops.pointwise import remainder as remainder  # method in_place
-from jitgraph.torch.aten_ops.pointwise import resolve_conj as resolve_conj  # method
-from jitgraph.torch.aten_ops.pointwise import resolve_neg as resolve_neg  # method
 from jitgraph.torch.aten_ops.pointwise import round as round  # method in_place
 from jitgraph.torch.aten_ops.pointwise import rsqrt as rsqrt  # method in_place
 from jitgraph.torch.aten_ops.pointwise import rsub as rsub
@@ -390,12 +386,16 @@ from jitgraph.torch.functions.pointwise import clamp as clamp  # method in_place
 from jitgraph.torch.functions.pointwise import clip as clip  # method in_place
 from jitgraph.torch.functions.pointwise import complex as complex
 from jitgraph.torch.functions.pointwise import conj as conj  # method
+from jitgraph.torch.functions.pointwise import conj_physical as conj_physical  # method in_place
 from jitgraph.torch.functions.pointwise import detach as detach
 from jitgraph.torch.functions.pointwise import detach_ as detach_
 from jitgraph.torch.functions.pointwise import frexp as frexp  # method
 from jitgraph.torch.functions.pointwise import imag as imag
 from jitgraph.torch.functions.pointwise import polygamma as polygamma
+from jitgraph.torch.functions.pointwise import positive as positive  # method
 from jitgraph.torch.functions.pointwise import real as real
+from jitgraph.torch.functions.pointwise import resolve_conj as resolve_conj  # method
+from jitgraph.torch.functions.pointwise import resolve_neg as resolve_neg  # method
 from jitgraph.torch.functions.queries import get_device as get_device
 from jitgraph.torch.functions.queries import get_num_interop_threads as get_num_interop_threads
 from jitgraph.torch.functions.queries import get_num_threads as get_num_threads

@@ -140,7 +140,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 @torch_function
 def cartesian_prod(*tensors: Any) -> Any:
     """All choices of one element of each vector, a row each."""
-    return movement.cartesian_prod(_listed(tensors))
+    vectors = _listed(tensors)
+    if any(x.ndim != 1 for x in vectors):
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(next(x.shape for x in vectors if x.ndim != 1))}")
+    return movement.cartesian_prod(vectors) if len(vectors) > 1 else views.reshape(vectors[0], (-1,))
 
 
 def _by_counts(name: str, operator: Callable[..., Any], word: str) -> Any:

@@ -10,6 +10,7 @@ from jitgraph.torch import return_types
 from jitgraph.torch.adapters import torch_function, with_out
 from jitgraph.torch.aten_ops import pointwise
 from jitgraph.torch.scalar_types import scalar_type
+from jitgraph.torch.writing import written_to
 
 
 @with_out
@@ -66,6 +67,26 @@ def imag(input: Any) -> Any:
 def conj(input: Any) -> Any:
     """The complex conjugates; a real tensor itself."""
     return jg.conj(input) if input.is_complex() else input
+
+
+def positive(input: Any) -> Any:
+    """The tensor itself; RuntimeError for bools."""
+    if dtypes.is_bool(input._static.type.dtype):
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def resolve_conj(input: Any) -> Any:
+    """The tensor itself: its conjugates are computed."""
+    return input
+
+
+resolve_neg = resolve_conj
+
+
+def conj_physical(input: Any, *, out: Any = None) -> Any:
+    """The complex conjugates; a real tensor itself."""
+    return conj(input) if out is None else written_to(out, jg.conj(input))
 
 
 def detach(input: Any) -> Any:

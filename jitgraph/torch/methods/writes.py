@@ -39,6 +39,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """A number, or the element of a tensor of rank 0, everywhere."""
     kind, shape = self._static.type.dtype, tuple(self.shape)
+    if isinstance(self, View) and len(self.steps) == 1 and self.steps[0].name == "expand":
+        fill_(self.base, value)  # as all elements become the same, those that repeat may be written
+        return self
     if isinstance(value, jg.Tensor):
         if value.ndim:
             raise RuntimeError(

@@ -20,7 +20,7 @@ from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.runtime import imports, stubs
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tensor import lifting, numpy_calls
+from jitgraph.tensor import lifting
 from jitgraph.tensor.direct_calls import direct_call, index_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
@@ -39,8 +39,8 @@ class Tensor(ReadableHandle):
 
     __slots__ = ()
     __array_priority__ = 1000
-    __array_ufunc__ = numpy_calls.array_ufunc  # np_array * x is a Tensor
-    __array_function__ = numpy_calls.array_function
+    __array_ufunc__ = imports.function("jitgraph.tensor.numpy_calls", "array_ufunc")  # np_array * x is a Tensor
+    __array_function__ = imports.function("jitgraph.tensor.numpy_calls", "array_function")
     __hash__ = object.__hash__
     _grad: Tensor | None
 

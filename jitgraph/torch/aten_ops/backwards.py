@@ -82,19 +82,17 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
 
 
 def max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    lead = tuple(self.shape[: self.ndim - 2])
-    flat = (*lead, -1)
-    zeros = fn.reshape(fn.zeros_like(self), flat)
-    placed = fn.scatter_add(zeros, -1, fn.reshape(indices, flat), fn.reshape(grad_output, flat))
-    return fn.reshape(placed, self.shape)
+    def forward(x):
+        return layers.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode)
+
+    return operands.pulled_back(forward, (self,), grad_output)[0]
 
 
 def max_pool3d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    lead = tuple(self.shape[: self.ndim - 3])
-    flat = (*lead, -1)
-    zeros = fn.reshape(fn.zeros_like(self), flat)
-    placed = fn.scatter_add(zeros, -1, fn.reshape(indices, flat), fn.reshape(grad_output, flat))
-    return fn.reshape(placed, self.shape)
+    def forward(x):
+        return layers.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode)
+
+    return operands.pulled_back(forward, (self,), grad_output)[0]
 
 
 def avg_pool2d_backward(

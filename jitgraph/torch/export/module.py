@@ -50,17 +50,19 @@ class ExportedModule(Module):
         """What ``jg.save`` lowers."""
         return self.traced
 
+    def _tensors(self) -> dict[str, Any]:
+        """What the program reads, by PyTorch's names."""
+        targets = [entry.target for entry in self._program.inputs if entry.target]
+        return {target: getattr(holder, name) for target, (holder, name) in zip(targets, self._locations, strict=True)}
+
     def __deepcopy__(self, memo: dict[int, Any]) -> ExportedModule:
-        tensors = {
-            entry.target: copy.deepcopy(vars(holder)[name], memo)
-            for entry, (holder, name) in zip(
-                (entry for entry in self._program.inputs if entry.target), self._locations, strict=True
-            )
-        }
-        twin = ExportedModule(self._program, tensors, self._names)
+        twin = ExportedModule(self._program, copy.deepcopy(self._tensors(), memo), self._names)
         memo[id(self)] = twin
         twin.train(self.training)
         return twin
+
+    def __reduce__(self) -> Any:
+        return ExportedModule, (self._program, self._tensors(), self._names)
 
     def extra_repr(self) -> str:
         """The number of operators."""

@@ -285,11 +285,12 @@ class Runner:
         ShapeError, DTypeError and ArgumentError for arguments for which the program was not made.
         """
         own, users = iter(tensors), iter(self._leaves(args, kwargs))
+        floats = self._other_floats(tensors)
         values: dict[str, Any] = {}
         sizes: dict[str, Any] = {}
         for entry in self.program.inputs:
             if entry.kind in ("user", "fixed"):
-                value = self._argument(entry, next(users), sizes)
+                value = self._argument(entry, next(users), sizes, floats)
             else:
                 value = next(own)
             values[entry.name] = value
@@ -317,7 +318,17 @@ class Runner:
             flatten(spec, values[name], name, leaves)
         return leaves
 
-    def _argument(self, entry: Input, value: Any, sizes: dict[str, Any]) -> Any:
+    def _other_floats(self, tensors: Sequence[Any]) -> dict[Any, Any]:
+        """The dtypes that floats have instead of those of the program, after ``module.to(dtype)``."""
+        entries = [entry for entry in self.program.inputs if entry.target]
+        metas = [self.program.graph.metas.get(entry.name) for entry in entries]
+        return {
+            meta.dtype: tensor.dtype
+            for meta, tensor in zip(metas, tensors, strict=True)
+            if meta is not None and meta.dtype != tensor.dtype
+        }
+
+    def _argument(self, entry: Input, value: Any, sizes: dict[str, Any], floats: Mapping[Any, Any]) -> Any:
         if entry.kind == "fixed":
             if value is not entry.value and (isinstance(value, Tensor) or value != entry.value):
                 raise ArgumentError(
@@ -330,8 +341,9 @@ class Runner:
             return value
         if not isinstance(value, Tensor):
             value = fn.asarray(value)
-        wanted = dtypes.canonical(meta.dtype).name
-        if value.dtype != meta.dtype:
+        dtype = floats.get(meta.dtype, meta.dtype)
+        wanted = dtypes.canonical(dtype).name
+        if value.dtype != dtype:
             raise DTypeError(
                 f"{entry.name} is {value.dtype.name}, and the program was exported for {wanted}",
                 hint=f"{entry.name}.astype(jg.{wanted})",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pickle
 import random
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import LoadError
 from jitgraph.runtime import loader
+from tests.processes import in_child
 
 FOLDER = Path(__file__).parent / "files"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pt2"))
@@ -41,6 +41,11 @@ def test_results_are_pytorchs(name: str) -> None:
     model = jg.from_torch(FOLDER / f"{name}.pt2")
     for actual, result in zip(leaves(model(*args)), expected, strict=True):
         np.testing.assert_allclose(actual, result, rtol=2e-5, atol=2e-6)
+
+
+def test_other_readers_say_who_reads_it() -> None:
+    with pytest.raises(LoadError, match=r"jg\.from_torch"):
+        jg.load(FOLDER / "mlp.pt2")
 
 
 def test_there_are_files() -> None:
@@ -131,13 +136,43 @@ def test_pytorch_is_not_imported() -> None:
     code = f"""
 import sys
 sys.modules["torch"] = None
-import jitgraph as jg
 import numpy as np
-model = jg.from_torch({str(FOLDER / "mlp.pt2")!r})
-print(model(np.ones((2, 8), np.float32)).shape)
+import jitgraph as jg
+print(jg.from_torch({str(FOLDER / "mlp.pt2")!r})(np.ones((2, 8), np.float32)).shape)
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "(2, 4)\n"
+    assert in_child(code) == "(2, 4)\n"
+
+
+def test_other_dtypes_copies_and_hooks() -> None:
+    model = jg.from_torch(FOLDER / "mlp.pt2")
+    (x,), (expected,) = example("mlp")
+    shapes: list[Any] = []
+    handle = model.register_forward_hook(lambda module, args, result: shapes.append(result.shape))
+    model(x)
+    handle.remove()
+    assert shapes == [(5, 4)]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again(x).detach().numpy(), model(x).detach().numpy())
+    doubled = jg.functional_call(model, {key: jg.asarray(2 * value) for key, value in model.state_dict().items()}, (x,))
+    assert not np.array_equal(doubled.detach().numpy(), model(x).detach().numpy())
+    wide = model.double()(x.astype(np.float64))
+    assert wide.dtype == jg.float64
+    np.testing.assert_allclose(wide.detach().numpy(), expected, rtol=1e-5)
+
+
+def test_on_a_gpu() -> None:
+    """In the simulator: what the program makes lies where its arguments do."""
+    code = f"""
+import os
+os.environ["JITGRAPH_CUDA"] = "simulated"
+import numpy as np
+import jitgraph as jg
+model = jg.from_torch({str(FOLDER / "gpt.pt2")!r}).cuda()
+arrays = np.load({str(FOLDER / "gpt.npz")!r})
+result = model(jg.asarray(arrays["arg0"]).cuda())
+print(result.device, np.abs(result.detach().cpu().numpy() - arrays["result0"]).max() < 1e-4)
+"""
+    assert in_child(code) == "cuda:0 True\n"
 
 
 def test_an_error_names_the_line_of_the_model() -> None:

@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from jitgraph import foreign_files
+from jitgraph import dtypes, foreign_files
 from jitgraph.errors import LoadError, LocatedError
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
@@ -57,6 +57,8 @@ class ArchiveCode:
         if not number.isdecimal() or int(number) >= len(self._constants):
             raise LoadError(f"the archive has no constant {name}")
         value = self._constants[int(number)]
+        if isinstance(value, Tensor) and not value.ndim and value.dtype == dtypes.int64:
+            value = int(value._value.array)  # traced code divides sizes by such; a number promotes as it does
         return lambda f: value
 
     def function(self, qualified: str, source: FunctionSource) -> ScriptFunction:

@@ -1,4 +1,4 @@
-"""``torch.distributions``: densities, draws, entropies and divergences over the functions of ``torch``."""
+"""``torch.distributions``: densities and draws of distributions, over ``jitgraph.random`` and ``torch``'s functions."""
 
 from jitgraph.torch import packages
 

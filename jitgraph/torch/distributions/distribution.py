@@ -1,184 +1,219 @@
-"""What all distributions have: shapes, moments, and the forms of their draws and densities."""
+"""``Distribution``, what all of ``torch.distributions`` have: shapes, samples, densities, checks of parameters."""
 
 from __future__ import annotations
 
-import numbers
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-import jitgraph as jg
+import jitgraph.torch as torch
 from jitgraph.ir import context
-from jitgraph.torch import functions
-from jitgraph.torch.metadata import Size
-from jitgraph.torch.scalar_types import finfo, get_default_dtype
+from jitgraph.torch.distributions import constraints
 
-torch: Any = functions
-
-
-def broadcast_all(*values: Any) -> Any:
-    """Numbers and tensors as tensors of one shape; numbers take the dtype of the tensors, or the default one."""
-    dtype = next((value.dtype for value in values if isinstance(value, jg.Tensor)), get_default_dtype())
-    tensors = [value if isinstance(value, jg.Tensor) else torch.tensor(value, dtype=dtype) for value in values]
-    return torch.broadcast_tensors(*tensors)
-
-
-def limits_of(dtype: Any) -> Any:
-    """The least and greatest numbers of a float dtype, and its precision."""
-    return finfo(dtype)
-
-
-def sum_rightmost(value: Any, dims: int) -> Any:
-    """The sum over the last ``dims`` axes."""
-    return value if dims == 0 else torch.sum(value, dim=list(range(-dims, 0)))
+_checks = {"default": __debug__}
 
 
 class Distribution:
-    """A distribution over batches of independent events.
+    """Distributions of events of shape ``event_shape``, one for each index of ``batch_shape``.
 
-    ``batch_shape`` is the shape of the parameters, ``event_shape`` that of one draw; ``sample(shape)`` has the shape
-    ``shape + batch_shape + event_shape``, ``log_prob`` the shape of the batch. ValueError for parameters and values
-    outside of their domain, unless ``validate_args`` is False; in traces nothing is checked.
+    Parameters and values are checked where they are known, which in a trace they are not: ValueError for those outside
+    of ``arg_constraints`` and ``support``, unless ``validate_args=False``.
     """
 
-    has_rsample: ClassVar[bool] = False
-    has_enumerate_support: ClassVar[bool] = False
-    _parameters: tuple[str, ...] = ()
-    _domains: ClassVar[dict[str, str]] = {}
-    _validate_args = True
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: ClassVar[Any] = {}
+    support: Any = constraints.dependent
 
     def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
-        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
-        if validate_args is not None:
-            self._validate_args = validate_args
-        if self._validate_args:
-            for name, domain in self._domains.items():
-                value = self.__dict__.get(name)
-                if isinstance(value, jg.Tensor):
-                    self._require(value, domain, f"parameter {name}")
+        self._batch_shape, self._event_shape = torch.Size(batch_shape), torch.Size(event_shape)
+        self._validate_args = _checks["default"] if validate_args is None else validate_args
+        if self._validate_args and context.current().trace is None:
+            self._check_parameters()
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether domains are checked where ``validate_args`` is not given."""
-        Distribution._validate_args = value
+        """Check parameters and values from here on, or not."""
+        if value not in (True, False):
+            raise ValueError
+        _checks["default"] = value
 
-    def _require(self, value: Any, domain: str, what: str) -> None:
-        if context.current().trace is not None:
-            return
-        good = {
-            "real": lambda: value == value,
-            "positive": lambda: value > 0,
-            "nonnegative": lambda: value >= 0,
-            "unit_interval": lambda: (value >= 0) & (value <= 1),
-            "boolean": lambda: (value == 0) | (value == 1),
-            "nonnegative_integer": lambda: (value % 1 == 0) & (value >= 0),
-            "simplex": lambda: torch.all(value >= 0, dim=-1) & (torch.abs(torch.sum(value, dim=-1) - 1) < 1e-6),
-        }[domain]()
-        if bool(torch.all(good)):
-            return
-        raise ValueError(
-            f"Expected {what} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
-            f"to satisfy the constraint {domain}, but found invalid values:\n{value}"
-        )
+    def _check_parameters(self) -> None:
+        for name, constraint in self.arg_constraints.items():
+            if constraints.is_dependent(constraint) or name not in vars(self):
+                continue
+            value = vars(self)[name]
+            if not bool(constraint.check(value).all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
 
     def _validate_sample(self, value: Any) -> None:
-        if not isinstance(value, jg.Tensor):
+        if not self._validate_args:
+            return
+        if not isinstance(value, torch.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
-        event = len(self._event_shape)
-        if event and tuple(value.shape[value.ndim - event :]) != tuple(self._event_shape):
+        shape = tuple(value.shape)
+        own = (*self._batch_shape, *self._event_shape)
+        if shape[len(shape) - len(self._event_shape) :] != tuple(self._event_shape):
             raise ValueError(
-                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
+                f"The right-most size of value must match event_shape: {list(shape)} vs {list(self._event_shape)}."
             )
-        expected = tuple(self._batch_shape) + tuple(self._event_shape)
-        for i, j in zip(reversed(tuple(value.shape)), reversed(expected), strict=False):
-            if 1 not in (i, j) and i != j:
-                raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
-                )
-        if self._validate_args and "value" in self._domains:
-            self._require(value, self._domains["value"], "value argument")
+        for i, j in zip(reversed(shape), reversed(own), strict=False):
+            if i != j and 1 not in (i, j):
+                raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {own}.")
+        if context.current().trace is not None or constraints.is_dependent(self.support):
+            return
+        if not bool(self.support.check(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {shape}) to be within the support "
+                f"({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
 
     @property
     def batch_shape(self) -> Any:
+        """The shape of the parameters."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Any:
+        """The shape of one event."""
         return self._event_shape
 
     @property
     def mean(self) -> Any:
+        """The expected value."""
         raise NotImplementedError
 
     @property
     def mode(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement mode")
+        """The most likely value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
     def variance(self) -> Any:
+        """The expected square of the distance from the mean."""
         raise NotImplementedError
 
     @property
     def stddev(self) -> Any:
-        return torch.sqrt(self.variance)
+        """The root of the variance."""
+        return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = ()) -> Any:
-        """Draws without a gradient."""
-        with jg.no_grad():
+        """Draws of shape ``sample_shape + batch_shape + event_shape``, without gradients."""
+        with torch.no_grad():
             return self.rsample(sample_shape).detach()
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        """Draws that are differentiable functions of the parameters."""
-        raise NotImplementedError(f"{type(self).__name__} has no rsample")
+        """Draws through which gradients reach the parameters."""
+        raise NotImplementedError
 
     def sample_n(self, n: int) -> Any:
         """``n`` draws."""
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density, or of the probability, of a value."""
+        """The logarithm of the density, or probability, of each event."""
         raise NotImplementedError
 
     def cdf(self, value: Any) -> Any:
-        """The probability of values up to this one."""
+        """The probability of at most ``value``."""
         raise NotImplementedError
 
     def icdf(self, value: Any) -> Any:
         """The inverse of ``cdf``."""
         raise NotImplementedError
 
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All events, along a new first axis."""
+        raise NotImplementedError
+
     def entropy(self) -> Any:
-        """The entropy in nats."""
+        """The expected negative logarithm of the density."""
         raise NotImplementedError
 
     def perplexity(self) -> Any:
-        """exp(entropy)."""
+        """exp of the entropy."""
         return torch.exp(self.entropy())
 
-    def enumerate_support(self, expand: bool = True) -> Any:
-        """All values of a discrete distribution along a first axis."""
-        raise NotImplementedError
-
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its batch broadcast to a shape."""
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        shape = tuple(batch_shape)
-        for name, value in self.__dict__.items():
-            if name in self._parameters and isinstance(value, jg.Tensor):
-                own = value.ndim - len(self._batch_shape)
-                tail = tuple(value.shape[value.ndim - own :]) if own else ()
-                new.__dict__[name] = value.expand(*shape, *tail)
-        new._batch_shape = Size(shape)
-        return new
+        """The same distributions with another batch shape, to which their parameters are expanded."""
+        own = {name: vars(self)[name] for name in self._parameters() if name in vars(self)}
+        shape = torch.Size(batch_shape)
+        sizes = {name: self.arg_constraints[name].event_dim for name in own}
+        grown = {name: x.expand((*shape, *x.shape[x.dim() - sizes[name] :])) for name, x in own.items()}
+        return type(self)(**grown, **self._other_arguments(), validate_args=False)
+
+    def _parameters(self) -> Any:
+        return self.arg_constraints
+
+    def _other_arguments(self) -> dict[str, Any]:
+        """Arguments of the constructor that are no parameters."""
+        return {}
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
-        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+        return torch.Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def __repr__(self) -> str:
-        values = {name: self.__dict__[name] for name in self._parameters if name in self.__dict__}
-        shown = [f"{name}: {v if not v.ndim else v.size()}" for name, v in values.items() if isinstance(v, jg.Tensor)]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        named = [(name, vars(self)[name]) for name in self.arg_constraints if name in vars(self)]
+        parts = [f"{name}: {x if x.numel() == 1 else x.size()}" for name, x in named]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def shape_of(*values: Any, tensor: Any) -> Any:
-    """The batch shape of parameters: () of numbers alone."""
-    return () if all(isinstance(value, numbers.Number) for value in values) else tensor.shape
+class ExponentialFamily(Distribution):
+    """Distributions with a density exp(<parameters, statistics> - log normaliser) times a base measure."""
+
+
+def broadcast_all(*values: Any) -> tuple[Any, ...]:
+    """Parameters as tensors of one shape; numbers have the dtype and device of the tensors, or the default ones."""
+    for value in values:
+        if not isinstance(value, torch.Tensor | int | float):
+            raise ValueError(f"Input arguments must all be instances of Number, Tensor, not {type(value).__name__}")
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    like: dict[str, Any] = {"dtype": torch.get_default_dtype()}
+    if tensors:
+        like = {"dtype": tensors[0].dtype, "device": tensors[0].device}
+    made = [x if isinstance(x, torch.Tensor) else torch.tensor(float(x), **like) for x in values]
+    return tuple(torch.broadcast_tensors(*made))
+
+
+class Lazy:
+    """A property that is computed once, when it is first asked for."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        with torch.enable_grad():
+            value = vars(instance)[self._name] = self._function(instance)
+        return value
+
+
+def one_of(name: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    """ValueError unless exactly one of two parameters is there."""
+    if (first[1] is None) == (second[1] is None):
+        raise ValueError(f"Either `{first[0]}` or `{second[0]}` must be specified, but not both.")
+
+
+def tiny(x: Any) -> Any:
+    """The smallest step at 1 in the dtype of x."""
+    return torch.finfo(x.dtype).eps
+
+
+def logits_of(probs: Any, is_binary: bool = False) -> Any:
+    """The logits of probabilities, which stay away from 0 and 1."""
+    eps = tiny(probs)
+    inside = probs.clamp(min=eps, max=1 - eps)
+    return torch.log(inside) - torch.log1p(-inside) if is_binary else torch.log(inside)
+
+
+def summed(value: Any, count: int) -> Any:
+    """The sum over the last ``count`` axes."""
+    return value.sum(tuple(range(-count, 0))) if count else value

@@ -326,7 +326,7 @@ def test_parameters_that_mean_nothing_raise(name: str) -> None:
     "bounds", [(7.0, 8.0), (6.5, math.inf), (30.0, 30.01), (-9.0, -8.0), (-math.inf, -50.0), (1e5, math.inf)]
 )
 def test_normal_numbers_beyond_six_deviations(bounds: tuple[float, float]) -> None:
-    """The tail's share between the nearer bound and what was drawn, of that between the bounds, is the uniform number."""
+    """The tail's share up to what was drawn, of that between the bounds, is the uniform number."""
     low, high = bounds if bounds[0] > 0 else (-bounds[1], -bounds[0])
     jg.random.seed(0)
     unit = jg.random.uniform((2000,), dtype=jg.float64).numpy()

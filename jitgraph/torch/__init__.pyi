@@ -14,11 +14,13 @@ from jitgraph.torch import func as func
 from jitgraph.torch import functional as functional
 from jitgraph.torch import jit as jit
 from jitgraph.torch import linalg as linalg
+from jitgraph.torch import masked as masked
 from jitgraph.torch import nn as nn
 from jitgraph.torch import optim as optim
 from jitgraph.torch import random as random
 from jitgraph.torch import return_types as return_types
 from jitgraph.torch import serialization as serialization
+from jitgraph.torch import signal as signal
 from jitgraph.torch import special as special
 from jitgraph.torch import utils as utils
 from jitgraph.torch import version as version

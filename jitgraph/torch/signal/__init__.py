@@ -1,0 +1,3 @@
+"""``torch.signal``: windows of samples."""
+
+from jitgraph.torch.signal import windows as windows
